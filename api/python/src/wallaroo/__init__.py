@@ -1,0 +1,1 @@
+"""Write stream computations in Python and run them on Apache Spark."""

@@ -1,0 +1,84 @@
+"""Diagnostics: findings about a program or a topology, each with a stable code and a remedy.
+
+The texts stand in the error catalogue (`errors.json`), which all languages share.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+SHOWN_CHARACTERS = 80
+
+
+@cache
+def catalogue() -> Mapping[str, Mapping[str, str]]:
+    """Return the error catalogue: code to `name`, `message` and `fix`."""
+    text = resources.files(__package__).joinpath("errors.json").read_text(encoding="utf-8")
+    return {entry["code"]: entry for entry in json.loads(text)["errors"]}
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: its repr, cut at 80 characters."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: a code, what is wrong, where, and what to do.
+
+    Example:
+        >>> print(Diagnostic.of("T203", name="count", pointer="/pipelines/1/name", file="app.py", line=9))
+        T203 pipeline "count" is declared twice
+          at /pipelines/1/name  (declared in app.py:9)
+          fix: give each pipeline a name of its own
+    """
+
+    code: str
+    message: str
+    fix: str
+    pointer: str = ""
+    file: str = ""
+    line: int = 0
+    traceback: str = ""
+
+    @classmethod
+    def of(
+        cls, code: str, *, pointer: str = "", file: str = "", line: int = 0, traceback: str = "", **values: object
+    ) -> "Diagnostic":
+        """Make the diagnostic of a code of the catalogue, its texts filled in with `values`."""
+        entry = catalogue()[code]
+        return cls(
+            code, entry["message"].format(**values), entry["fix"].format(**values), pointer, file, line, traceback
+        )
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Diagnostic":
+        """Read what `to_json` gave."""
+        return cls(**{name: value[name] for name in cls.__slots__ if name in value})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields that are set, as a JSON object."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+
+    def __str__(self) -> str:
+        lines = [f"{self.code} {self.message}"]
+        declared = f"{self.file}:{self.line}" if self.line else self.file
+        if self.pointer:
+            lines.append(f"  at {self.pointer}" + (f"  (declared in {declared})" if declared else ""))
+        elif declared:
+            lines.append(f"  at {declared}")
+        lines += [f"  | {line}" for line in self.traceback.rstrip().splitlines()]
+        lines.append(f"  fix: {self.fix}")
+        return "\n".join(lines)
+
+
+class DiagnosticError(Exception):
+    """Carries one or more diagnostics, sorted by pointer."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = sorted(diagnostics, key=lambda finding: (finding.pointer, finding.code))
+        super().__init__("\n".join(map(str, self.diagnostics)))

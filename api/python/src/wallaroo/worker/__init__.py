@@ -1,0 +1,1 @@
+"""Hosts computations written in Python for the runtime."""

@@ -1,0 +1,325 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class NodeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NODE_KIND_UNSPECIFIED: _ClassVar[NodeKind]
+    SOURCE: _ClassVar[NodeKind]
+    COMPUTATION: _ClassVar[NodeKind]
+    COMPUTATION_MULTI: _ClassVar[NodeKind]
+    STATE_COMPUTATION: _ClassVar[NodeKind]
+    STATE_COMPUTATION_MULTI: _ClassVar[NodeKind]
+    KEY: _ClassVar[NodeKind]
+    SINK: _ClassVar[NodeKind]
+NODE_KIND_UNSPECIFIED: NodeKind
+SOURCE: NodeKind
+COMPUTATION: NodeKind
+COMPUTATION_MULTI: NodeKind
+STATE_COMPUTATION: NodeKind
+STATE_COMPUTATION_MULTI: NodeKind
+KEY: NodeKind
+SINK: NodeKind
+
+class InitRequest(_message.Message):
+    __slots__ = ("protocol_version", "runtime_version", "application", "interface_hash")
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    RUNTIME_VERSION_FIELD_NUMBER: _ClassVar[int]
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    INTERFACE_HASH_FIELD_NUMBER: _ClassVar[int]
+    protocol_version: int
+    runtime_version: str
+    application: str
+    interface_hash: str
+    def __init__(self, protocol_version: _Optional[int] = ..., runtime_version: _Optional[str] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ...) -> None: ...
+
+class InitReply(_message.Message):
+    __slots__ = ("protocol_version", "sdk_version", "language", "language_version", "application", "interface_hash", "code_hash", "endpoints", "process_id", "failure")
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SDK_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LANGUAGE_FIELD_NUMBER: _ClassVar[int]
+    LANGUAGE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    INTERFACE_HASH_FIELD_NUMBER: _ClassVar[int]
+    CODE_HASH_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    protocol_version: int
+    sdk_version: str
+    language: str
+    language_version: str
+    application: str
+    interface_hash: str
+    code_hash: str
+    endpoints: _containers.RepeatedScalarFieldContainer[str]
+    process_id: int
+    failure: Failure
+    def __init__(self, protocol_version: _Optional[int] = ..., sdk_version: _Optional[str] = ..., language: _Optional[str] = ..., language_version: _Optional[str] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., code_hash: _Optional[str] = ..., endpoints: _Optional[_Iterable[str]] = ..., process_id: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+
+class Stage(_message.Message):
+    __slots__ = ("id", "nodes", "bucket_count", "frame_bytes")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_COUNT_FIELD_NUMBER: _ClassVar[int]
+    FRAME_BYTES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    nodes: _containers.RepeatedCompositeFieldContainer[Node]
+    bucket_count: int
+    frame_bytes: int
+    def __init__(self, id: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., bucket_count: _Optional[int] = ..., frame_bytes: _Optional[int] = ...) -> None: ...
+
+class Node(_message.Message):
+    __slots__ = ("path", "kind", "inputs", "port", "state", "state_port")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_PORT_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    kind: NodeKind
+    inputs: _containers.RepeatedScalarFieldContainer[str]
+    port: int
+    state: str
+    state_port: int
+    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ...) -> None: ...
+
+class Opening(_message.Message):
+    __slots__ = ("application", "query", "stage", "batch", "partition", "attempt")
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    application: str
+    query: str
+    stage: Stage
+    batch: int
+    partition: int
+    attempt: int
+    def __init__(self, application: _Optional[str] = ..., query: _Optional[str] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class ProcessRequest(_message.Message):
+    __slots__ = ("opening", "data")
+    OPENING_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    opening: Opening
+    data: Data
+    def __init__(self, opening: _Optional[_Union[Opening, _Mapping]] = ..., data: _Optional[_Union[Data, _Mapping]] = ...) -> None: ...
+
+class Data(_message.Message):
+    __slots__ = ("index", "frames")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    FRAMES_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    frames: bytes
+    def __init__(self, index: _Optional[int] = ..., frames: _Optional[bytes] = ...) -> None: ...
+
+class ProcessReply(_message.Message):
+    __slots__ = ("output", "done", "failure")
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    output: Output
+    done: Done
+    failure: Failure
+    def __init__(self, output: _Optional[_Union[Output, _Mapping]] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+
+class Output(_message.Message):
+    __slots__ = ("index", "port", "bucket", "frame")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    FRAME_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    port: int
+    bucket: int
+    frame: bytes
+    def __init__(self, index: _Optional[int] = ..., port: _Optional[int] = ..., bucket: _Optional[int] = ..., frame: _Optional[bytes] = ...) -> None: ...
+
+class Done(_message.Message):
+    __slots__ = ("index", "counts")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    counts: _containers.RepeatedCompositeFieldContainer[StepCount]
+    def __init__(self, index: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[StepCount, _Mapping]]] = ...) -> None: ...
+
+class StepCount(_message.Message):
+    __slots__ = ("path", "messages_in", "messages_out", "dead_letters")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_IN_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_OUT_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    messages_in: int
+    messages_out: int
+    dead_letters: int
+    def __init__(self, path: _Optional[str] = ..., messages_in: _Optional[int] = ..., messages_out: _Optional[int] = ..., dead_letters: _Optional[int] = ...) -> None: ...
+
+class Version(_message.Message):
+    __slots__ = ("counter", "nonce")
+    COUNTER_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    counter: int
+    nonce: int
+    def __init__(self, counter: _Optional[int] = ..., nonce: _Optional[int] = ...) -> None: ...
+
+class StateRequest(_message.Message):
+    __slots__ = ("opening", "bucket", "log")
+    OPENING_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    LOG_FIELD_NUMBER: _ClassVar[int]
+    opening: Opening
+    bucket: Bucket
+    log: StateLog
+    def __init__(self, opening: _Optional[_Union[Opening, _Mapping]] = ..., bucket: _Optional[_Union[Bucket, _Mapping]] = ..., log: _Optional[_Union[StateLog, _Mapping]] = ...) -> None: ...
+
+class Bucket(_message.Message):
+    __slots__ = ("index", "bucket", "version", "frames", "more", "wants_snapshot")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    FRAMES_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    WANTS_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    bucket: int
+    version: Version
+    frames: bytes
+    more: bool
+    wants_snapshot: bool
+    def __init__(self, index: _Optional[int] = ..., bucket: _Optional[int] = ..., version: _Optional[_Union[Version, _Mapping]] = ..., frames: _Optional[bytes] = ..., more: bool = ..., wants_snapshot: bool = ...) -> None: ...
+
+class StateLog(_message.Message):
+    __slots__ = ("index", "entries", "more")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    entries: _containers.RepeatedScalarFieldContainer[bytes]
+    more: bool
+    def __init__(self, index: _Optional[int] = ..., entries: _Optional[_Iterable[bytes]] = ..., more: bool = ...) -> None: ...
+
+class StateReply(_message.Message):
+    __slots__ = ("need_state", "output", "change", "done", "failure")
+    NEED_STATE_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    need_state: NeedState
+    output: Output
+    change: StateChange
+    done: StateDone
+    failure: Failure
+    def __init__(self, need_state: _Optional[_Union[NeedState, _Mapping]] = ..., output: _Optional[_Union[Output, _Mapping]] = ..., change: _Optional[_Union[StateChange, _Mapping]] = ..., done: _Optional[_Union[StateDone, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+
+class NeedState(_message.Message):
+    __slots__ = ("index", "rollback")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    ROLLBACK_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    rollback: bool
+    def __init__(self, index: _Optional[int] = ..., rollback: bool = ...) -> None: ...
+
+class StateChange(_message.Message):
+    __slots__ = ("index", "entries")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    entries: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, index: _Optional[int] = ..., entries: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class StateDone(_message.Message):
+    __slots__ = ("index", "nonce", "snapshot", "keys", "cached_bytes", "counts")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    CACHED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    nonce: int
+    snapshot: bool
+    keys: int
+    cached_bytes: int
+    counts: _containers.RepeatedCompositeFieldContainer[StepCount]
+    def __init__(self, index: _Optional[int] = ..., nonce: _Optional[int] = ..., snapshot: bool = ..., keys: _Optional[int] = ..., cached_bytes: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[StepCount, _Mapping]]] = ...) -> None: ...
+
+class SplitRequest(_message.Message):
+    __slots__ = ("path", "data", "max_message_bytes")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    data: bytes
+    max_message_bytes: int
+    def __init__(self, path: _Optional[str] = ..., data: _Optional[bytes] = ..., max_message_bytes: _Optional[int] = ...) -> None: ...
+
+class SplitReply(_message.Message):
+    __slots__ = ("lengths", "wanted_bytes", "failure")
+    LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    WANTED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    lengths: _containers.RepeatedScalarFieldContainer[int]
+    wanted_bytes: int
+    failure: Failure
+    def __init__(self, lengths: _Optional[_Iterable[int]] = ..., wanted_bytes: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+
+class DrainRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DrainReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Failure(_message.Message):
+    __slots__ = ("code", "message", "retriable", "traceback")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RETRIABLE_FIELD_NUMBER: _ClassVar[int]
+    TRACEBACK_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    message: str
+    retriable: bool
+    traceback: str
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: bool = ..., traceback: _Optional[str] = ...) -> None: ...
+
+class DeadLetter(_message.Message):
+    __slots__ = ("code", "path", "step", "key", "has_key", "sequence", "port", "input", "encoding", "preview", "error", "traceback", "timestamp_ms")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    HAS_KEY_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    ENCODING_FIELD_NUMBER: _ClassVar[int]
+    PREVIEW_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    TRACEBACK_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    path: str
+    step: str
+    key: bytes
+    has_key: bool
+    sequence: int
+    port: int
+    input: bytes
+    encoding: int
+    preview: str
+    error: str
+    traceback: str
+    timestamp_ms: int
+    def __init__(self, code: _Optional[str] = ..., path: _Optional[str] = ..., step: _Optional[str] = ..., key: _Optional[bytes] = ..., has_key: bool = ..., sequence: _Optional[int] = ..., port: _Optional[int] = ..., input: _Optional[bytes] = ..., encoding: _Optional[int] = ..., preview: _Optional[str] = ..., error: _Optional[str] = ..., traceback: _Optional[str] = ..., timestamp_ms: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,1 @@
+"""Compiles Wallaroo topologies to Spark Structured Streaming and runs them."""

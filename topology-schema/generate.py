@@ -1,0 +1,67 @@
+"""Writes every file that is generated or copied from this folder; --check only compares.
+
+Needs grpcio-tools, and protoc-gen-go and protoc-gen-go-grpc on PATH (`make generate` sees to both).
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+PYTHON = "api/python/src/wallaroo/worker/_proto"
+GO = "api/go/internal/workerpb"
+COPIES = {
+    "topology.schema.json": ["runtime/src/wallaroo_runtime/topology/topology.schema.json"],
+    "errors.json": [
+        "api/python/src/wallaroo/errors.json",
+        "api/go/internal/diagnostic/errors.json",
+    ],
+}
+
+
+def protoc(into: Path) -> None:
+    for folder in (PYTHON, GO):
+        (into / folder).mkdir(parents=True)
+    subprocess.run(
+        [
+            sys.executable, "-m", "grpc_tools.protoc", f"-I{HERE}",
+            f"--python_out={into / PYTHON}", f"--pyi_out={into / PYTHON}", f"--grpc_python_out={into / PYTHON}",
+            f"--go_out={into / GO}", "--go_opt=paths=source_relative",
+            f"--go-grpc_out={into / GO}", "--go-grpc_opt=paths=source_relative",
+            str(HERE / "worker.proto"),
+        ],
+        check=True,
+    )  # fmt: skip
+    stub = into / PYTHON / "worker_pb2_grpc.py"
+    stub.write_text(stub.read_text().replace("import worker_pb2 as", "from . import worker_pb2 as"))
+
+
+def main() -> int:
+    check = "--check" in sys.argv[1:]
+    stale = []
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder)
+        protoc(made)
+        for name, targets in COPIES.items():
+            for target in targets:
+                (made / target).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(HERE / name, made / target)
+        for file in sorted(path for path in made.rglob("*") if path.is_file()):
+            relative = file.relative_to(made)
+            committed = ROOT / relative
+            if committed.exists() and committed.read_bytes() == file.read_bytes():
+                continue
+            stale.append(relative)
+            if not check:
+                committed.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, committed)
+    for relative in stale:
+        print(f"{'stale' if check else 'wrote'}: {relative}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
