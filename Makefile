@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generate check-generated clean
+.PHONY: help setup run build bench generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -19,6 +19,12 @@ $(STAMP): api/python/pyproject.toml runtime/pyproject.toml requirements-dev.txt 
 	$(BIN)/python -m pip install --quiet -e 'api/python[worker]' -e runtime -r requirements-dev.txt
 	cd api/go && go mod download
 	@touch $@
+
+run: setup ## set up, then count the words of a text in Python and in Go, over TCP
+	$(BIN)/python tests/main_job.py
+
+bench: setup ## words per second from the journal to the outbox, Python and Go
+	$(BIN)/python tests/bench/word_count.py
 
 $(GO_TOOLS)/.installed: $(STAMP)
 	GOBIN=$(GO_TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11
