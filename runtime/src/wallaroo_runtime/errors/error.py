@@ -1,0 +1,34 @@
+"""The error that ends a command, with the exit code it ends with."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic, DiagnosticError
+
+RUN, USAGE, TOPOLOGY, WORKER = 1, 2, 3, 4
+
+
+class RunError(DiagnosticError):
+    """A command cannot go on; carries what to tell the user and the exit code.
+
+    Attributes:
+        exit_code: 2 usage, 3 topology, 4 worker, 1 everything else of a run.
+
+    Example:
+        >>> error = RunError.of("R602", reason="no `java` on PATH")
+        >>> error.exit_code, error.diagnostics[0].code
+        (1, 'R602')
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic], exit_code: int = RUN) -> None:
+        super().__init__(diagnostics)
+        self.exit_code = exit_code
+
+    @classmethod
+    def of(cls, code: str, exit_code: int = RUN, **values: Any) -> "RunError":
+        """Make the error of one code of the catalogue; `values` as `Diagnostic.of` takes them."""
+        return cls([Diagnostic.of(code, **values)], exit_code)
+
+    def __reduce__(self) -> tuple[type["RunError"], tuple[list[Diagnostic], int]]:
+        # Exceptions pickle by their `args`; these cross processes when Spark's workers raise them.
+        return type(self), (self.diagnostics, self.exit_code)
