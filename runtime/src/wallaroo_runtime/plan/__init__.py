@@ -1,0 +1,6 @@
+"""Compiles a topology to stages; knows nothing of Spark."""
+
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.plan.stage import ENTRIES, EXITS, Node, NodeKind, Plan, Stage
+
+__all__ = ["ENTRIES", "EXITS", "Node", "NodeKind", "Plan", "Stage", "compile_topology"]

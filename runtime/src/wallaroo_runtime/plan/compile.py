@@ -1,0 +1,182 @@
+"""Compiles a topology to a plan: passes over one draft, in a fixed order."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from wallaroo.diagnostic import Diagnostic
+
+from wallaroo_runtime.errors import TOPOLOGY, RunError
+from wallaroo_runtime.plan.bucket import bucket_ids
+from wallaroo_runtime.plan.stage import DEAD_LETTER_PORT, Node, NodeKind, Plan, Stage
+from wallaroo_runtime.topology.model import Sink, Source, Step, Topology
+
+Part = Source | Step | Sink
+
+
+@dataclass
+class Draft:
+    """What the passes fill in.
+
+    Attributes:
+        topology: What is compiled.
+        bucket_ids: Chosen ids, by bucket.
+        parts: All sources, steps and sinks, each after its inputs.
+        ports: Path to port.
+        entry_levels: State name to the one level at which its steps run.
+        levels: Path to the levels at which a node of that path passes messages on; for sinks, at which it is an exit.
+        stages: The stages made so far.
+        findings: What makes the topology impossible to compile.
+    """
+
+    topology: Topology
+    bucket_ids: tuple[int, ...]
+    parts: dict[str, Part] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+    entry_levels: dict[str, int] = field(default_factory=dict)
+    levels: dict[str, frozenset[int]] = field(default_factory=dict)
+    stages: list[list[Stage]] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
+
+    def find(self, code: str, part: Part, **values: object) -> None:
+        """Record a finding at a part of the topology."""
+        pipeline, kind, number = part.path.split("/")
+        component = self.topology.component(part.worker, part.path)
+        self.findings.append(
+            Diagnostic.of(
+                code,
+                pointer=f"/pipelines/{pipeline}/{kind}/{number}",
+                file=component.file if component else "",
+                line=component.line if component else 0,
+                path=part.path,
+                **values,
+            )
+        )
+
+
+def inputs_of(part: Part) -> tuple[str, ...]:
+    """Return the paths that a part reads; none for a source."""
+    return () if isinstance(part, Source) else part.inputs
+
+
+def order_parts(draft: Draft) -> None:
+    """Put every part after its inputs: sources, steps (which the document orders), sinks."""
+    topology = draft.topology
+    for part in (*topology.sources(), *topology.steps(), *topology.sinks()):
+        draft.parts[part.path] = part
+
+
+def number_ports(draft: Draft) -> None:
+    """Number sources, state steps and sinks, in document order."""
+    topology = draft.topology
+    paths = [part.path for part in (*topology.sources(), *topology.state_steps(), *topology.sinks())]
+    if len(paths) > DEAD_LETTER_PORT:
+        draft.findings.append(
+            Diagnostic.of("P302", pointer="/pipelines", count=len(paths), limit=DEAD_LETTER_PORT)
+        )
+    draft.ports.update({path: port for port, path in enumerate(paths)})
+
+
+def check_workers(draft: Draft) -> None:
+    """Refuse messages and states that would have to pass between workers in a worker's own form."""
+    owners: dict[str, Step] = {}
+    for part in draft.parts.values():
+        for path in inputs_of(part):
+            producer = draft.parts[path]
+            if producer.worker != part.worker:
+                draft.find("P301", part, producer=producer.worker, consumer=part.worker)
+        if isinstance(part, Step) and part.state is not None:
+            owner = owners.setdefault(part.state.name, part)
+            if owner.worker != part.worker:
+                what = f'state "{part.state.name}" on worker "{part.worker}" beside worker "{owner.worker}"'
+                draft.find("P303", part, what=what, fix="give the states names of their own, or use one worker")
+
+
+def find_levels(draft: Draft) -> None:
+    """Find the levels of every part.
+
+    All steps of one state run at one level: the deepest that any of them needs. Lifting a step may lift what follows
+    it, so this repeats until nothing moves; a state that feeds itself would move forever.
+    """
+    states = {step.state.name for step in draft.topology.state_steps() if step.state}
+    moved = True
+    while moved and not draft.findings:
+        moved = False
+        for part in draft.parts.values():
+            levels = {level for path in inputs_of(part) for level in draft.levels[path]} or {0}
+            if isinstance(part, Step) and part.state is not None:
+                level = max(draft.entry_levels.get(part.state.name, 1), max(levels) + 1)
+                moved |= level != draft.entry_levels.get(part.state.name)
+                draft.entry_levels[part.state.name] = level
+                levels = {level}
+                if level > len(states):
+                    what = f'state "{part.state.name}", which a step behind it uses again,'
+                    draft.find("P303", part, what=what, fix="give the second step a state name of its own")
+                    break
+            draft.levels[part.path] = frozenset(levels)
+
+
+def build_stages(draft: Draft) -> None:
+    """Gather, for each level, the nodes of each worker."""
+    depth = 1 + max(draft.entry_levels.values(), default=0)
+    bucket_count = len(draft.bucket_ids)
+    number = 0
+    for level in range(depth):
+        nodes: dict[str, list[Node]] = {}
+        for worker, node in (*_entries(draft, level), *_followers(draft, level)):
+            nodes.setdefault(worker, []).append(node)
+        stages = []
+        for worker, found in nodes.items():
+            stages.append(Stage(f"s{number}", worker, tuple(found), bucket_count))
+            number += 1
+        draft.stages.append(stages)
+
+
+def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
+    first_of: dict[str, int] = {}
+    for part in draft.parts.values():
+        if isinstance(part, Source) and level == 0:
+            yield part.worker, Node(part.path, NodeKind.SOURCE, port=draft.ports[part.path])
+        if isinstance(part, Step) and part.state is not None:
+            state, port = part.state.name, draft.ports[part.path]
+            state_port = first_of.setdefault(state, port)
+            if draft.entry_levels[state] == level:
+                yield part.worker, Node(part.path, NodeKind[part.kind.upper()], (), port, state, state_port)
+
+
+def _followers(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
+    for part in draft.parts.values():
+        here = tuple(path for path in inputs_of(part) if level in draft.levels[path])
+        if not here:
+            continue
+        if isinstance(part, Sink):
+            yield part.worker, Node(part.path, NodeKind.SINK, here, draft.ports[part.path])
+        elif isinstance(part, Step) and part.state is not None:
+            yield part.worker, Node(part.path, NodeKind.KEY, here, draft.ports[part.path])
+        elif isinstance(part, Step):
+            yield part.worker, Node(part.path, NodeKind[part.kind.upper()], here)
+
+
+PASSES: tuple[Callable[[Draft], None], ...] = (order_parts, number_ports, check_workers, find_levels, build_stages)
+
+
+def compile_topology(topology: Topology, *, shuffle_partitions: int, buckets_per_partition: int = 4) -> Plan:
+    """Cut a topology into stages at the shuffles.
+
+    Args:
+        topology: A topology that `load` found correct.
+        shuffle_partitions: How many partitions each shuffle has; fixed for the life of a checkpoint.
+        buckets_per_partition: How many buckets of keys each partition gets; fixed likewise.
+
+    Returns:
+        The plan; it depends on the arguments alone.
+
+    Raises:
+        RunError: The topology cannot be compiled (P301, P302, P303); every finding of the pass that failed.
+    """
+    draft = Draft(topology, bucket_ids(shuffle_partitions, buckets_per_partition))
+    for compile_pass in PASSES:
+        compile_pass(draft)
+        if draft.findings:
+            raise RunError(draft.findings, TOPOLOGY)
+    levels = tuple(tuple(stages) for stages in draft.stages)
+    return Plan(topology.name, dict(draft.ports), levels, shuffle_partitions, draft.bucket_ids)

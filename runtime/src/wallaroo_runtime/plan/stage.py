@@ -1,0 +1,117 @@
+"""The plan as data: what the compiler gives and what a lowering reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+DEAD_LETTER_PORT = 65535
+FRAME_BYTES = 1 << 20
+
+
+class NodeKind(IntEnum):
+    """What a node of a stage does; the numbers are those of the protocol's `NodeKind`."""
+
+    SOURCE = 1
+    COMPUTATION = 2
+    COMPUTATION_MULTI = 3
+    STATE_COMPUTATION = 4
+    STATE_COMPUTATION_MULTI = 5
+    KEY = 6
+    SINK = 7
+
+
+ENTRIES = frozenset({NodeKind.SOURCE, NodeKind.STATE_COMPUTATION, NodeKind.STATE_COMPUTATION_MULTI})
+EXITS = frozenset({NodeKind.KEY, NodeKind.SINK})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of a stage.
+
+    Attributes:
+        path: Path in the topology. A KEY exit has that of the state step that it leads to.
+        kind: What it does.
+        inputs: Paths of nodes of the same stage; empty for entries.
+        port: Entries and exits: the port in the header of their frames; else 0.
+        state: State kinds: the state's name; else empty.
+        state_port: State kinds: the port in the header of state log frames; else 0.
+    """
+
+    path: str
+    kind: NodeKind
+    inputs: tuple[str, ...] = ()
+    port: int = 0
+    state: str = ""
+    state_port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one worker call runs: the steps between two shuffles, in topological order.
+
+    Attributes:
+        id: "s0", "s1", ... in the order of levels.
+        worker: Name of the worker that runs it.
+        nodes: The nodes, each after its inputs.
+        bucket_count: Keys hash to 0 .. bucket_count-1.
+        frame_bytes: A worker closes an output frame when its body exceeds this.
+    """
+
+    id: str
+    worker: str
+    nodes: tuple[Node, ...]
+    bucket_count: int
+    frame_bytes: int = FRAME_BYTES
+
+    @property
+    def entries(self) -> tuple[Node, ...]:
+        """The nodes at which frames enter."""
+        return tuple(node for node in self.nodes if node.kind in ENTRIES)
+
+    @property
+    def exits(self) -> tuple[Node, ...]:
+        """The nodes at which frames leave."""
+        return tuple(node for node in self.nodes if node.kind in EXITS)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether its entries are state steps."""
+        return any(node.state for node in self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A topology, cut into stages at the shuffles.
+
+    Attributes:
+        application: Name of the application.
+        ports: Path of a source, state step or sink to the port of its frames.
+        levels: Level 0 holds the stages over the sources, level k those behind k shuffles; one stage for each worker.
+            A frame whose port is an entry of a later level passes a level as it is.
+        shuffle_partitions: How many partitions a shuffle has.
+        bucket_ids: What the column `bucket` holds for bucket b; Spark's hash of bucket_ids[b] leads to shuffle
+            partition b % shuffle_partitions.
+    """
+
+    application: str
+    ports: Mapping[str, int]
+    levels: tuple[tuple[Stage, ...], ...]
+    shuffle_partitions: int
+    bucket_ids: tuple[int, ...]
+
+    @property
+    def bucket_count(self) -> int:
+        """How many buckets keys hash to."""
+        return len(self.bucket_ids)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All stages, level by level."""
+        return tuple(stage for level in self.levels for stage in level)
+
+    def level_of(self, port: int) -> int:
+        """Return the level at which frames of a source's or state step's port enter."""
+        for number, level in enumerate(self.levels):
+            if any(node.port == port for stage in level for node in stage.entries):
+                return number
+        raise KeyError(port)

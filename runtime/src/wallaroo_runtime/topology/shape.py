@@ -1,0 +1,200 @@
+"""Checks a document against the JSON Schema and says what is wrong in words for people."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+from wallaroo.diagnostic import Diagnostic, shown
+
+_NOUNS = {"object": "an object", "array": "an array", "string": "a string", "integer": "an integer"}
+_LARGEST_KEY = (1 << 64) - 1
+
+
+class NotAnInteger:
+    """A number with a fraction or an exponent; no rule of the schema takes it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def pointer_of(path: Any) -> str:
+    """Write keys and positions as a JSON pointer."""
+    return "".join("/" + str(item).replace("~", "~0").replace("/", "~1") for item in path)
+
+
+def shown_json(value: Any) -> str:
+    """Return a value of a document as a message shows it: as JSON, cut at 80 characters."""
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def hint(name: str, known: Any) -> str:
+    """Return `; did you mean "x"?` when a known name is close to `name`, else nothing."""
+    close = get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return f'; did you mean "{close[0]}"?' if close else ""
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    # `$` of Python's re also matches before a final newline.
+    if isinstance(instance, str) and not re.fullmatch(pattern, instance):
+        yield ValidationError(f"{instance!r} does not match {pattern}")
+
+
+def _unique_items(validator: Any, wanted: bool, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    # The library's own test is quadratic for mixed items. Key values are compared as bytes later (T209).
+    if not isinstance(instance, list) or schema["items"].get("$ref") == "#/$defs/keyValue":
+        return
+    seen: set[str] = set()
+    for number, item in enumerate(instance):
+        text = json.dumps(item, default=repr)
+        if text in seen:
+            yield ValidationError("twice", path=(number,))
+        seen.add(text)
+
+
+def _items(validator: Any, items: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if not isinstance(instance, list):
+        return
+    plain = items.get("$ref") == "#/$defs/keyValue"
+    for number, item in enumerate(instance):
+        # A key list may have a million values; nearly all of them are strings or integers.
+        if plain and (type(item) is str or type(item) is int and 0 <= item <= _LARGEST_KEY):
+            continue
+        yield from validator.descend(item, items, path=number)
+
+
+@cache
+def schema() -> Mapping[str, Any]:
+    """Return the topology schema."""
+    text = resources.files(__package__).joinpath("topology.schema.json").read_text(encoding="utf-8")
+    document: Mapping[str, Any] = json.loads(text)
+    return document
+
+
+@cache
+def _validator() -> Any:
+    checker = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    rules = {"pattern": _pattern, "uniqueItems": _unique_items, "items": _items}
+    return extend(Draft202012Validator, rules, type_checker=checker)(schema())
+
+
+def check_shape(document: Any, limit: int) -> Iterator[Diagnostic]:
+    """Yield a T102 for each place where the document is not what the schema says, at most `limit`."""
+    count = 0
+    for error in _validator().iter_errors(document):
+        for finding in _findings(error):
+            count += 1
+            if count > limit:
+                return
+            yield finding
+
+
+def _finding(error: ValidationError, reason: str, fix: str, *more: Any) -> Diagnostic:
+    return Diagnostic.of("T102", pointer=pointer_of((*error.absolute_path, *more)), reason=reason, fix=fix)
+
+
+def _findings(error: ValidationError) -> Iterator[Diagnostic]:
+    rule: Any = error.validator
+    if rule == "oneOf":
+        yield from _branch_findings(error)
+    elif rule == "additionalProperties":
+        yield from _unknown_properties(error)
+    elif rule == "required":
+        yield from _missing_property(error)
+    else:
+        reason, fix = _value_reason(error)
+        yield _finding(error, reason, fix)
+
+
+def _properties(error: ValidationError) -> Mapping[str, Any]:
+    properties: Mapping[str, Any] = error.schema.get("properties", {})
+    return properties
+
+
+def _unknown_properties(error: ValidationError) -> Iterator[Diagnostic]:
+    known = _properties(error)
+    for name in error.instance:
+        if name not in known:
+            close = hint(name, [other for other in known if other not in error.instance] or known)
+            fix = f"write {close[15:-1]}" if close else "remove it; known are " + ", ".join(f'"{key}"' for key in known)
+            yield _finding(error, f"property {shown_json(name)} is not known{close}", fix, name)
+
+
+def _missing_property(error: ValidationError) -> Iterator[Diagnostic]:
+    known = _properties(error)
+    for name in error.validator_value:
+        if name in error.instance or f"'{name}' is a required property" != error.message:
+            continue
+        unknown = [other for other in error.instance if other not in known]
+        if any(get_close_matches(other, [name], n=1, cutoff=0.6) for other in unknown):
+            continue  # the misspelt property is a finding of its own
+        described = str(known.get(name, {}).get("description", "")).rstrip(".")
+        yield _finding(error, f'property "{name}" is missing', f'add "{name}": {described[:1].lower()}{described[1:]}')
+
+
+def _branch_findings(error: ValidationError) -> Iterator[Diagnostic]:
+    """Report on the one alternative that the document meant: the one whose `kind` it names."""
+    branches: dict[Any, list[ValidationError]] = {}
+    for cause in error.context or ():
+        branches.setdefault(cause.relative_schema_path[0], []).append(cause)
+    kinds = [_kinds(branch) for branch in error.schema["oneOf"]]
+    if isinstance(error.instance, dict) and "kind" in error.instance and any(kinds):
+        meant = [number for number, names in enumerate(kinds) if error.instance["kind"] in names]
+        for cause in branches.get(meant[0], []) if meant else []:
+            yield from _findings(cause)
+        if not meant:
+            names = [name for names in kinds for name in names]
+            yield _one_of(error, error.instance["kind"], names, "kind")
+        return
+    if not any(kinds) and isinstance(error.instance, dict):
+        for cause in branches.get(len(kinds) - 1, []):
+            yield from _findings(cause)
+        return
+    wanted = str(error.schema.get("description", "another value")).rstrip(".")
+    yield _finding(error, f"{shown_json(error.instance)} is not usable here", f"expected: {wanted}")
+
+
+def _kinds(branch: Mapping[str, Any]) -> list[str]:
+    kind = branch.get("properties", {}).get("kind", {})
+    return list(kind.get("enum", [kind["const"]] if "const" in kind else []))
+
+
+def _one_of(error: ValidationError, value: Any, names: list[Any], *more: str) -> Diagnostic:
+    close = hint(value, names) if isinstance(value, str) else ""
+    wanted = ", ".join(map(shown_json, names))
+    expected = wanted if len(names) == 1 else f"one of {wanted}"
+    return _finding(error, f"{shown_json(value)} is not known here{close}", f"write {expected}", *more)
+
+
+def _value_reason(error: ValidationError) -> tuple[str, str]:
+    rule, wanted, value = str(error.validator), error.validator_value, shown_json(error.instance)
+    described = str(error.schema.get("description", "")).rstrip(".")
+    if rule == "type":
+        return f"{value} is not {_NOUNS[wanted]}", f"write {_NOUNS[wanted]}: {described[:1].lower()}{described[1:]}"
+    if rule in ("const", "enum"):
+        finding = _one_of(error, error.instance, [wanted] if rule == "const" else list(wanted))
+        return finding.message, finding.fix
+    if rule == "uniqueItems":
+        return "the item stands in the list twice", "list it once"
+    texts = {
+        "minimum": (f"{value} is too small", f"write at least {wanted}"),
+        "maximum": (f"{value} is too large", f"write at most {wanted}"),
+        "minLength": ("the text is empty", f"write at least {wanted} character"),
+        "maxLength": (f"{value} has {len(error.instance)} characters", f"write at most {wanted}"),
+        "minItems": ("the list is empty", f"give at least {wanted} item"),
+        "maxItems": (f"the list has {len(error.instance)} items", f"give at most {wanted}")
+        if isinstance(error.instance, list)
+        else ("", ""),
+        "pattern": (f"{value} is not usable here", f"expected: {described}"),
+    }
+    return texts.get(rule, (f"{shown(error.instance)} breaks the rule {rule}", f"expected: {described}"))
