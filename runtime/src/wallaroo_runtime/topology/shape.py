@@ -11,7 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
-from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic import Diagnostic
 
 _NOUNS = {"object": "an object", "array": "an array", "string": "a string", "integer": "an integer"}
 _LARGEST_KEY = (1 << 64) - 1
@@ -34,7 +34,7 @@ def pointer_of(path: Any) -> str:
 
 def shown_json(value: Any) -> str:
     """Return a value of a document as a message shows it: as JSON, cut at 80 characters."""
-    text = json.dumps(value, ensure_ascii=False, default=repr)
+    text = value.text if isinstance(value, NotAnInteger) else json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= 80 else text[:79] + "…"
 
 
@@ -62,6 +62,11 @@ def _unique_items(validator: Any, wanted: bool, instance: Any, schema: Any) -> I
         seen.add(text)
 
 
+def _required(validator: Any, names: list[str], instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if isinstance(instance, dict):
+        yield from (ValidationError(name) for name in names if name not in instance)
+
+
 def _items(validator: Any, items: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     if not isinstance(instance, list):
         return
@@ -84,7 +89,7 @@ def schema() -> Mapping[str, Any]:
 @cache
 def _validator() -> Any:
     checker = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    rules = {"pattern": _pattern, "uniqueItems": _unique_items, "items": _items}
+    rules = {"pattern": _pattern, "required": _required, "uniqueItems": _unique_items, "items": _items}
     return extend(Draft202012Validator, rules, type_checker=checker)(schema())
 
 
@@ -110,10 +115,18 @@ def _findings(error: ValidationError) -> Iterator[Diagnostic]:
     elif rule == "additionalProperties":
         yield from _unknown_properties(error)
     elif rule == "required":
-        yield from _missing_property(error)
+        yield from _missing_property(error, error.message)
     else:
         reason, fix = _value_reason(error)
         yield _finding(error, reason, fix)
+
+
+def _described(rule: Mapping[str, Any]) -> str:
+    """Return what the schema says that a value is, to stand in the middle of a sentence."""
+    if "$ref" in rule:
+        rule = schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]]
+    text = str(rule.get("description", "")).rstrip(".")
+    return text[:1].lower() + text[1:]
 
 
 def _properties(error: ValidationError) -> Mapping[str, Any]:
@@ -130,16 +143,12 @@ def _unknown_properties(error: ValidationError) -> Iterator[Diagnostic]:
             yield _finding(error, f"property {shown_json(name)} is not known{close}", fix, name)
 
 
-def _missing_property(error: ValidationError) -> Iterator[Diagnostic]:
+def _missing_property(error: ValidationError, name: str) -> Iterator[Diagnostic]:
     known = _properties(error)
-    for name in error.validator_value:
-        if name in error.instance or f"'{name}' is a required property" != error.message:
-            continue
-        unknown = [other for other in error.instance if other not in known]
-        if any(get_close_matches(other, [name], n=1, cutoff=0.6) for other in unknown):
-            continue  # the misspelt property is a finding of its own
-        described = str(known.get(name, {}).get("description", "")).rstrip(".")
-        yield _finding(error, f'property "{name}" is missing', f'add "{name}": {described[:1].lower()}{described[1:]}')
+    unknown = [other for other in error.instance if other not in known]
+    if any(get_close_matches(other, [name], n=1, cutoff=0.6) for other in unknown):
+        return  # the misspelt property is a finding of its own
+    yield _finding(error, f'property "{name}" is missing', f'add "{name}": {_described(known[name])}')
 
 
 def _branch_findings(error: ValidationError) -> Iterator[Diagnostic]:
@@ -160,8 +169,7 @@ def _branch_findings(error: ValidationError) -> Iterator[Diagnostic]:
         for cause in branches.get(len(kinds) - 1, []):
             yield from _findings(cause)
         return
-    wanted = str(error.schema.get("description", "another value")).rstrip(".")
-    yield _finding(error, f"{shown_json(error.instance)} is not usable here", f"expected: {wanted}")
+    yield _finding(error, f"{shown_json(error.instance)} is not usable here", f"expected: {_described(error.schema)}")
 
 
 def _kinds(branch: Mapping[str, Any]) -> list[str]:
@@ -178,23 +186,21 @@ def _one_of(error: ValidationError, value: Any, names: list[Any], *more: str) ->
 
 def _value_reason(error: ValidationError) -> tuple[str, str]:
     rule, wanted, value = str(error.validator), error.validator_value, shown_json(error.instance)
-    described = str(error.schema.get("description", "")).rstrip(".")
+    described = _described(error.schema)
     if rule == "type":
-        return f"{value} is not {_NOUNS[wanted]}", f"write {_NOUNS[wanted]}: {described[:1].lower()}{described[1:]}"
+        return f"{value} is not {_NOUNS[wanted]}", f"write {_NOUNS[wanted]}: {described}"
     if rule in ("const", "enum"):
         finding = _one_of(error, error.instance, [wanted] if rule == "const" else list(wanted))
         return finding.message, finding.fix
     if rule == "uniqueItems":
         return "the item stands in the list twice", "list it once"
+    size = len(error.instance) if isinstance(error.instance, list | str) else 0
     texts = {
         "minimum": (f"{value} is too small", f"write at least {wanted}"),
         "maximum": (f"{value} is too large", f"write at most {wanted}"),
         "minLength": ("the text is empty", f"write at least {wanted} character"),
-        "maxLength": (f"{value} has {len(error.instance)} characters", f"write at most {wanted}"),
+        "maxLength": (f"{value} has {size} characters", f"write at most {wanted}"),
         "minItems": ("the list is empty", f"give at least {wanted} item"),
-        "maxItems": (f"the list has {len(error.instance)} items", f"give at most {wanted}")
-        if isinstance(error.instance, list)
-        else ("", ""),
-        "pattern": (f"{value} is not usable here", f"expected: {described}"),
+        "maxItems": (f"the list has {size} items", f"give at most {wanted}"),
     }
-    return texts.get(rule, (f"{shown(error.instance)} breaks the rule {rule}", f"expected: {described}"))
+    return texts.get(rule, (f"{value} is not usable here", f"expected: {described}"))

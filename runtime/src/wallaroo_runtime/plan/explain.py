@@ -1,0 +1,77 @@
+"""Tells people what a plan does: stages, steps, shuffles, buckets, and what Spark is asked to run."""
+
+from collections.abc import Iterator
+
+from wallaroo_runtime.plan.stage import Node, NodeKind, Plan, Stage
+from wallaroo_runtime.topology.model import Sink, Source, Step, Topology
+
+_VERBS = {
+    NodeKind.SOURCE: "decode",
+    NodeKind.COMPUTATION: "compute",
+    NodeKind.COMPUTATION_MULTI: "compute*",
+    NodeKind.STATE_COMPUTATION: "state",
+    NodeKind.STATE_COMPUTATION_MULTI: "state*",
+    NodeKind.KEY: "key",
+    NodeKind.SINK: "encode",
+}
+_PARTS = {NodeKind.KEY: "/partition"}
+
+
+def explain(plan: Plan, topology: Topology) -> str:
+    """Describe a plan in plain text.
+
+    Args:
+        plan: What `compile_topology` gave.
+        topology: What it was compiled from; gives names and the user's symbols.
+
+    Returns:
+        Lines for people, with a newline at the end; equal for equal arguments, whatever the machine.
+    """
+    return "\n".join(_lines(plan, topology)) + "\n"
+
+
+def _lines(plan: Plan, topology: Topology) -> Iterator[str]:
+    yield f'application "{plan.application}"'
+    counts = ((len(plan.stages), "stage"), (len(plan.levels) - 1, "shuffle"))
+    shuffles = ", ".join(_count(number, noun) for number, noun in counts)
+    yield f"{shuffles}; {plan.bucket_count} buckets of keys over {plan.shuffle_partitions} shuffle partitions"
+    parts = {part.path: part for part in (*topology.sources(), *topology.steps(), *topology.sinks())}
+    for level, stages in enumerate(plan.levels):
+        for stage in stages:
+            yield ""
+            yield f"stage {stage.id} on worker {stage.worker}" + (f", behind shuffle {level}" if level else "")
+            for node in stage.nodes:
+                yield from _node_lines(node, stage, parts[node.path], topology)
+    yield ""
+    yield "steps marked * give any number of messages for each one"
+    yield ""
+    yield "on Spark"
+    yield from _spark_lines(plan)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _node_lines(node: Node, stage: Stage, part: Source | Step | Sink, topology: Topology) -> Iterator[str]:
+    component = topology.component(part.worker, node.path + _PARTS.get(node.kind, ""))
+    symbol = f" ({component.symbol})" if component else ""
+    more = ""
+    if isinstance(part, Step) and part.state is not None and node.kind is not NodeKind.KEY:
+        more = f', state "{part.state.name}"'
+    reads = f" <- {', '.join(node.inputs)}" if node.inputs else ""
+    port = f" [port {node.port}]" if node in (*stage.entries, *stage.exits) else ""
+    label = f"for {node.path}" if node.kind is NodeKind.KEY else node.path
+    yield f'  {_VERBS[node.kind]:<9}{label} "{part.name}"{symbol}{more}{port}{reads}'
+
+
+def _spark_lines(plan: Plan) -> Iterator[str]:
+    yield "  source             ranges of the journal, read by the tasks themselves"
+    for level, stages in enumerate(plan.levels):
+        names = ", ".join(stage.id for stage in stages)
+        if level == 0:
+            yield f"  mapInArrow         {names}: one call to the worker for each task"
+            continue
+        yield f"  repartition        by bucket into {plan.shuffle_partitions} partitions"
+        yield f"  transformWithState {names}: version and log of each bucket in RocksDB"
+    yield "  foreachBatch       publishes the staged output to the outbox, once for each batch"

@@ -1,0 +1,64 @@
+"""Draws a topology as text for Mermaid or Graphviz."""
+
+from collections.abc import Iterator
+
+from wallaroo_runtime.topology.model import Pipeline, Sink, Source, Step, Topology
+
+
+def mermaid(topology: Topology) -> str:
+    """Return the graph as a Mermaid flowchart; a thick arrow is a shuffle by key."""
+    lines = ["flowchart LR"]
+    for number, pipeline in enumerate(topology.pipelines):
+        lines.append(f'  subgraph p{number}["{_mermaid_text(pipeline.name)}"]')
+        for part in _parts(pipeline):
+            start, end = ("([", "])") if not isinstance(part, Step) else ("[(", ")]") if part.state else ("[", "]")
+            lines.append(f'    {_id(part.path)}{start}"{_mermaid_text(_label(part))}"{end}')
+        lines.append("  end")
+    for source, target, shuffles in _edges(topology):
+        lines.append(f"  {_id(source)} {'==>' if shuffles else '-->'} {_id(target)}")
+    return "\n".join(lines) + "\n"
+
+
+def dot(topology: Topology) -> str:
+    """Return the graph in Graphviz's language; a bold edge is a shuffle by key."""
+    lines = [f"digraph {_dot_text(topology.name)} {{", "  rankdir=LR;"]
+    for number, pipeline in enumerate(topology.pipelines):
+        lines += [f"  subgraph cluster_{number} {{", f"    label={_dot_text(pipeline.name)};"]
+        for part in _parts(pipeline):
+            shape = "oval" if not isinstance(part, Step) else "cylinder" if part.state else "box"
+            lines.append(f"    {_id(part.path)} [label={_dot_text(_label(part))}, shape={shape}];")
+        lines.append("  }")
+    for source, target, shuffles in _edges(topology):
+        lines.append(f"  {_id(source)} -> {_id(target)}{' [style=bold]' if shuffles else ''};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _parts(pipeline: Pipeline) -> Iterator[Source | Step | Sink]:
+    yield from pipeline.sources
+    yield from pipeline.steps
+    yield from pipeline.sinks
+
+
+def _label(part: Source | Step | Sink) -> str:
+    if isinstance(part, Step):
+        return f"{part.name} / {part.state.name}" if part.state else part.name
+    return f"{part.name} {part.kind} {part.host}:{part.port}"
+
+
+def _edges(topology: Topology) -> Iterator[tuple[str, str, bool]]:
+    for part in (*topology.steps(), *topology.sinks()):
+        for path in part.inputs:
+            yield path, part.path, isinstance(part, Step) and part.state is not None
+
+
+def _id(path: str) -> str:
+    return "n" + path.replace("/", "_")
+
+
+def _mermaid_text(text: str) -> str:
+    # Mermaid has no escape inside quotes but HTML entities, written with # instead of &.
+    return text.replace("#", "#35;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
+
+
+def _dot_text(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

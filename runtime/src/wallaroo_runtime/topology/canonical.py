@@ -1,0 +1,57 @@
+"""The canonical form of a document, and the hash of what must be equal between a worker and a checkpoint."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.shape import schema
+
+Json = Mapping[str, Any]
+
+
+def ordered(value: Any, rule: Json) -> Any:
+    """Return a part of a document with the keys of its objects in the order of the schema's properties."""
+    if "$ref" in rule:
+        rule = schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]]
+    if isinstance(value, list):
+        return [ordered(item, rule.get("items", {})) for item in value]
+    if not isinstance(value, dict):
+        return value
+    properties: dict[str, Json] = {}
+    for branch in rule.get("oneOf", [rule]):
+        properties |= branch.get("properties", {})
+    return {name: ordered(value[name], properties[name]) for name in properties if name in value}
+
+
+def canonical_text(document: Json) -> str:
+    """Return the document in canonical form, whatever the order of its keys.
+
+    Example:
+        >>> print(canonical_text({"name": "é", "topology_version": 1, "pipelines": []}), end="")
+        {
+          "topology_version": 1,
+          "name": "é",
+          "pipelines": []
+        }
+    """
+    return json.dumps(ordered(document, schema()), ensure_ascii=False, indent=2) + "\n"
+
+
+def interface(document: Json) -> Json:
+    """Return the document without workers and addresses: what steps, kinds and names it has."""
+    pipelines = []
+    for pipeline in document["pipelines"]:
+        ends = {
+            kind: [{name: value for name, value in end.items() if name not in ("host", "port")} for end in pipeline[kind]]
+            for kind in ("sources", "sinks")
+        }
+        pipelines.append({**pipeline, **ends})
+    return {"topology_version": document["topology_version"], "name": document["name"], "pipelines": pipelines}
+
+
+def interface_hash(topology: Topology) -> str:
+    """Return the interface hash of a topology, as the specification defines it."""
+    text = canonical_text(interface(topology.document))
+    return "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()

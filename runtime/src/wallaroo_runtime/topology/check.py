@@ -1,0 +1,303 @@
+"""What the topology's meaning must be beyond its shape: section 1 of the specification.
+
+The rules read the raw document and step over parts whose shape is wrong, so that one reading reports everything.
+"""
+
+import base64
+import binascii
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+
+from wallaroo_runtime.topology.model import STATE_KINDS
+from wallaroo_runtime.topology.shape import hint, shown_json
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A source, step or sink of the document.
+
+    Attributes:
+        kind: `sources`, `steps` or `sinks`.
+        path: The path of its position, which its property `path` should have.
+        pointer: JSON pointer to it.
+        value: The JSON object.
+    """
+
+    kind: str
+    path: str
+    pointer: str
+    value: Json
+
+    def text(self, name: str) -> str:
+        """Return a property that should be a string; empty when it is not."""
+        value = self.value.get(name)
+        return value if isinstance(value, str) else ""
+
+    def inputs(self) -> Iterator[tuple[int, str]]:
+        """Yield position and path of each input."""
+        return ((at, path) for at, path in enumerate(_list(self.value, "inputs")) if isinstance(path, str))
+
+    def state(self) -> Json:
+        """Return its state; empty when it has none."""
+        state = self.value.get("state")
+        return state if isinstance(state, dict) else {}
+
+
+@dataclass
+class Index:
+    """The document, with its parts at hand."""
+
+    document: Json
+    pipelines: list[tuple[str, Json]] = field(default_factory=list)
+    workers: list[tuple[str, Json]] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    components: dict[tuple[str, str], Json] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.workers = list(_objects(self.document, "workers", ""))
+        self.pipelines = list(_objects(self.document, "pipelines", ""))
+        for pointer, worker in self.workers:
+            for _, component in _objects(worker, "components", pointer):
+                self.components[str(worker.get("name")), str(component.get("path"))] = component
+        for pointer, pipeline in self.pipelines:
+            for kind in ("sources", "steps", "sinks"):
+                for place, value in _objects(pipeline, kind, pointer):
+                    self.parts.append(Part(kind, place.removeprefix("/pipelines/"), place, value))
+
+    def finding(self, code: str, part: Part, more: str = "", component: str = "", **values: object) -> Diagnostic:
+        """Make a diagnostic at a part, with the file and line where the front-end saw its user code."""
+        known = self.components.get((part.text("worker"), part.path + component), {})
+        file, line = known.get("file"), known.get("line")
+        return Diagnostic.of(
+            code,
+            pointer=part.pointer + more,
+            file=file if isinstance(file, str) else "",
+            line=line if isinstance(line, int) else 0,
+            **values,
+        )
+
+
+def _list(value: Json, name: str) -> list[Any]:
+    items = value.get(name)
+    return items if isinstance(items, list) else []
+
+
+def _objects(value: Json, name: str, pointer: str) -> Iterator[tuple[str, Json]]:
+    for number, item in enumerate(_list(value, name)):
+        if isinstance(item, dict):
+            yield f"{pointer}/{name}/{number}", item
+
+
+def check_names(index: Index) -> Iterator[Diagnostic]:
+    """Names are in NFC; those of pipelines and workers are unique."""
+    named: list[tuple[str, str, Any, Part | None]] = [("application", "/name", index.document.get("name"), None)]
+    named += [("worker", f"{pointer}/name", worker.get("name"), None) for pointer, worker in index.workers]
+    named += [("pipeline", f"{pointer}/name", pipeline.get("name"), None) for pointer, pipeline in index.pipelines]
+    for part in index.parts:
+        named.append((part.kind[:-1], "/name", part.value.get("name"), part))
+        named.append(("state", "/state/name", part.state().get("name"), part))
+    seen: dict[tuple[str, str], str] = {}
+    for what, pointer, name, part in named:
+        if not isinstance(name, str):
+            continue
+        if not unicodedata.is_normalized("NFC", name):
+            values = {"what": what, "name": shown_json(name), "reason": "it is not in Unicode form NFC"}
+            if part is None:
+                yield Diagnostic.of("T210", pointer=pointer, **values)
+            else:
+                yield index.finding("T210", part, pointer, **values)
+        if what in ("pipeline", "worker") and seen.setdefault((what, name), pointer) != pointer:
+            if what == "pipeline":
+                yield Diagnostic.of("T203", pointer=pointer, name=name)
+            else:
+                yield Diagnostic.of(
+                    "T210", pointer=pointer, what=what, name=shown_json(name), reason="another worker has it"
+                )
+
+
+def check_sinks(index: Index) -> Iterator[Diagnostic]:
+    """The application has a sink."""
+    lists = [pipeline.get("sinks") for _, pipeline in index.pipelines]
+    if lists and not any(lists):
+        yield Diagnostic.of("T204", pointer="/pipelines", name=index.document.get("name"))
+
+
+def check_paths(index: Index) -> Iterator[Diagnostic]:
+    """Every path is the position at which it stands."""
+    for part in index.parts:
+        path = part.text("path")
+        if path and path != part.path:
+            yield index.finding("T215", part, "/path", path=path, expected=part.path)
+
+
+def check_workers(index: Index) -> Iterator[Diagnostic]:
+    """Every part runs on a worker of the document."""
+    names = {worker.get("name") for _, worker in index.workers}
+    for part in index.parts:
+        worker = part.text("worker")
+        if worker and worker not in names:
+            close = hint(worker, {name for name in names if isinstance(name, str)})
+            yield index.finding("T220", part, "/worker", path=part.path, worker=worker, hint=close)
+
+
+def check_inputs(index: Index) -> Iterator[Diagnostic]:
+    """Inputs exist, and steps form no loop and stand after their inputs."""
+    known = {part.path: number for number, part in enumerate(index.parts)}
+    readable = [part.path for part in index.parts if part.kind != "sinks"]
+    loops = _loops(index)
+    looping = {path for loop in loops for path in loop}
+    for number, part in enumerate(index.parts):
+        for at, path in part.inputs():
+            place = f"/inputs/{at}"
+            if path not in known:
+                values = {"path": part.path, "input": path, "hint": hint(path, readable)}
+                yield index.finding("T213", part, place, **values)
+            elif part.kind == "steps" and "/steps/" in path and known[path] >= number and part.path not in looping:
+                reason = f'step "{part.path}" stands before its input "{path}"'
+                yield index.finding("T102", part, place, reason=reason, fix="put each step after the steps it reads")
+    for loop in loops:
+        part = index.parts[known[loop[0]]]
+        yield index.finding("T214", part, "/inputs", cycle=" → ".join((*loop, loop[0])))
+
+
+def _loops(index: Index) -> list[list[str]]:
+    """Return loops of steps, in the direction of the messages, each once; enough to name a step of every knot."""
+    inputs = {part.path: [path for _, path in part.inputs()] for part in index.parts if part.kind == "steps"}
+    done: set[str] = set()
+    loops = []
+    for start in inputs:
+        trail: dict[str, Iterator[str]] = {}
+        at: str | None = start if start not in done else None
+        while at is not None:
+            following = next((path for path in trail.setdefault(at, iter(inputs[at])) if path in inputs), None)
+            if following is None:
+                done.add(at)
+                del trail[at]
+                at = next(reversed(trail), None)
+            elif following in trail:
+                names = list(trail)
+                loop = names[names.index(following) :][::-1]
+                first = loop.index(min(loop, key=_position))
+                loops.append(loop[first:] + loop[:first])
+            elif following not in done:
+                at = following
+    return loops
+
+
+def _position(path: str) -> tuple[int, int]:
+    pipeline, _, number = path.split("/")
+    return int(pipeline), int(number)
+
+
+def check_states(index: Index) -> Iterator[Diagnostic]:
+    """State kinds have a state; steps that share one agree on its class and its keys."""
+    classes: dict[str, str] = {}
+    keys: dict[str, tuple[Any, frozenset[bytes]]] = {}
+    for part in index.parts:
+        kind, state = part.text("kind"), part.state()
+        if part.kind == "steps" and kind:
+            yield from _check_presence(index, part, kind)
+        name = state.get("name")
+        if not isinstance(name, str):
+            continue
+        component = index.components.get((part.text("worker"), f"{part.path}/state"), {})
+        symbol = component.get("symbol")
+        if isinstance(symbol, str) and classes.setdefault(name, symbol) != symbol:
+            yield index.finding("T205", part, "/state", "/state", name=name, first=classes[name], second=symbol)
+        key = state.get("key")
+        if not isinstance(key, dict):
+            continue
+        values: set[bytes] = set()
+        yield from _check_keys(index, part, name, key, values)
+        mine = (key.get("kind"), frozenset(values))
+        first = keys.setdefault(name, mine)
+        if mine[0] != first[0] or (mine[1] and first[1] and mine[1] != first[1]):
+            yield index.finding("T218", part, "/state/key", name=name)
+        elif mine[1]:
+            keys[name] = mine
+
+
+def _check_presence(index: Index, part: Part, kind: str) -> Iterator[Diagnostic]:
+    if kind in STATE_KINDS and "state" not in part.value:
+        reason, fix = f'a step of kind "{kind}" needs the property "state"', 'add "state": name, codec and key'
+        yield index.finding("T102", part, reason=reason, fix=fix)
+    elif kind in ("computation", "computation_multi") and "state" in part.value:
+        reason = f'a step of kind "{kind}" has no state'
+        yield index.finding("T102", part, "/state", reason=reason, fix=f'remove it, or write the kind "state_{kind}"')
+
+
+def _check_keys(index: Index, part: Part, name: str, key: Json, values: set[bytes]) -> Iterator[Diagnostic]:
+    for number, value in enumerate(_list(key, "values")):
+        place = f"/state/key/values/{number}"
+        try:
+            data = key_bytes(value)
+        except (binascii.Error, UnicodeEncodeError, ValueError) as error:
+            text = {"reason": f"{shown_json(value)} is not a key; {error}", "fix": "write standard base64 with padding"}
+            yield index.finding("T102", part, place, **text)
+            continue
+        if data is None:
+            continue
+        if data in values:
+            yield index.finding("T209", part, place, state=name, key=shown_json(value))
+        values.add(data)
+
+
+def key_bytes(value: Any) -> bytes | None:
+    """Return the bytes of a key of the document; None when its shape is wrong.
+
+    Raises:
+        ValueError: The text is not base64.
+
+    Example:
+        >>> key_bytes("a"), key_bytes(7), key_bytes({"base64": "/w=="})
+        (b'a', b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x07', b'\\xff')
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8")
+    if type(value) is int and 0 <= value < 1 << 64:
+        return value.to_bytes(8, "big")
+    if isinstance(value, dict) and isinstance(value.get("base64"), str):
+        return base64.b64decode(value["base64"], validate=True)
+    return None
+
+
+def check_addresses(index: Index) -> Iterator[Diagnostic]:
+    """Hosts are usable as such, and sources listen at different addresses."""
+    seen: dict[tuple[str, int], str] = {}
+    for part in index.parts:
+        host, port = part.text("host"), part.value.get("port")
+        if part.kind == "steps" or not host or type(port) is not int:
+            continue
+        if any(sign.isspace() or not sign.isprintable() or sign in "/@," for sign in host):
+            values = {"what": part.kind[:-1], "value": shown_json(host), "reason": "no host has such characters"}
+            yield index.finding("T211", part, "/host", **values)
+        if part.kind == "sources" and port:
+            name = part.text("name")
+            first = seen.setdefault((host, port), part.path)
+            if first != part.path:
+                other = next(known.text("name") for known in index.parts if known.path == first)
+                yield index.finding("T219", part, "/port", second=name, address=f"{host}:{port}", first=other)
+
+
+RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (
+    check_names,
+    check_sinks,
+    check_paths,
+    check_workers,
+    check_inputs,
+    check_states,
+    check_addresses,
+)
+
+
+def check_meaning(document: Json) -> Iterator[Diagnostic]:
+    """Yield every finding that the schema cannot express."""
+    index = Index(document)
+    for rule in RULES:
+        yield from rule(index)
