@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.plan.stage import DEAD_LETTER_PORT, Node, NodeKind, Plan, Stage
-from wallaroo_runtime.topology.model import Sink, Source, Step, Topology
-
-Part = Source | Step | Sink
+from wallaroo_runtime.topology.model import Part, Sink, Source, Step, Topology
 
 
 @dataclass
@@ -37,7 +36,7 @@ class Draft:
     stages: list[list[Stage]] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
 
-    def find(self, code: str, part: Part, **values: object) -> None:
+    def find(self, code: str, part: Part, **values: Any) -> None:
         """Record a finding at a part of the topology."""
         pipeline, kind, number = part.path.split("/")
         component = self.topology.component(part.worker, part.path)
@@ -60,19 +59,16 @@ def inputs_of(part: Part) -> tuple[str, ...]:
 
 def order_parts(draft: Draft) -> None:
     """Put every part after its inputs: sources, steps (which the document orders), sinks."""
-    topology = draft.topology
-    for part in (*topology.sources(), *topology.steps(), *topology.sinks()):
-        draft.parts[part.path] = part
+    draft.parts.update({part.path: part for part in draft.topology.parts()})
 
 
 def number_ports(draft: Draft) -> None:
     """Number sources, state steps and sinks, in document order."""
     topology = draft.topology
-    paths = [part.path for part in (*topology.sources(), *topology.state_steps(), *topology.sinks())]
+    ported = (topology.sources(), topology.state_steps(), topology.sinks())
+    paths = [part.path for parts in ported for part in parts]
     if len(paths) > DEAD_LETTER_PORT:
-        draft.findings.append(
-            Diagnostic.of("P302", pointer="/pipelines", count=len(paths), limit=DEAD_LETTER_PORT)
-        )
+        draft.findings.append(Diagnostic.of("P302", pointer="/pipelines", count=len(paths), limit=DEAD_LETTER_PORT))
     draft.ports.update({path: port for port, path in enumerate(paths)})
 
 

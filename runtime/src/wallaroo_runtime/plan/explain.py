@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from wallaroo_runtime.plan.stage import Node, NodeKind, Plan, Stage
-from wallaroo_runtime.topology.model import Sink, Source, Step, Topology
+from wallaroo_runtime.topology.model import Part, Step, Topology
 
 _VERBS = {
     NodeKind.SOURCE: "decode",
@@ -35,7 +35,7 @@ def _lines(plan: Plan, topology: Topology) -> Iterator[str]:
     counts = ((len(plan.stages), "stage"), (len(plan.levels) - 1, "shuffle"))
     shuffles = ", ".join(_count(number, noun) for number, noun in counts)
     yield f"{shuffles}; {plan.bucket_count} buckets of keys over {plan.shuffle_partitions} shuffle partitions"
-    parts = {part.path: part for part in (*topology.sources(), *topology.steps(), *topology.sinks())}
+    parts = {part.path: part for part in topology.parts()}
     for level, stages in enumerate(plan.levels):
         for stage in stages:
             yield ""
@@ -53,7 +53,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _node_lines(node: Node, stage: Stage, part: Source | Step | Sink, topology: Topology) -> Iterator[str]:
+def _node_lines(node: Node, stage: Stage, part: Part, topology: Topology) -> Iterator[str]:
     component = topology.component(part.worker, node.path + _PARTS.get(node.kind, ""))
     symbol = f" ({component.symbol})" if component else ""
     more = ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from wallaroo_runtime.topology.model import Pipeline, Sink, Source, Step, Topology
+from wallaroo_runtime.topology.model import Part, Pipeline, Source, Step, Topology
 
 
 def mermaid(topology: Topology) -> str:
@@ -33,21 +33,21 @@ def dot(topology: Topology) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _parts(pipeline: Pipeline) -> Iterator[Source | Step | Sink]:
+def _parts(pipeline: Pipeline) -> Iterator[Part]:
     yield from pipeline.sources
     yield from pipeline.steps
     yield from pipeline.sinks
 
 
-def _label(part: Source | Step | Sink) -> str:
+def _label(part: Part) -> str:
     if isinstance(part, Step):
         return f"{part.name} / {part.state.name}" if part.state else part.name
     return f"{part.name} {part.kind} {part.host}:{part.port}"
 
 
 def _edges(topology: Topology) -> Iterator[tuple[str, str, bool]]:
-    for part in (*topology.steps(), *topology.sinks()):
-        for path in part.inputs:
+    for part in topology.parts():
+        for path in () if isinstance(part, Source) else part.inputs:
             yield path, part.path, isinstance(part, Step) and part.state is not None
 
 

@@ -43,12 +43,13 @@ def interface(document: Json) -> Json:
     """Return the document without workers and addresses: what steps, kinds and names it has."""
     pipelines = []
     for pipeline in document["pipelines"]:
-        ends = {
-            kind: [{name: value for name, value in end.items() if name not in ("host", "port")} for end in pipeline[kind]]
-            for kind in ("sources", "sinks")
-        }
+        ends = {kind: list(map(_without_address, pipeline[kind])) for kind in ("sources", "sinks")}
         pipelines.append({**pipeline, **ends})
     return {"topology_version": document["topology_version"], "name": document["name"], "pipelines": pipelines}
+
+
+def _without_address(end: Json) -> Json:
+    return {name: value for name, value in end.items() if name not in ("host", "port")}
 
 
 def interface_hash(topology: Topology) -> str:

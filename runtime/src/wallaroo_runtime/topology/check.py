@@ -70,7 +70,7 @@ class Index:
                 for place, value in _objects(pipeline, kind, pointer):
                     self.parts.append(Part(kind, place.removeprefix("/pipelines/"), place, value))
 
-    def finding(self, code: str, part: Part, more: str = "", component: str = "", **values: object) -> Diagnostic:
+    def finding(self, code: str, part: Part, more: str = "", component: str = "", **values: Any) -> Diagnostic:
         """Make a diagnostic at a part, with the file and line where the front-end saw its user code."""
         known = self.components.get((part.text("worker"), part.path + component), {})
         file, line = known.get("file"), known.get("line")
@@ -103,15 +103,15 @@ def check_names(index: Index) -> Iterator[Diagnostic]:
         named.append((part.kind[:-1], "/name", part.value.get("name"), part))
         named.append(("state", "/state/name", part.state().get("name"), part))
     seen: dict[tuple[str, str], str] = {}
-    for what, pointer, name, part in named:
+    for what, pointer, name, owner in named:
         if not isinstance(name, str):
             continue
         if not unicodedata.is_normalized("NFC", name):
-            values = {"what": what, "name": shown_json(name), "reason": "it is not in Unicode form NFC"}
-            if part is None:
+            values: dict[str, Any] = {"what": what, "name": shown_json(name), "reason": "it is not in Unicode form NFC"}
+            if owner is None:
                 yield Diagnostic.of("T210", pointer=pointer, **values)
             else:
-                yield index.finding("T210", part, pointer, **values)
+                yield index.finding("T210", owner, pointer, **values)
         if what in ("pipeline", "worker") and seen.setdefault((what, name), pointer) != pointer:
             if what == "pipeline":
                 yield Diagnostic.of("T203", pointer=pointer, name=name)
@@ -249,14 +249,14 @@ def _check_keys(index: Index, part: Part, name: str, key: Json, values: set[byte
 
 
 def key_bytes(value: Any) -> bytes | None:
-    """Return the bytes of a key of the document; None when its shape is wrong.
+    r"""Return the bytes of a key of the document; None when its shape is wrong.
 
     Raises:
         ValueError: The text is not base64.
 
     Example:
         >>> key_bytes("a"), key_bytes(7), key_bytes({"base64": "/w=="})
-        (b'a', b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x07', b'\\xff')
+        (b'a', b'\x00\x00\x00\x00\x00\x00\x00\x07', b'\xff')
     """
     if isinstance(value, str):
         return value.encode("utf-8")

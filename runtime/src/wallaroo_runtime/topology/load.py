@@ -4,8 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
-
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.topology.check import check_meaning
 from wallaroo_runtime.topology.model import Topology

@@ -118,6 +118,9 @@ class Sink:
     worker: str
 
 
+Part = Source | Step | Sink
+
+
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """Sources, steps and sinks that were declared together."""
@@ -159,6 +162,12 @@ class Topology:
     def sinks(self) -> Iterator[Sink]:
         """Yield the sinks of all pipelines, in document order."""
         return (sink for pipeline in self.pipelines for sink in pipeline.sinks)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield all sources, then all steps, then all sinks: each after its inputs."""
+        yield from self.sources()
+        yield from self.steps()
+        yield from self.sinks()
 
     def worker(self, name: str) -> Worker:
         """Return the worker of that name; it exists when a source, step or sink names it."""
