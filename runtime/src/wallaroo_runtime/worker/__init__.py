@@ -1,0 +1,1 @@
+"""Starts, finds and calls the workers that host user code."""

@@ -1,0 +1,174 @@
+"""One task's way to its worker: streams that survive the worker's death."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any
+
+import grpc
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.deadline import Deadline
+from wallaroo_runtime.worker.endpoint import Endpoints, connect, remote_error
+from wallaroo_runtime.worker.ensure import ensure_worker, kill_worker, recover_worker
+from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+BROKEN_CODES = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.DATA_LOSS,
+    }
+)
+BROKEN_LIMIT, RETRY_LIMIT, DEADLINE_LIMIT = 30, 3, 2
+
+_open: dict[str, Endpoints] = {}  # by digest of the spec; a PySpark worker process runs many tasks
+
+
+class Broken(Exception):
+    """The stream ended before its time; what was not answered is to be sent again."""
+
+
+class WorkerChannel:
+    """Finds the worker of a spec, and finds it again when it was restarted.
+
+    Raises (from every method): `RunError` when the worker cannot be had or broke the rules.
+    """
+
+    def __init__(self, spec: WorkerSpec, owner: Owner | None = None) -> None:
+        self.spec, self.owner = spec, owner
+        self._key = spec.digest() + (f"-{owner.pid}" if owner else "")
+        self._broken_count = self._retry_count = self._deadline_count = 0
+
+    def endpoints(self) -> Endpoints:
+        """Return the worker's endpoints, connecting first when needed."""
+        while True:
+            if (found := _open.get(self._key)) is not None:
+                return found
+            connection = ensure_worker(self.spec, self.owner)
+            try:
+                _open[self._key] = connect(connection)
+            except grpc.RpcError as error:
+                self._count_broken(error)
+                recover_worker(connection, self.owner)
+
+    def progressed(self) -> None:
+        """Take note that a call was answered: earlier failures count no more."""
+        self._broken_count = self._retry_count = self._deadline_count = 0
+
+    def recover(self, endpoints: Endpoints, cause: BaseException) -> None:
+        """Wait until another process of the worker serves."""
+        self._count_broken(cause)
+        # A stream may notice late what another one has already seen to.
+        if _open.get(self._key) is endpoints:
+            del _open[self._key]
+        endpoints.close()
+        recover_worker(endpoints.connection, self.owner)
+
+    def kill_hung(self, endpoints: Endpoints, stage: str) -> None:
+        """Kill the worker that missed a deadline; the second time in a row is an error."""
+        self._deadline_count += 1
+        seconds = f"{self.spec.deadline_ms / 1000:g}"
+        kill_worker(endpoints.connection, f"it gave no answer within {seconds} s")
+        if self._deadline_count >= DEADLINE_LIMIT:
+            raise RunError.of("W411", WORKER, worker=self.spec.name, seconds=seconds, stage=stage)
+
+    def failed(self, failure: pb.Failure) -> None:
+        """Raise what the worker reported, unless trying again may help."""
+        self._retry_count += 1
+        if not failure.retriable or self._retry_count > RETRY_LIMIT:
+            raise remote_error(self.spec.name, failure)
+
+    def broke_rules(self, reason: str) -> RunError:
+        """Return the error of a worker that does not follow the protocol."""
+        return RunError.of("W410", WORKER, worker=self.spec.name, reason=reason)
+
+    def _count_broken(self, cause: BaseException) -> None:
+        self._broken_count += 1
+        details = cause.details() if isinstance(cause, grpc.Call) else cause
+        if isinstance(cause, grpc.Call) and cause.code() not in BROKEN_CODES:
+            raise self.broke_rules(f"{cause.code().name}: {details}") from cause
+        if self._broken_count > BROKEN_LIMIT:
+            raise self.broke_rules(f"its streams broke {self._broken_count} times in a row; last: {details}") from cause
+
+
+def close_all() -> None:
+    """Close all connections of this process."""
+    while _open:
+        _open.popitem()[1].close()
+
+
+@dataclass
+class Stream:
+    """One open call, whichever its kind: a queue in, replies out, and a deadline."""
+
+    channel: WorkerChannel
+    endpoints: Endpoints
+    stage: str
+    requests: "SimpleQueue[Any]" = field(default_factory=SimpleQueue)
+    call: Any = None
+    deadline: Deadline = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.deadline = Deadline(self.channel.spec.deadline_ms / 1000, self._give_up)
+
+    def _give_up(self) -> None:
+        self.call.cancel()
+
+    @classmethod
+    def open(
+        cls, channel: WorkerChannel, number: int, method: Callable[[Any], Any], opening: pb.Opening, request: type[Any]
+    ) -> "Stream":
+        """Open a stream at the endpoint of a partition or bucket, and send the opening."""
+        endpoints = channel.endpoints()
+        stream = cls(channel, endpoints, opening.stage.id)
+        stream.call = method(endpoints.stub(number))(iter(stream.requests.get, None))
+        stream.send(request(opening=opening))
+        return stream
+
+    def send(self, request: Any) -> None:
+        """Hand a request to the sending thread."""
+        self.requests.put(request)
+
+    def receive(self) -> Any:
+        """Return the next reply.
+
+        Raises:
+            Broken: There is none; the stream is closed and the worker serves again.
+        """
+        try:
+            reply = next(self.call)
+        except StopIteration as error:
+            self.close()
+            raise self.channel.broke_rules("it ended a stream that was not finished") from error
+        except grpc.RpcError as error:
+            self.close()
+            if self.deadline.has_passed:
+                self.channel.kill_hung(self.endpoints, self.stage)
+            self.channel.recover(self.endpoints, error)
+            raise Broken from error
+        if reply.HasField("failure"):
+            self.close()
+            self.channel.failed(reply.failure)
+            raise Broken
+        return reply
+
+    def finish(self) -> None:
+        """Close this side and wait for the other."""
+        self.requests.put(None)
+        with contextlib.suppress(grpc.RpcError):  # all is answered; how the worker says good-bye does not matter
+            for _ in self.call:
+                pass
+        self.close()
+
+    def close(self) -> None:
+        """Give the stream up, in whatever state it is."""
+        self.deadline.close()
+        self.requests.put(None)
+        self.call.cancel()
+

@@ -1,0 +1,74 @@
+"""Private directories of workers, short enough for the path of a socket."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+SOCKET_PATH_BYTES = 108
+LONGEST_REST = len("/wallaroo-4294967295/0123456789abcdef/0123456789abcdef0123456789abcdef/supervisor.sock.new")
+
+
+def _root() -> Path:
+    usual = Path(tempfile.gettempdir())
+    fits = len(os.fsencode(usual)) + LONGEST_REST < SOCKET_PATH_BYTES
+    return (usual if fits else Path("/tmp")) / f"wallaroo-{os.getuid()}"
+
+
+def make_private(path: Path) -> None:
+    """Make a directory that only this user can enter, or check that it is one.
+
+    Raises:
+        RunError: W401; someone else owns the directory or may enter it.
+    """
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise RunError.of(
+            "W401",
+            WORKER,
+            worker=path.name,
+            reason=f"{path} is not a directory that only this user may enter",
+            fix=f"remove {path}",
+        )
+
+
+def worker_directory(spec: WorkerSpec, owner: Owner) -> Path:
+    """Return the directory of this worker on this executor; its parents exist afterwards."""
+    identity = f"{spec.run}\0{owner.pid}\0{owner.start_time}"
+    parent = _root() / hashlib.sha256(identity.encode()).hexdigest()[:16]
+    make_private(parent.parent)
+    make_private(parent)
+    name = spec.name if re.fullmatch(r"[A-Za-z0-9_-]{1,15}", spec.name) else "worker"
+    return parent / f"{name}-{spec.digest()}"
+
+
+def lock_path(directory: Path) -> Path:
+    """Return the file that who starts the supervisor of a directory locks; it stands beside the directory."""
+    return directory.with_name(directory.name + ".lock")
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of a worker's directory; its parents exist meanwhile."""
+    path = lock_path(directory)
+    while True:
+        make_private(path.parent)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # A supervisor that ends removes the file: who waited then holds the lock of a file without a name.
+            if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
+                yield
+                return
+        finally:
+            os.close(descriptor)

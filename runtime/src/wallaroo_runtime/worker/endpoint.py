@@ -1,0 +1,117 @@
+"""gRPC connections to the endpoints of a worker, after the handshake."""
+
+import os
+from functools import cache
+from importlib import metadata
+from dataclasses import dataclass, field
+
+import grpc
+
+from wallaroo.diagnostic import Diagnostic, catalogue
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.ensure import Connection
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+PROTOCOL_VERSION = 1
+MESSAGE_BYTES = (64 + 1) * 1024 * 1024
+INIT_SECONDS = 30.0
+OPTIONS = (
+    ("grpc.max_send_message_length", MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.optimization_target", "throughput"),
+)
+
+
+def remote_error(worker: str, failure: pb.Failure) -> RunError:
+    """Return what a worker reported, with its own traceback."""
+    known = catalogue().get(failure.code)
+    if known is None:
+        return RunError.of("W410", WORKER, worker=worker, reason=f"unknown code {failure.code!r}: {failure.message}")
+    # A remedy with a place to fill in needs values that do not cross the border.
+    fix = known["fix"] if "{" not in known["fix"] else f"look at the log of worker {worker!r}"
+    return RunError([Diagnostic(failure.code, failure.message, fix, traceback=failure.traceback)], WORKER)
+
+
+@dataclass(slots=True)
+class Endpoints:
+    """The endpoints of one worker process, each with an open channel."""
+
+    connection: Connection
+    init: pb.InitReply
+    channels: list[grpc.Channel] = field(default_factory=list)
+    stubs: list[WorkerStub] = field(default_factory=list)
+
+    def stub(self, number: int) -> WorkerStub:
+        """Return the endpoint that serves a partition or bucket."""
+        return self.stubs[number % len(self.stubs)]
+
+    def close(self) -> None:
+        """Close the channels; streams that are still open end."""
+        for channel in self.channels:
+            channel.close()
+
+
+def connect(connection: Connection) -> Endpoints:
+    """Shake hands with every endpoint of a worker.
+
+    Raises:
+        RunError: W402, W403, or what the worker refuses with.
+        grpc.RpcError: The worker went away.
+    """
+    first = grpc.insecure_channel(connection.target, options=OPTIONS)
+    endpoints = Endpoints(connection, pb.InitReply(), [first], [WorkerStub(first)])
+    try:
+        endpoints.init = _init(connection.spec, endpoints.stubs[0])
+        targets = list(endpoints.init.endpoints) or [connection.target]
+        for target in targets:
+            if not target.startswith("unix:"):
+                raise _broke(connection.spec, f"endpoint {target!r} is not a Unix domain socket")
+        # The first channel is one of them, most often; one more connection costs nothing and keeps the order.
+        endpoints.channels = [grpc.insecure_channel(target, options=OPTIONS) for target in targets]
+        endpoints.stubs = [WorkerStub(channel) for channel in endpoints.channels]
+        for stub in endpoints.stubs:
+            _init(connection.spec, stub)
+    except BaseException:
+        endpoints.close()
+        raise
+    finally:
+        first.close()
+    return endpoints
+
+
+@cache
+def _runtime_version() -> str:
+    return metadata.version("wallaroo-spark-runtime")
+
+
+def _broke(spec: WorkerSpec, reason: str) -> RunError:
+    return RunError.of("W410", WORKER, worker=spec.name, reason=reason)
+
+
+def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:
+    request = pb.InitRequest(
+        protocol_version=PROTOCOL_VERSION,
+        runtime_version=_runtime_version(),
+        application=spec.application,
+        interface_hash=spec.interface_hash,
+    )
+    reply: pb.InitReply = stub.Init(request, timeout=INIT_SECONDS, wait_for_ready=True)
+    if reply.protocol_version != PROTOCOL_VERSION:
+        actual = reply.protocol_version
+        raise RunError.of("W402", WORKER, worker=spec.name, actual=actual, expected=PROTOCOL_VERSION)
+    if spec.interface_hash and reply.interface_hash != spec.interface_hash:
+        raise RunError.of(
+            "W403",
+            WORKER,
+            worker=spec.name,
+            actual=reply.interface_hash,
+            expected=spec.interface_hash,
+            fix=f"emit the topology again with {os.path.basename(spec.command[-1])}, or start the program it came from",
+        )
+    if reply.HasField("failure"):
+        raise remote_error(spec.name, reply.failure)
+    return reply

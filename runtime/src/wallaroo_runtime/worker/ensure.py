@@ -1,0 +1,124 @@
+"""Finds the worker of a spec on this executor; the first task that asks starts it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker import control, supervisor
+from wallaroo_runtime.worker.directory import locked, make_private, worker_directory
+from wallaroo_runtime.worker.launch import SOCKET
+from wallaroo_runtime.worker.owner import Owner, find_owner
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+MARGIN_SECONDS = 30.0
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A worker process that serves.
+
+    Attributes:
+        spec: What it was started from.
+        directory: Its private directory.
+        generation: Counts the starts of the worker, from 1.
+        pid: Its process id.
+    """
+
+    spec: WorkerSpec
+    directory: Path
+    generation: int
+    pid: int
+
+    @property
+    def target(self) -> str:
+        """The gRPC target of its first endpoint; stays the same over restarts."""
+        return f"unix:{self.directory / SOCKET}"
+
+
+def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool = False) -> Connection:
+    """Return a worker that serves, starting supervisor and worker when nobody has yet.
+
+    Args:
+        spec: The worker.
+        owner: The process it lives and dies with; by default the executor's JVM.
+        retry: Start again a worker that has failed for good, as a new run does.
+
+    Raises:
+        RunError: W401, W404, W405, W406 or what the worker's own setup reported.
+    """
+    directory = worker_directory(spec, owner or find_owner())
+    return _ask(spec, directory, owner, {"op": "retry" if retry else "wait"})
+
+
+def recover_worker(connection: Connection, owner: Owner | None = None) -> Connection:
+    """Return the process that follows the one whose streams broke.
+
+    Raises:
+        RunError: As `ensure_worker`.
+    """
+    request = {"op": "recover", "generation": connection.generation}
+    return _ask(connection.spec, connection.directory, owner, request)
+
+
+def kill_worker(connection: Connection, reason: str) -> None:
+    """Kill exactly this process of the worker; the supervisor starts another one."""
+    request = {"op": "kill", "generation": connection.generation, "reason": reason}
+    control.ask(connection.directory, request, MARGIN_SECONDS)
+
+
+def stop_worker(spec: WorkerSpec, owner: Owner | None = None) -> bool:
+    """Stop worker and supervisor; say whether there were any."""
+    directory = worker_directory(spec, owner or find_owner())
+    try:
+        control.ask(directory, {"op": "stop"}, MARGIN_SECONDS)
+    except (FileNotFoundError, ConnectionError):
+        return False
+    return True
+
+
+def _ask(spec: WorkerSpec, directory: Path, owner: Owner | None, request: dict[str, Any]) -> Connection:
+    timeout = spec.start_timeout_ms / 1000 + spec.restart_window_ms / 1000 + MARGIN_SECONDS
+    for attempt in range(ATTEMPTS):
+        try:
+            reply = control.ask(directory, request, timeout)
+        except (FileNotFoundError, ConnectionError):
+            if attempt == ATTEMPTS - 1:
+                raise
+            _start_supervisor(spec, directory, owner or find_owner())
+            request = {"op": "wait"}  # a new supervisor counts generations anew
+            continue
+        except TimeoutError as error:
+            raise _did_not_start(spec, f"its supervisor gave no answer within {timeout:g} s") from error
+        if reply["state"] == "ready":
+            return Connection(spec, directory, reply["generation"], reply["pid"])
+        if reply["state"] == "failed":
+            raise RunError([Diagnostic.from_json(finding) for finding in reply["diagnostics"]], WORKER)
+        raise _did_not_start(spec, "the application is being stopped")
+    raise AssertionError("unreachable")
+
+
+def _start_supervisor(spec: WorkerSpec, directory: Path, owner: Owner) -> None:
+    try:
+        with locked(directory):
+            make_private(directory)
+            if not _is_supervised(directory):
+                supervisor.start(directory, spec, owner)
+    except OSError as error:
+        raise _did_not_start(spec, f"its supervisor did not start; {error}") from error
+
+
+def _is_supervised(directory: Path) -> bool:
+    """Say whether another task was first; a socket that a killed supervisor left behind refuses connections."""
+    try:
+        control.ask(directory, {"op": "status"}, MARGIN_SECONDS)
+    except (FileNotFoundError, ConnectionError):
+        return False
+    return True
+
+
+def _did_not_start(spec: WorkerSpec, reason: str) -> RunError:
+    fix = "run the application again; its log tells more"
+    return RunError.of("W401", WORKER, worker=spec.name, reason=reason, fix=fix)

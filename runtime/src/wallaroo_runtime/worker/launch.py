@@ -1,0 +1,114 @@
+"""Starts the process of a worker, and explains why one did not start."""
+
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import platform
+import signal
+import struct
+import subprocess
+from pathlib import Path
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+SOCKET, FAILURE = "worker.sock", "failure.json"
+MAX_FAILURE_BYTES = 4 * 1024 * 1024
+PR_SET_PDEATHSIG = 1
+ELF_MACHINES = {0x03: "x86", 0x28: "arm", 0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64"}
+# What Spark sets for its own Python processes; a worker is none of them.
+SPARK_VARIABLES = ("SPARK_", "PYSPARK_", "PYTHON_WORKER_FACTORY", "PYTHON_UDF", "PYTHONHASHSEED", "PYTHONPATH", "OMP_NUM")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:
+    """Return the variables a worker is started with."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(SPARK_VARIABLES)}
+    paths = [
+        path
+        for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        if path and not path.endswith((".zip", ".jar")) and "pyspark" not in path
+    ]
+    if paths:
+        kept["PYTHONPATH"] = os.pathsep.join(paths)
+    return kept | {
+        "WALLAROO_MODE": "worker",
+        "WALLAROO_ARGS": json.dumps(spec.args),
+        "WALLAROO_WORKER_DIR": str(directory),
+        "WALLAROO_WORKER_PROCESSES": str(spec.processes or len(os.sched_getaffinity(0))),
+        "WALLAROO_STATE_CACHE_BYTES": str(spec.cache_bytes),
+    }
+
+
+def launch(spec: WorkerSpec, directory: Path, output: int) -> "subprocess.Popen[bytes]":
+    """Start the worker; it gets a process group of its own and dies with the calling process.
+
+    Raises:
+        OSError: The program cannot be executed; see `explain_refusal`.
+    """
+    parent = os.getpid()
+
+    def bind_life() -> None:
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return subprocess.Popen(
+        spec.program(),
+        cwd=spec.directory,
+        env=environment(spec, directory),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        preexec_fn=bind_life,  # noqa: PLW1509 - the supervisor has one thread
+    )
+
+
+def _elf_machine(path: str) -> str:
+    with contextlib.suppress(OSError, struct.error), Path(path).open("rb") as file:
+        head = file.read(20)
+        if head[:4] == b"\x7fELF":
+            (machine,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
+            return ELF_MACHINES.get(machine, f"ELF machine {machine:#x}")
+    return ""
+
+
+def explain_refusal(spec: WorkerSpec, error: OSError) -> Diagnostic:
+    """Return why the system did not execute the worker's program."""
+    path = spec.program()[0]
+    if not Path(spec.directory).is_dir():
+        reason, fix = f"its directory {spec.directory} does not exist", "emit the topology again where the program is"
+        return Diagnostic.of("W401", worker=spec.name, reason=reason, fix=fix)
+    machine = _elf_machine(path)
+    if error.errno == errno.ENOEXEC and machine and machine != platform.machine():
+        return Diagnostic.of("W405", path=path, actual=machine, expected=platform.machine())
+    fix = {
+        errno.ENOENT: "check the path; build the program with `wallaroo build DIR`",
+        errno.EACCES: f"make it executable: `chmod +x {path}`",
+    }.get(error.errno or 0, "build it again with `wallaroo build DIR`")
+    return Diagnostic.of("W404", path=path, reason=error.strerror or str(error), fix=fix)
+
+
+def status_text(returncode: int) -> str:
+    """Return how a process ended, in words."""
+    if returncode < 0:
+        return f"it was ended by {signal.Signals(-returncode).name}"
+    return f"it exited with status {returncode}"
+
+
+def explain_start(spec: WorkerSpec, directory: Path, ending: str, tail: str, log: Path) -> list[Diagnostic]:
+    """Return why a worker ended before it served: its own diagnostics, else the end of its log."""
+    path = directory / FAILURE
+    if path.exists():
+        try:
+            with path.open("rb") as file:
+                found = json.loads(file.read(MAX_FAILURE_BYTES))
+            return [Diagnostic.from_json(entry) for entry in found["diagnostics"]]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            ending = f"{ending}; its {FAILURE} cannot be read: {error}"
+    fix = f"look into its log {log}" if tail else "run its command by hand: " + " ".join(spec.program())
+    return [Diagnostic.of("W401", worker=spec.name, reason=ending, fix=fix, traceback=tail)]

@@ -1,0 +1,89 @@
+"""Runs a stage without state over a stream of data."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.worker.channel import Broken, Stream, WorkerChannel
+
+IN_FLIGHT_BYTES = 8 * 1024 * 1024
+
+
+class ProcessCall:
+    """Sends data to the worker with a bounded amount unanswered, and gives the outputs in order.
+
+    Outputs of one data are given when the worker is done with it, so that repeating it after the worker's death
+    gives nothing twice.
+
+    Args:
+        channel: The way to the worker.
+        opening: What the call is about; its partition chooses the endpoint.
+        window: Bound of the bytes that are sent and not yet answered.
+    """
+
+    def __init__(self, channel: WorkerChannel, opening: pb.Opening, window: int = IN_FLIGHT_BYTES) -> None:
+        self.channel, self.opening, self.window = channel, opening, window
+        self.counts: dict[str, list[int]] = {}
+        self._unanswered: deque[bytes] = deque()
+        self._held: bytes | None = None
+
+    def run(self, inputs: Iterable[bytes]) -> Iterator[list[pb.Output]]:
+        """Yield, for each of the inputs, its outputs; an input is one or more whole frames."""
+        source = iter(inputs)
+        self._held = next(source, None)
+        while self._held is not None or self._unanswered:
+            stream = self._open()
+            try:
+                yield from self._exchange(stream, source)
+                stream.finish()
+            except Broken:
+                continue
+            finally:
+                stream.close()
+
+    def _open(self) -> Stream:
+        number = self.opening.partition
+        return Stream.open(self.channel, number, lambda stub: stub.Process, self.opening, pb.ProcessRequest)
+
+    def _exchange(self, stream: Stream, source: Iterator[bytes]) -> Iterator[list[pb.Output]]:
+        sent = 0
+        for data in self._unanswered:  # what a broken stream left
+            stream.send(pb.ProcessRequest(data=pb.Data(index=sent, frames=data)))
+            sent += 1
+        flying = sum(map(len, self._unanswered))
+        index = 0
+        stream.deadline.arm()
+        while True:
+            while self._held is not None and (not flying or flying + len(self._held) <= self.window):
+                stream.send(pb.ProcessRequest(data=pb.Data(index=sent, frames=self._held)))
+                self._unanswered.append(self._held)
+                sent, flying = sent + 1, flying + len(self._held)
+                self._held = next(source, None)
+            if not self._unanswered:
+                return
+            outputs = self._receive_one(stream, index)
+            flying -= len(self._unanswered.popleft())
+            index += 1
+            self.channel.progressed()
+            stream.deadline.rest()  # whoever takes the outputs may take his time
+            yield outputs
+            stream.deadline.arm()
+
+    def _receive_one(self, stream: Stream, index: int) -> list[pb.Output]:
+        outputs: list[pb.Output] = []
+        while True:
+            reply = stream.receive()
+            kind = reply.WhichOneof("kind")
+            if kind not in ("output", "done") or getattr(reply, kind).index != index:
+                raise self.channel.broke_rules(f"{kind or 'an empty reply'} came out of turn; call {index} is not done")
+            if kind == "done":
+                self._count(reply.done)
+                return outputs
+            outputs.append(reply.output)
+
+    def _count(self, done: pb.Done) -> None:
+        for count in done.counts:
+            row = self.counts.setdefault(count.path, [0, 0, 0])
+            row[0] += count.messages_in
+            row[1] += count.messages_out
+            row[2] += count.dead_letters

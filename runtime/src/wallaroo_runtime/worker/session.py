@@ -1,0 +1,172 @@
+"""Runs a stage with state, bucket by bucket."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.worker.channel import Broken, Stream, WorkerChannel
+
+REQUEST_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which state of a bucket is meant; (0, 0) is the empty one."""
+
+    counter: int = 0
+    nonce: int = 0
+
+
+@dataclass(slots=True)
+class BucketResult:
+    """What one bucket call gave.
+
+    Attributes:
+        version: Of the bucket's state after the call.
+        outputs: In the order in which they were made.
+        changes: Entries for the bucket's log.
+        is_snapshot: Whether the changes replace the log.
+        keys: How many keys the bucket has now.
+        was_loaded: Whether the worker had to read the log.
+    """
+
+    version: Version
+    outputs: list[pb.Output] = field(default_factory=list)
+    changes: list[bytes] = field(default_factory=list)
+    is_snapshot: bool = False
+    keys: int = 0
+    was_loaded: bool = False
+
+
+def grouped(pieces: Iterable[bytes], limit: int = REQUEST_BYTES) -> Iterator[list[bytes]]:
+    """Yield the pieces in groups of at most `limit` bytes, or of one piece."""
+    group: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        if group and size + len(piece) > limit:
+            yield group
+            group, size = [], 0
+        group.append(piece)
+        size += len(piece)
+    if group:
+        yield group
+
+
+def with_more(groups: Iterable[list[bytes]]) -> Iterator[tuple[list[bytes], bool]]:
+    """Yield each group with whether another one follows; nothing at all becomes one empty group."""
+    held: list[bytes] | None = None
+    for group in groups:
+        if held is not None:
+            yield held, True
+        held = group
+    yield held or [], False
+
+
+class StateSession:
+    """The bucket calls of one task; one stream per endpoint that its buckets live at.
+
+    Example:
+        >>> [(group, more) for group, more in with_more(grouped([b"ab", b"c", b"de"], limit=3))]
+        [([b'ab', b'c'], True), ([b'de'], False)]
+    """
+
+    def __init__(self, channel: WorkerChannel, opening: pb.Opening) -> None:
+        self.channel, self.opening = channel, opening
+        self._streams: dict[int, tuple[Stream, int]] = {}  # by endpoint: stream, calls made
+
+    def run_bucket(
+        self,
+        bucket: int,
+        version: Version,
+        frames: Sequence[bytes],
+        load_log: Callable[[], Iterable[bytes]],
+        wants_snapshot: bool,
+    ) -> BucketResult:
+        """Run a bucket's messages; a call that broke is repeated.
+
+        Args:
+            bucket: Number of the bucket.
+            version: Of its committed state.
+            frames: Whole frames in order.
+            load_log: Gives the entries of the log, oldest first; called when the worker lacks the state.
+            wants_snapshot: Whether the changes shall be the whole state.
+        """
+        while True:
+            try:
+                stream, index = self._stream(bucket)
+                self._send(stream, index, bucket, version, frames, wants_snapshot)
+                result = self._receive(stream, index, version, load_log)
+            except Broken:
+                self._drop()
+                continue
+            self.channel.progressed()
+            return result
+
+    def close(self) -> None:
+        """End the streams."""
+        for stream, _ in self._streams.values():
+            stream.finish()
+        self._streams.clear()
+
+    def abandon(self) -> None:
+        """End the streams without waiting for the worker."""
+        self._drop()
+
+    def _drop(self) -> None:
+        for stream, _ in self._streams.values():
+            stream.close()
+        self._streams.clear()
+
+    def _stream(self, bucket: int) -> tuple[Stream, int]:
+        number = bucket % len(self.channel.endpoints().stubs)
+        stream, calls = self._streams.get(number, (None, 0))
+        if stream is None:
+            method = lambda stub: stub.ProcessState  # noqa: E731 - names the method of a stub that is not there yet
+            stream = Stream.open(self.channel, number, method, self.opening, pb.StateRequest)
+        self._streams[number] = stream, calls + 1
+        return stream, calls
+
+    @staticmethod
+    def _send(
+        stream: Stream, index: int, bucket: int, version: Version, frames: Sequence[bytes], wants_snapshot: bool
+    ) -> None:
+        number = pb.Version(counter=version.counter, nonce=version.nonce)
+        stream.deadline.arm()
+        for group, more in with_more(grouped(frames)):
+            request = pb.Bucket(index=index, bucket=bucket, version=number, more=more, wants_snapshot=wants_snapshot)
+            request.frames = group[0] if len(group) == 1 else b"".join(group)
+            stream.send(pb.StateRequest(bucket=request))
+
+    def _receive(
+        self, stream: Stream, index: int, version: Version, load_log: Callable[[], Iterable[bytes]]
+    ) -> BucketResult:
+        result = BucketResult(version)
+        while True:
+            reply = stream.receive()
+            kind = reply.WhichOneof("kind")
+            if kind is None or getattr(reply, kind).index != index:
+                raise self.channel.broke_rules(f"{kind or 'an empty reply'} came out of turn; call {index} is not done")
+            if kind == "need_state":
+                stream.deadline.rest()
+                self._send_log(stream, index, load_log())
+                result = BucketResult(version, was_loaded=True)
+                stream.deadline.arm()
+            elif kind == "output":
+                result.outputs.append(reply.output)
+            elif kind == "change":
+                result.changes.extend(reply.change.entries)
+            else:
+                return self._done(stream, reply.done, result)
+
+    @staticmethod
+    def _send_log(stream: Stream, index: int, entries: Iterable[bytes]) -> None:
+        for group, more in with_more(grouped(entries)):
+            stream.send(pb.StateRequest(log=pb.StateLog(index=index, entries=group, more=more)))
+
+    def _done(self, stream: Stream, done: pb.StateDone, result: BucketResult) -> BucketResult:
+        stream.deadline.rest()
+        if not done.nonce:
+            raise self.channel.broke_rules("a version's nonce is 0")
+        result.version = Version(result.version.counter + 1, done.nonce)
+        result.is_snapshot, result.keys = done.snapshot, done.keys
+        return result

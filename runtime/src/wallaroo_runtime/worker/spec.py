@@ -1,0 +1,67 @@
+"""What a task must know to find its worker, or to start it."""
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+CACHE_BYTES = 512 * 1024 * 1024
+PYTHON_PLACEHOLDER = "{python}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """How one worker is started and called; pickles into Spark's tasks.
+
+    Attributes:
+        application: Name of the application.
+        name: Name of the worker in the topology.
+        command: Program and arguments; a first item `{python}` stands for this interpreter.
+        directory: Working directory of the worker.
+        args: The application's arguments.
+        interface_hash: What the worker's `Init` must answer; empty: anything.
+        deadline_ms: How long one call may take before the worker counts as hung.
+        cache_bytes: Bound of the worker's state cache.
+        processes: Processes of a language without threads; 0: one per processor of the executor.
+        run: Names the run (Spark's application id), so that two runs share no worker.
+        log_directory: Where the worker's output is kept; empty: in its private directory.
+        start_timeout_ms: How long it may take until the worker serves.
+        restart_limit: How many times it may end within `restart_window_ms`.
+        restart_window_ms: See `restart_limit`.
+    """
+
+    application: str
+    name: str
+    command: tuple[str, ...]
+    directory: str
+    args: tuple[str, ...] = ()
+    interface_hash: str = ""
+    deadline_ms: int = 60_000
+    cache_bytes: int = CACHE_BYTES
+    processes: int = 0
+    run: str = ""
+    log_directory: str = ""
+    start_timeout_ms: int = 60_000
+    restart_limit: int = 10
+    restart_window_ms: int = 60_000
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "WorkerSpec":
+        """Read what `to_json` gave."""
+        return cls(**{**value, "command": tuple(value["command"]), "args": tuple(value["args"])})
+
+    def digest(self) -> str:
+        """Return 16 hex digits that differ when any field differs."""
+        text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def program(self) -> list[str]:
+        """Return the command with the interpreter put in."""
+        first, *rest = self.command
+        return [sys.executable if first == PYTHON_PLACEHOLDER else first, *rest]

@@ -1,0 +1,61 @@
+"""Lets a worker cut bytes into messages, for sources whose framing only the user's decoder knows."""
+
+import grpc
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.endpoint import OPTIONS, remote_error
+
+RESTART_SECONDS = 60.0
+
+
+class WorkerSplitter:
+    """Asks the worker at a gRPC target; waits for it while it is being restarted.
+
+    Args:
+        target: First endpoint of the worker, `unix:PATH`; it stays the same over restarts.
+        path: Path of the source in the topology.
+        max_message_bytes: Longest payload that the topology allows.
+        timeout: How long to wait for an answer, in seconds.
+    """
+
+    def __init__(self, target: str, path: str, max_message_bytes: int, timeout: float = RESTART_SECONDS) -> None:
+        self.path, self.max_message_bytes, self.timeout = path, max_message_bytes, timeout
+        self._channel = grpc.insecure_channel(target, options=OPTIONS)
+        self._stub = WorkerStub(self._channel)
+
+    def split(self, data: bytes) -> tuple[list[int], int]:
+        """Cut bytes that begin at a message boundary.
+
+        Returns:
+            Lengths of the whole messages at the start of `data`, and how many bytes the next one has (0: not known).
+
+        Raises:
+            RunError: What the worker reports, or W410 when it cannot be reached in time.
+        """
+        request = pb.SplitRequest(path=self.path, data=data, max_message_bytes=self.max_message_bytes)
+        reply = self._ask(request)
+        if reply.HasField("failure"):
+            raise remote_error(self.path, reply.failure)
+        if sum(reply.lengths) > len(data):
+            reason = f"messages of {sum(reply.lengths)} bytes in {len(data)} bytes"
+            raise RunError.of("W410", WORKER, worker=self.path, reason=reason)
+        return list(reply.lengths), reply.wanted_bytes
+
+    def _ask(self, request: pb.SplitRequest) -> pb.SplitReply:
+        for is_last in (False, True):
+            try:
+                # Splitting changes nothing in the worker, so a call that broke is simply made again.
+                reply: pb.SplitReply = self._stub.SplitFrames(request, timeout=self.timeout, wait_for_ready=True)
+            except grpc.RpcError as error:
+                if is_last or error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    reason = f"no answer about framing; {error.code().name}: {error.details()}"
+                    raise RunError.of("W410", WORKER, worker=self.path, reason=reason) from error
+            else:
+                return reply
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()

@@ -1,0 +1,356 @@
+"""The process that starts a worker, restarts it, keeps its output, and ends it with the executor.
+
+Run as `python -m wallaroo_runtime.worker.supervisor CONFIG`, where CONFIG is a JSON file with `directory`, `spec`
+and `owner`. It imports neither Spark nor gRPC, so that it starts fast and stays small.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.worker import control, launch
+from wallaroo_runtime.worker.directory import lock_path
+from wallaroo_runtime.worker.log import RotatingLog
+from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL when the application stops
+ORPHAN_GRACE_SECONDS = 1.5  # the same when the executor is gone and nobody waits for results
+BROKEN_SECONDS = 1.0  # how long a process whose streams broke may take to be gone
+FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.1, 2.0
+POLL_SECONDS = 0.01
+READ_BYTES = 256 * 1024
+
+
+class WorkerProcess:
+    """One started process of the worker, from its start to the reaping."""
+
+    def __init__(self, spec: WorkerSpec, directory: Path, log: RotatingLog) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._log = log
+        self._pipe, output = os.pipe()
+        os.set_blocking(self._pipe, False)
+        try:
+            self._process = launch.launch(spec, directory, output)
+        except OSError:
+            os.close(self._pipe)
+            raise
+        finally:
+            os.close(output)
+        self.pid = self._process.pid
+        self.killed_for = ""
+        self.ended: asyncio.Future[int] = self._loop.create_future()
+        self._pidfd = os.pidfd_open(self.pid)
+        self._loop.add_reader(self._pidfd, self._reap)
+        self._loop.add_reader(self._pipe, self._drain)
+
+    def _drain(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._pipe, READ_BYTES)
+            if data:
+                self._log.write(data)
+            else:
+                self._loop.remove_reader(self._pipe)
+
+    def _reap(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        status = self._process.wait()
+        self.signal(signal.SIGKILL)  # what it left behind in its process group
+        self._loop.remove_reader(self._pipe)
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._pipe, READ_BYTES):
+                self._log.write(data)
+        os.close(self._pipe)
+        self.ended.set_result(status)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the worker and all it started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    async def stop(self, grace: float) -> None:
+        """End the process: politely, then not."""
+        self.signal(signal.SIGTERM)
+        await asyncio.wait({self.ended}, timeout=grace)
+        self.signal(signal.SIGKILL)
+        await asyncio.shield(self.ended)
+
+    def ending(self) -> str:
+        """Return in words how the process ended."""
+        return self.killed_for or launch.status_text(self.ended.result())
+
+
+class Supervisor:
+    """Keeps one worker running and answers tasks that ask for it."""
+
+    def __init__(self, directory: Path, spec: WorkerSpec, owner: Owner) -> None:
+        self.directory, self.spec, self.owner = directory, spec, owner
+        log_directory = Path(spec.log_directory) if spec.log_directory else directory
+        self.log = RotatingLog(log_directory / f"worker-{directory.name}.log")
+        self.generation = 0
+        self.process: WorkerProcess | None = None
+        self.state: dict[str, Any] = {"state": "starting"}
+        self.changed = asyncio.Condition()
+        self.wanted = asyncio.Event()  # cleared while the worker has failed for good
+        self.over = asyncio.Event()
+        self.grace = GRACE_SECONDS
+        self.endings: deque[float] = deque()
+        self.serving: set[asyncio.Task[Any]] = set()
+
+    async def run(self, started: int) -> None:
+        """Serve until the executor is gone or someone says stop; `started` is closed once tasks can connect."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.over.set)
+        owner = self._watch_owner()
+        temporary = self.directory / (control.SOCKET + ".new")
+        temporary.unlink(missing_ok=True)
+        server = await asyncio.start_unix_server(self._serve, path=temporary, limit=control.MAX_LINE_BYTES)
+        temporary.rename(self.directory / control.SOCKET)
+        os.write(started, b"1")
+        os.close(started)
+        self.wanted.set()
+        keeper = asyncio.create_task(self._keep_running())
+        ended = asyncio.create_task(self.over.wait())
+        await asyncio.wait({keeper, ended}, return_when=asyncio.FIRST_COMPLETED)
+        server.close()
+        ended.cancel()
+        if not keeper.done():
+            keeper.cancel()
+            await asyncio.wait({keeper})
+        if self.process is not None and not self.process.ended.done():
+            await self.process.stop(self.grace)
+        self.log.close()
+        if owner >= 0:
+            os.close(owner)
+        self._remove_directory()
+        await self._set({"state": "stopped"})
+        if self.serving:
+            await asyncio.wait(self.serving, timeout=1.0)
+        if not keeper.cancelled() and (error := keeper.exception()):
+            raise error
+
+    def _watch_owner(self) -> int:
+        try:
+            descriptor = os.pidfd_open(self.owner.pid)
+        except ProcessLookupError:
+            self._owner_ended()
+            return -1
+        # Looked at after the open: the descriptor then surely belongs to the process that was meant.
+        if not self.owner.is_alive():
+            self._owner_ended()
+        else:
+            asyncio.get_running_loop().add_reader(descriptor, self._owner_ended)
+        return descriptor
+
+    def _owner_ended(self) -> None:
+        self.grace = ORPHAN_GRACE_SECONDS
+        self.over.set()
+
+    def _remove_directory(self) -> None:
+        # Renamed first: a task that comes now finds nothing, not a directory half gone.
+        gone = self.directory.with_name(f"{self.directory.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):
+            self.directory.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+        with contextlib.suppress(OSError):  # the last worker of the executor succeeds
+            lock_path(self.directory).unlink(missing_ok=True)
+            self.directory.parent.rmdir()
+
+    async def _set(self, state: dict[str, Any]) -> None:
+        async with self.changed:
+            self.state = state
+            self.changed.notify_all()
+
+    async def _keep_running(self) -> None:
+        while True:
+            await self.wanted.wait()
+            served = await self._run_once()
+            if self.state["state"] != "failed":
+                await asyncio.sleep(self._backoff())
+                await self._spend(served)
+
+    async def _run_once(self) -> bool:
+        """Start the worker and wait for its end; say whether it had served."""
+        for name in (launch.SOCKET, launch.FAILURE):
+            (self.directory / name).unlink(missing_ok=True)
+        self.log.clear_tail()
+        self.generation += 1
+        try:
+            self.process = process = WorkerProcess(self.spec, self.directory, self.log)
+        except OSError as error:
+            await self._fail([launch.explain_refusal(self.spec, error)])
+            return False
+        if not await self._becomes_ready(process):
+            reason = process.ending() + " before it served"
+            if self.generation == 1 or (self.directory / launch.FAILURE).exists():
+                tail, log = self.log.tail(), self.log.path
+                await self._fail(launch.explain_start(self.spec, self.directory, reason, tail, log))
+            return False
+        await self._set({"state": "ready", "generation": self.generation, "pid": process.pid})
+        await asyncio.shield(process.ended)  # cancelling this task must not cancel what others wait for
+        if self.state["state"] == "ready":
+            await self._set({"state": "starting"})
+        return True
+
+    async def _becomes_ready(self, process: WorkerProcess) -> bool:
+        socket = self.directory / launch.SOCKET
+        deadline = asyncio.get_running_loop().time() + self.spec.start_timeout_ms / 1000
+        while not socket.exists():
+            if process.ended.done():
+                return False
+            if asyncio.get_running_loop().time() > deadline:
+                process.killed_for = f"it did not listen within {self.spec.start_timeout_ms / 1000:g} s"
+                await process.stop(ORPHAN_GRACE_SECONDS)
+                return False
+            await asyncio.wait({process.ended}, timeout=POLL_SECONDS)
+        return not process.ended.done()
+
+    async def _spend(self, served: bool) -> None:
+        """Count an end against the budget; give up when it is used up."""
+        now = asyncio.get_running_loop().time()
+        window = self.spec.restart_window_ms / 1000
+        self.endings.append(now)
+        while self.endings and self.endings[0] < now - window:
+            self.endings.popleft()
+        if len(self.endings) <= self.spec.restart_limit:
+            return
+        reason = self.process.ending() if self.process else "it could not be started"
+        diagnostic = Diagnostic.of(
+            "W406",
+            worker=self.spec.name,
+            count=len(self.endings),
+            seconds=f"{window:g}",
+            reason=reason if served else reason + " before it served",
+            log=self.log.path,
+            traceback=self.log.tail(),
+        )
+        await self._fail([diagnostic])
+
+    def _backoff(self) -> float:
+        """Return how long to wait before the next start: nothing at first, then more each time."""
+        count = len(self.endings)
+        return min(LAST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** (count - 1)) if count else 0.0
+
+    async def _fail(self, diagnostics: list[Diagnostic]) -> None:
+        self.wanted.clear()
+        await self._set({"state": "failed", "diagnostics": [finding.to_json() for finding in diagnostics]})
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if (task := asyncio.current_task()) is not None:
+            self.serving.add(task)
+            task.add_done_callback(self.serving.discard)
+        try:
+            reply = await self._answer(json.loads(await reader.readline()))
+            writer.write(json.dumps(reply).encode() + b"\n")
+            await writer.drain()
+        except (ValueError, KeyError, TypeError) as error:
+            self.log.write(f"[supervisor: bad request: {error}]\n".encode())
+        except ConnectionError:
+            pass  # the task was killed while it waited; nobody misses the answer
+        finally:
+            writer.close()
+
+    async def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        match request["op"]:
+            case "stop":
+                self.over.set()
+                await self._settled(("stopped",), 0)
+            case "retry":
+                if self.state["state"] == "failed":
+                    self.endings.clear()
+                    self.generation = 0
+                    self.state = {"state": "starting"}
+                    self.wanted.set()
+                await self._settled(("ready", "failed", "stopped"), 0)
+            case "kill":
+                await self._kill(request["generation"], str(request["reason"]))
+            case "recover":
+                left = request["generation"]
+                await self._leave(left)
+                # A number from before this supervisor's own start says nothing.
+                await self._settled(("ready", "failed", "stopped"), left if left <= self.generation else 0)
+            case "wait":
+                await self._settled(("ready", "failed", "stopped"), 0)
+            case "status":
+                pass
+            case other:
+                raise ValueError(f"unknown operation {other!r}")
+        return self.state
+
+    async def _settled(self, states: tuple[str, ...], after: int) -> None:
+        async with self.changed:
+            await self.changed.wait_for(
+                lambda: self.state["state"] in states and self.state.get("generation", after + 1) > after
+            )
+
+    async def _kill(self, generation: int, reason: str) -> None:
+        process = self.process
+        if process is not None and self.generation == generation and not process.ended.done():
+            process.killed_for = reason
+            process.signal(signal.SIGKILL)
+            await asyncio.shield(process.ended)
+
+    async def _leave(self, generation: int) -> None:
+        process = self.process
+        if process is None or self.generation != generation:
+            return
+        await asyncio.wait({process.ended}, timeout=BROKEN_SECONDS)
+        await self._kill(generation, "its streams broke while it was running")
+
+
+def start(directory: Path, spec: WorkerSpec, owner: Owner) -> None:
+    """Start a supervisor in a session of its own and return once it can be asked.
+
+    Raises:
+        OSError: It ended at once; its output stands in `supervisor.log` in the directory.
+    """
+    config = directory / "supervisor.json"
+    config.write_text(
+        json.dumps({"directory": str(directory), "spec": spec.to_json(), "owner": [owner.pid, owner.start_time]}),
+        encoding="utf-8",
+    )
+    reader, writer = os.pipe()
+    try:
+        with (directory / "supervisor.log").open("ab") as output:
+            subprocess.Popen(
+                [sys.executable, "-m", __spec__.name, str(config), str(writer)],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                pass_fds=(writer,),
+            )
+        os.close(writer)
+        if not os.read(reader, 1):
+            raise OSError((directory / "supervisor.log").read_text(encoding="utf-8", errors="replace")[-4096:])
+    finally:
+        os.close(reader)
+
+
+def main(arguments: list[str]) -> None:
+    """Run the supervisor that the file named by the first argument describes."""
+    config = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    directory, spec = Path(config["directory"]), WorkerSpec.from_json(config["spec"])
+    os.umask(0o077)
+
+    async def supervise() -> None:
+        await Supervisor(directory, spec, Owner(*config["owner"])).run(int(arguments[1]))
+
+    asyncio.run(supervise())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,225 @@
+"""A worker without any SDK, written from SPECIFICATION.md: what a third language would have to do.
+
+It hosts one fixed application: messages are text behind a big-endian 32-bit length; words are counted by their first
+letter; each word gives a line `word => count nonce`, where nonce is random and added up in the state, so that a copy
+of the state that was not committed shows. Words that a test reserves: `!raise` fails, `!hang` never returns.
+The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from wallaroo.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker._proto.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
+
+PRIVATE = 16
+MAX_BYTES = 65 * 1024 * 1024
+ARGS = json.loads(os.environ.get("WALLAROO_ARGS", "[]"))
+DIRECTORY = Path(os.environ["WALLAROO_WORKER_DIR"])
+HASH = "sha256:" + "0" * 64
+
+Message = tuple[int, str]  # sequence, text
+
+
+def bucket_of(key: bytes, count: int) -> int:
+    """Return the bucket of a key, as the specification says."""
+    import zlib
+
+    return ((zlib.crc32(key) * 0x9E3779B1) % 2**32) * count >> 32
+
+
+def decoded(frames: bytes) -> Iterator[Message]:
+    """Cut the framed messages of journal frames."""
+    for header, start, _ in split_frames(frames):
+        data = read_frame(frames, start).data
+        at = 0
+        for number in range(header.count):
+            size = int.from_bytes(data[at : at + 4], "big")
+            yield header.sequence + number, data[at + 4 : at + 4 + size].decode()
+            at += 4 + size
+
+
+class Bucket:
+    """Live state of one bucket, with the version that it belongs to."""
+
+    def __init__(self, version: tuple[int, int]) -> None:
+        self.version = version
+        self.counts: dict[str, dict[str, int]] = {}
+        self.sums: dict[str, int] = {}
+
+    def load(self, entries: list[bytes]) -> None:
+        """Read a log."""
+        for entry in entries:
+            frame = read_frame(entry)
+            for index, value in zip(frame.key_indexes, frame.values(), strict=True):
+                self.counts[frame.keys[index].decode()] = json.loads(value)
+
+    def entry(self, keys: list[str], port: int) -> bytes:
+        """Write the states of keys as one log entry."""
+        values = [json.dumps(self.counts[key]).encode() for key in keys]
+        names = [key.encode() for key in keys]
+        return encode_frame(values, port=port, encoding=PRIVATE, keys=names, key_indexes=range(len(keys)))
+
+
+class PlainWorker(WorkerServicer):
+    """The service."""
+
+    def __init__(self) -> None:
+        self.buckets: dict[tuple[str, str, int], Bucket] = {}
+        self.calls = 0
+
+    def Init(self, request, context):  # noqa: N802
+        """Shake hands."""
+        reply = pb.InitReply(
+            protocol_version=2 if "protocol-2" in ARGS else 1,
+            sdk_version="0",
+            language="plain",
+            language_version="1",
+            application=request.application,
+            interface_hash=HASH,
+            process_id=os.getpid(),
+        )
+        reply.endpoints.append(f"unix:{DIRECTORY / 'worker.sock'}")
+        return reply
+
+    def Process(self, requests, context):  # noqa: N802
+        """Split texts into words; with a KEY exit by bucket, else straight to the sink."""
+        opening = next(requests).opening
+        last = opening.stage.nodes[-1]
+        for request in requests:
+            words, letters = self._split(request.data.frames, last.path)
+            if last.kind == pb.KEY:
+                yield from self._keyed(request.data.index, words, last.port, opening.stage.bucket_count)
+            elif words:
+                frame = encode_frame([f"{word}\n".encode() for _, word in words], port=last.port, **sequences(words))
+                yield pb.ProcessReply(output=pb.Output(index=request.data.index, port=last.port, bucket=-1, frame=frame))
+            if letters:
+                frame = encode_frame([text for _, text in letters], port=DEAD_LETTER_PORT, **sequences(letters))
+                output = pb.Output(index=request.data.index, port=DEAD_LETTER_PORT, bucket=-1, frame=frame)
+                yield pb.ProcessReply(output=output)
+            yield pb.ProcessReply(done=pb.Done(index=request.data.index))
+
+    def _split(self, frames, path):
+        words, letters = [], []
+        for sequence, text in decoded(frames):
+            for word in text.split():
+                if word == "!raise":
+                    letter = pb.DeadLetter(code="C501", path=path, step="Split", error="told to", sequence=sequence)
+                    letter.traceback = 'File "app.py", line 1'
+                    letters.append((sequence, letter.SerializeToString()))
+                elif word == "!hang":
+                    threading.Event().wait()
+                else:
+                    words.append((sequence, word))
+        return words, letters
+
+    @staticmethod
+    def _keyed(index, words, port, bucket_count):
+        buckets: dict[int, list[Message]] = {}
+        for message in words:
+            buckets.setdefault(bucket_of(message[1][:1].encode(), bucket_count), []).append(message)
+        for bucket, messages in buckets.items():
+            keys = sorted({word[:1].encode() for _, word in messages})
+            indexes = [keys.index(word[:1].encode()) for _, word in messages]
+            values = [word.encode() for _, word in messages]
+            frame = encode_frame(
+                values, port=port, encoding=PRIVATE, keys=keys, key_indexes=indexes, **sequences(messages)
+            )
+            yield pb.ProcessReply(output=pb.Output(index=index, port=port, bucket=bucket, frame=frame))
+
+    def ProcessState(self, requests, context):  # noqa: N802
+        """Count words."""
+        opening = next(requests).opening
+        entry, exit_port = opening.stage.nodes[0], opening.stage.nodes[-1].port
+        for request in requests:
+            call, frames = request.bucket, [request.bucket.frames]
+            while request.bucket.more:
+                request = next(requests)
+                frames.append(request.bucket.frames)
+            name = (opening.query, opening.stage.id, call.bucket)
+            version = (call.version.counter, call.version.nonce)
+            live = self.buckets.pop(name, None)
+            if version == (0, 0):
+                live = Bucket(version)
+            elif live is None or live.version != version:
+                live = Bucket(version)
+                yield pb.StateReply(need_state=pb.NeedState(index=call.index))
+                yield_from = next(requests)
+                live.load(list(yield_from.log.entries))
+                while yield_from.log.more:
+                    yield_from = next(requests)
+                    live.load(list(yield_from.log.entries))
+            lines, changed = self._count(live, b"".join(frames))
+            if lines:
+                frame = encode_frame([line for _, line in lines], port=exit_port, **sequences(lines))
+                yield pb.StateReply(output=pb.Output(index=call.index, port=exit_port, bucket=-1, frame=frame))
+            keys = sorted(live.counts) if call.wants_snapshot else sorted(changed)
+            if keys:
+                change = pb.StateChange(index=call.index, entries=[live.entry(keys, entry.state_port)])
+                yield pb.StateReply(change=change)
+            live.version = (call.version.counter + 1, random.getrandbits(63) + 1)
+            self.buckets[name] = live
+            done = pb.StateDone(index=call.index, nonce=live.version[1], snapshot=call.wants_snapshot)
+            done.keys = len(live.counts)
+            yield pb.StateReply(done=done)
+
+    @staticmethod
+    def _count(live, frames):
+        lines, changed = [], set()
+        for header, start, _ in split_frames(frames):
+            frame = read_frame(frames, start)
+            for number, value in enumerate(frame.values()):
+                word = value.decode()
+                state = live.counts.setdefault(word[:1], {})
+                state[word] = state.get(word, 0) + 1
+                state["#"] = state.get("#", 0) + random.randrange(1, 1000)
+                changed.add(word[:1])
+                lines.append((frame.sequence_of(number), f"{word} => {state[word]} {state['#']}\n".encode()))
+        return lines, changed
+
+
+def sequences(messages):
+    """Return the sequence arguments of a frame of these messages."""
+    first = min(sequence for sequence, _ in messages)
+    return {"sequence": first, "sequences": [sequence - first for sequence, _ in messages]}
+
+
+def main() -> None:
+    """Serve until told to stop."""
+    if "fail-setup" in ARGS:
+        finding = {"code": "T217", "message": "setup raised ValueError: no", "fix": "correct it", "file": "a.py", "line": 3}
+        (DIRECTORY / "failure.json").write_text(json.dumps({"diagnostics": [finding]}))
+        sys.exit(3)
+    if "exit" in ARGS:
+        print("cannot find my things", flush=True)
+        sys.exit(7)
+    if "never-listen" in ARGS:
+        threading.Event().wait()
+    options = (("grpc.max_send_message_length", MAX_BYTES), ("grpc.max_receive_message_length", MAX_BYTES))
+    server = grpc.server(futures.ThreadPoolExecutor(16), options=options)
+    add_WorkerServicer_to_server(PlainWorker(), server)
+    serving = health.HealthServicer()
+    serving.set("", health_pb2.HealthCheckResponse.SERVING)
+    health_pb2_grpc.add_HealthServicer_to_server(serving, server)
+    server.add_insecure_port(f"unix:{DIRECTORY / 'starting.sock'}")
+    server.start()
+    (DIRECTORY / "starting.sock").rename(DIRECTORY / "worker.sock")
+    if "print" in ARGS:
+        threading.Thread(target=lambda: [print("x" * 1000) for _ in range(1_000_000)], daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: server.stop(1))
+    server.wait_for_termination()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Calls to a real worker process: streaming, bounded bytes, state, death, hanging, refusal."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_supervisor import owner, spec  # noqa: F401 - fixtures
+
+from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.worker.channel import WorkerChannel, close_all
+from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.process import ProcessCall
+from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+SPLIT = pb.Stage(id="s0", bucket_count=4, frame_bytes=1 << 20)
+SPLIT.nodes.add(path="0/sources/0", kind=pb.SOURCE, port=0)
+SPLIT.nodes.add(path="0/steps/0", kind=pb.COMPUTATION_MULTI, inputs=["0/sources/0"])
+SPLIT.nodes.add(path="0/steps/1", kind=pb.KEY, inputs=["0/steps/0"], port=1)
+COUNT = pb.Stage(id="s1", bucket_count=4, frame_bytes=1 << 20)
+COUNT.nodes.add(path="0/steps/1", kind=pb.STATE_COMPUTATION, port=1, state="counts", state_port=1)
+COUNT.nodes.add(path="0/sinks/0", kind=pb.SINK, inputs=["0/steps/1"], port=2)
+
+
+@pytest.fixture
+def channel(spec: WorkerSpec, owner: Owner) -> Iterator[WorkerChannel]:  # noqa: F811
+    """Give a channel to a worker of its own."""
+    yield WorkerChannel(spec, owner)
+    close_all()
+
+
+def journal_frame(texts: list[str], sequence: int) -> bytes:
+    """Return texts as the gateway journals them."""
+    data = b"".join(len(text.encode()).to_bytes(4, "big") + text.encode() for text in texts)
+    return write_frame(FrameHeader(0, len(texts), sequence, encoding=FRAMED, timestamp_ms=1), [data])
+
+
+def opening(stage: pb.Stage) -> pb.Opening:
+    """Return the opening of a stage's stream."""
+    return pb.Opening(application="counts", query="q", stage=stage)
+
+
+def words_of(outputs: list[pb.Output]) -> list[str]:
+    """Return the words in KEY frames."""
+    return [value.decode() for output in outputs for value in read_frame(output.frame).values()]
+
+
+def test_outputs_come_in_order(channel: WorkerChannel) -> None:
+    inputs = [journal_frame([f"a{number}", f"b{number}"], 2 * number) for number in range(50)]
+    outputs = list(ProcessCall(channel, opening(SPLIT), window=200).run(inputs))
+    assert [sorted(words_of(group)) for group in outputs] == [[f"a{n}", f"b{n}"] for n in range(50)]
+
+
+def test_bytes_in_flight_are_bounded(channel: WorkerChannel) -> None:
+    taken = answered = 0
+    frames = [journal_frame(["x" * 1000], number) for number in range(100)]
+
+    def inputs() -> Iterator[bytes]:
+        nonlocal taken
+        for frame in frames:
+            taken += 1
+            assert taken - answered <= 5, "three in flight, one answered, one held"
+            yield frame
+
+    for _ in ProcessCall(channel, opening(SPLIT), window=3200).run(inputs()):
+        answered += 1
+    assert answered == 100
+
+
+def test_a_killed_worker_loses_and_repeats_nothing(channel: WorkerChannel) -> None:
+    inputs = [journal_frame([f"w{number}"] * 3, 3 * number) for number in range(60)]
+    words: list[str] = []
+    killed = 0
+    for number, outputs in enumerate(ProcessCall(channel, opening(SPLIT), window=1000).run(inputs)):
+        words += words_of(outputs)
+        if number % 10 == 5 and number < 55:
+            os.kill(channel.endpoints().connection.pid, signal.SIGKILL)  # the next calls are in flight
+            killed += 1
+    assert killed == 5
+    assert words == [f"w{number}" for number in range(60) for _ in range(3)]
+
+
+def test_dead_letters_are_outputs(channel: WorkerChannel) -> None:
+    ((outputs),) = ProcessCall(channel, opening(SPLIT)).run([journal_frame(["one !raise two"], 7)])
+    (letter,) = [output for output in outputs if output.port == DEAD_LETTER_PORT]
+    frame = read_frame(letter.frame)
+    assert pb.DeadLetter.FromString(frame.values()[0]).code == "C501"
+    assert frame.header.sequence == 7
+
+
+def test_a_hung_worker_is_killed_and_then_an_error(spec: WorkerSpec, owner: Owner) -> None:  # noqa: F811
+    channel = WorkerChannel(replace(spec, deadline_ms=300), owner)
+    with pytest.raises(RunError) as caught:
+        list(ProcessCall(channel, opening(SPLIT)).run([journal_frame(["!hang"], 0)]))
+    assert str(caught.value).startswith('W411 worker "main" gave no answer within 0.3 s on stage "s0"')
+    assert channel.endpoints().connection.generation >= 2
+    close_all()
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"args": ("protocol-2",)}, 'W402 worker "main" speaks protocol 2; this runtime speaks 1'),
+        ({"interface_hash": "sha256:1"}, 'W403 worker "main" hosts another application: interface hash sha256:000'),
+    ],
+)
+def test_handshake_refuses(spec: WorkerSpec, owner: Owner, change: dict, text: str) -> None:  # noqa: F811
+    with pytest.raises(RunError) as caught:
+        WorkerChannel(replace(spec, **change), owner).endpoints()
+    assert str(caught.value).startswith(text)
+
+
+class Log:
+    """A bucket's log, as Spark would keep it."""
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self.reads = 0
+
+    def load(self) -> list[bytes]:
+        self.reads += 1
+        return self.entries
+
+    def take(self, result: BucketResult) -> Version:
+        """Commit a result."""
+        self.entries = result.changes if result.is_snapshot else self.entries + result.changes
+        return result.version
+
+
+def counted(outputs: list[pb.Output]) -> list[tuple[str, int, int]]:
+    """Return word, count and sum of random numbers of each line."""
+    lines = [value.decode() for output in outputs for value in read_frame(output.frame).values()]
+    found = [re.fullmatch(r"(\S+) => (\d+) (\d+)\n", line) for line in lines]
+    return [(match[1], int(match[2]), int(match[3])) for match in found if match]
+
+
+def keyed(channel: WorkerChannel, text: str) -> list[bytes]:
+    """Return the KEY frames of a text whose words begin with one letter."""
+    (outputs,) = ProcessCall(channel, opening(SPLIT)).run([journal_frame([text], 0)])
+    return [output.frame for output in outputs]
+
+
+def test_state_is_cached_until_the_worker_dies(channel: WorkerChannel) -> None:
+    log, frames, session = Log(), keyed(channel, "at at an"), StateSession(channel, opening(COUNT))
+    version = log.take(session.run_bucket(1, Version(), frames, log.load, wants_snapshot=False))
+    second = session.run_bucket(1, version, frames, log.load, wants_snapshot=False)
+    assert [count for _, count, _ in counted(second.outputs)] == [3, 4, 2]
+    assert log.reads == 0
+    version = log.take(second)
+    os.kill(channel.endpoints().connection.pid, signal.SIGKILL)
+    third = session.run_bucket(1, version, frames, log.load, wants_snapshot=True)
+    assert [count for _, count, _ in counted(third.outputs)] == [5, 6, 3]
+    assert (log.reads, third.is_snapshot, third.keys) == (1, True, 1)
+    session.close()
+
+
+def test_a_copy_that_was_not_committed_is_never_used(channel: WorkerChannel) -> None:
+    log, frames, session = Log(), keyed(channel, "at"), StateSession(channel, opening(COUNT))
+    version = log.take(first := session.run_bucket(1, Version(), frames, log.load, wants_snapshot=False))
+    session.run_bucket(1, version, frames, log.load, wants_snapshot=False)  # reply lost: the task was killed
+    again = StateSession(channel, opening(COUNT)).run_bucket(1, version, frames, log.load, wants_snapshot=False)
+    assert log.reads == 1
+    assert counted(again.outputs)[0][1] == 2
+    version = log.take(again)
+    os.kill(channel.endpoints().connection.pid, signal.SIGKILL)
+    after = session.run_bucket(1, version, frames, log.load, wants_snapshot=False)
+    assert counted(first.outputs)[0][2] < counted(again.outputs)[0][2] < counted(after.outputs)[0][2]
+    assert counted(after.outputs)[0][2] - counted(again.outputs)[0][2] < 1000, "state continues from the output"
+    session.abandon()
