@@ -1,0 +1,327 @@
+"""Declares an application, as Wallaroo 0.1 to 0.5 did."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wallaroo import check, component
+from wallaroo.application import CREATE, DEAD_LETTER, Application, Component, Pipeline, Sink, Source, State, Step
+from wallaroo.component import Place
+from wallaroo.wrapped import BaseWrapped
+from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.error import WallarooParameterError
+from wallaroo.framing import probe
+from wallaroo.location import Location, called_from, declared_at
+from wallaroo.signature import partition_finding, shown_name
+from wallaroo.tcp import TCPSinkConfig, TCPSourceConfig
+
+MAX_HEADER_BYTES = 64
+
+
+class ApplicationBuilder:
+    """Declares an application, pipeline by pipeline; every method returns the builder.
+
+    Faults are collected; `build` raises them all at once.
+
+    Args:
+        name: Name of the application.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.decoder(header_length=4, length_fmt=">I")
+        ... def decode(bs):
+        ...     return bs.decode()
+        >>> @wallaroo.encoder
+        ... def encode(data):
+        ...     return data
+        >>> ab = wallaroo.ApplicationBuilder("Echo")
+        >>> ab = ab.new_pipeline("Echo", wallaroo.TCPSourceConfig("127.0.0.1", "7010", decode))
+        >>> ab.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "7002", encode)).build().name
+        'Echo'
+    """
+
+    def __init__(self, name: str) -> None:
+        self._findings: list[Diagnostic] = []
+        self._pipelines: list[Pipeline] = []
+        self._components: list[Component] = []
+        self._open: Pipeline | None = None
+        self._previous = "ApplicationBuilder"
+        self._name = check.name(self._place("ApplicationBuilder", "/name"), "application", name)
+
+    def new_pipeline(self, name: str, source_config: TCPSourceConfig) -> "ApplicationBuilder":
+        """Begin a pipeline with its source.
+
+        Args:
+            name: Name of the pipeline, unique in the application.
+            source_config: Where its messages come from.
+        """
+        self._close()
+        number = len(self._pipelines)
+        place = self._place("new_pipeline", f"/pipelines/{number}")
+        name = check.name(place, "pipeline", name)
+        self._open = Pipeline(name, number, place.location)
+        self._pipelines.append(self._open)
+        self._previous = "new_pipeline"
+        place.pointer += "/sources/0"
+        if not isinstance(source_config, TCPSourceConfig):
+            self._wrong(place, "source_config", source_config, "a TCPSourceConfig")
+            return self
+        decoder = component.instance(place, "decoder", source_config.decoder, "decoder(header_length, length_fmt)", "a decoder")
+        if decoder is not None:
+            self._add_source(place, self._open, source_config, decoder)
+        return self
+
+    def to(self, computation: Any) -> "ApplicationBuilder":
+        """Send each message to a computation.
+
+        Args:
+            computation: A function with `@computation` or `@computation_multi`, or a class or object with `name()` and
+                `compute(data)` or `compute_multi(data)`.
+        """
+        return self._to("to", computation)
+
+    def to_parallel(self, computation: Any) -> "ApplicationBuilder":
+        """Send each message to a computation; the same as `to`, because every computation runs in parallel here.
+
+        Args:
+            computation: As for `to`.
+        """
+        return self._to("to_parallel", computation)
+
+    def to_stateful(
+        self, computation: Any, state_class: Any = None, state_name: str = "", *, state_builder: Any = None
+    ) -> "ApplicationBuilder":
+        """Send each message to a state computation with one state for all messages.
+
+        Args:
+            computation: Takes `(message, state)`, returns `(output or None, persist)`.
+            state_class: Class (or object with `build()`) that makes the state.
+            state_name: Names the state; pipelines that use one name share the state.
+            state_builder: Another name of `state_class` (Wallaroo 0.1).
+        """
+        builder = state_class if state_builder is None else state_builder
+        return self._to_state("to_stateful", computation, builder, state_name, None)
+
+    def to_state_partition(
+        self,
+        computation: Any,
+        state_class: Any = None,
+        state_name: str = "",
+        partition_function: Any = None,
+        partition_keys: Sequence[Any] = (),
+        *,
+        unknown_keys: str | None = None,
+        state_builder: Any = None,
+    ) -> "ApplicationBuilder":
+        """Send each message to the state of its key and run a state computation there.
+
+        `partition_function` runs once per message and again after a restart, so it must depend on the message
+        alone. Messages with one key are processed in arrival order; different keys run in parallel.
+
+        Args:
+            computation: Takes `(message, state)`, returns `(output or None, persist)`.
+            state_class: Class (or object with `build()`) that makes the state of one key.
+            state_name: Names the state; pipelines that use one name share the state.
+            partition_function: Gives the key of a message: `str`, `bytes` or `int`.
+            partition_keys: Keys to create at once; empty for none.
+            unknown_keys: What other keys do: "create" makes a new state, "dead_letter" puts the message aside. By default
+                a list of keys is closed for class-based computations (Wallaroo 0.1), a hint for decorated ones (0.5).
+            state_builder: Another name of `state_class` (Wallaroo 0.1).
+        """
+        builder = state_class if state_builder is None else state_builder
+        rule = (partition_function, partition_keys, unknown_keys)
+        return self._to_state("to_state_partition", computation, builder, state_name, rule)
+
+    def to_state_partition_u64(
+        self,
+        computation: Any,
+        state_class: Any = None,
+        state_name: str = "",
+        partition_function: Any = None,
+        partition_keys: Sequence[int] = (),
+        *,
+        unknown_keys: str | None = None,
+        state_builder: Any = None,
+    ) -> "ApplicationBuilder":
+        """Do what `to_state_partition` does, with keys of 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
+        builder = state_class if state_builder is None else state_builder
+        rule = (partition_function, partition_keys, unknown_keys)
+        return self._to_state("to_state_partition_u64", computation, builder, state_name, rule)
+
+    def to_sink(self, sink_config: TCPSinkConfig) -> "ApplicationBuilder":
+        """Send the messages to a sink; ends the pipeline.
+
+        Args:
+            sink_config: Where they go.
+        """
+        return self._to_sinks("to_sink", "sink_config", [sink_config])
+
+    def to_sinks(self, sink_configs: Sequence[TCPSinkConfig]) -> "ApplicationBuilder":
+        """Send every message to each of several sinks; ends the pipeline.
+
+        Args:
+            sink_configs: Where they go; at least one.
+        """
+        is_list = isinstance(sink_configs, (list, tuple)) and bool(sink_configs)
+        return self._to_sinks("to_sinks", "sink_configs", sink_configs if is_list else [sink_configs])
+
+    def done(self) -> "ApplicationBuilder":
+        """End the pipeline without a sink; what leaves its last step is dropped."""
+        if self._begin("done", "") is not None:
+            self._open = None
+        return self
+
+    def build(self) -> Application:
+        """Return the application.
+
+        Raises:
+            WallarooParameterError: The declaration has faults; it lists every one of them.
+        """
+        self._close()
+        findings = self._findings + check.application(self._name, self._pipelines)
+        if findings:
+            raise WallarooParameterError(findings)
+        return Application(self._name, self._pipelines, self._components)
+
+    def _place(self, method: str, pointer: str) -> Place:
+        return Place(method, pointer, called_from(), self._findings)
+
+    def _wrong(self, place: Place, parameter: str, actual: object, expected: str) -> None:
+        place.add(
+            "T207", method=place.method, parameter=parameter, actual=shown(actual), expected=expected,
+            fix=f"pass {expected}",
+        )  # fmt: skip
+
+    def _begin(self, method: str, part: str) -> tuple[Pipeline, Place] | None:
+        """Return the open pipeline and the place of the new part; None after T212."""
+        pipeline, previous = self._open, self._previous
+        self._previous = method
+        if pipeline is None:
+            reason = "no pipeline is open" if previous == "ApplicationBuilder" else "the pipeline has ended"
+            pointer = f"/pipelines/{max(0, len(self._pipelines) - 1)}"
+            self._place(method, pointer).add(
+                "T212", method=method, previous=previous, reason=reason, fix="begin a pipeline with new_pipeline first"
+            )
+            return None
+        number = {"steps": len(pipeline.steps), "sinks": len(pipeline.sinks)}.get(part, 0)
+        return pipeline, self._place(method, f"/pipelines/{pipeline.number}" + (f"/{part}/{number}" if part else ""))
+
+    def _close(self) -> None:
+        if self._open is not None:
+            at = self._open.location.shown()
+            pointer = f"/pipelines/{self._open.number}"
+            self._findings.append(Diagnostic.of("T222", pointer=pointer, **at._asdict(), name=self._open.name))
+            self._open = None
+
+    def _add_source(self, place: Place, pipeline: Pipeline, config: TCPSourceConfig, decoder: Any) -> None:
+        host, port = check.address(place, "source", config.host, config.port, config.location)
+        header_length = component.method(place, "decoder", decoder, ("header_length",), ())
+        payload_length = component.method(place, "decoder", decoder, ("payload_length",), ("bs",))
+        decode = component.method(place, "decoder", decoder, ("decode",), ("bs",))
+        if header_length is None or payload_length is None or decode is None:
+            return
+        size = header_length()
+        if not isinstance(size, int) or not 1 <= size <= MAX_HEADER_BYTES:
+            place.add("T224", declared_at(decoder), name=pipeline.name, value=shown(size))
+            return
+        path = f"{pipeline.number}/sources/0"
+        framing = probe(size, payload_length)
+        pipeline.sources.append(Source(path, pipeline.name, host, port, framing, size, payload_length, decode))
+        self._component(path, decoder)
+
+    def _to(self, method: str, value: Any) -> "ApplicationBuilder":
+        begun = self._begin(method, "steps")
+        if begun is not None:
+            pipeline, place = begun
+            self._add_step(pipeline, place, value, component.computation(place, value, has_state=False), None)
+        return self
+
+    def _to_state(
+        self, method: str, value: Any, builder: Any, state_name: Any, rule: tuple[Any, Any, Any] | None
+    ) -> "ApplicationBuilder":
+        begun = self._begin(method, "steps")
+        if begun is None:
+            return self
+        pipeline, place = begun
+        call = component.computation(place, value, has_state=True)
+        name = check.name(place, "state", state_name)
+        build = self._state_build(place, builder)
+        partition = None if rule is None else self._partition(place, name, rule[0])
+        keys: tuple[Any, ...] = () if rule is None else check.keys(place, name, rule[1])
+        if rule is None:
+            unknown = CREATE
+        else:
+            is_closed = bool(keys) and not isinstance(value, BaseWrapped)
+            unknown = (DEAD_LETTER if is_closed else CREATE) if rule[2] is None else rule[2]
+        if unknown not in (CREATE, DEAD_LETTER):
+            self._wrong(place, "unknown_keys", unknown, '"create" or "dead_letter"')
+        if build is None or (rule is not None and partition is None):
+            call = None
+        state = State(name, builder, build, partition, keys, unknown) if build is not None else None
+        self._add_step(pipeline, place, value, call, state)
+        if call is not None and rule is not None:
+            self._component(pipeline.steps[-1].path + "/partition", rule[0])
+        if call is not None:
+            self._component(pipeline.steps[-1].path + "/state", builder)
+        return self
+
+    def _add_step(
+        self, pipeline: Pipeline, place: Place, value: Any, call: component.Call | None, state: State | None
+    ) -> None:
+        path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
+        if call is None:
+            return
+        name = check.name(place, "computation", call.name)
+        pipeline.steps.append(Step(path, name, call.kind, _inputs(pipeline), call.run, state))
+        self._component(path, value)
+
+    def _state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
+        if isinstance(builder, type):
+            # A class with a build method that needs no instance data is a state builder of the first generation.
+            return builder
+        if callable(getattr(builder, "build", None)):
+            build: Callable[[], Any] = builder.build
+            return build
+        self._wrong(place, "state_class", builder, "a class, or an object with build()")
+        return None
+
+    def _partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
+        found = component.instance(place, "partition_function", function, "partition", "a partition function")
+        if found is None:
+            return None
+        run = component.method(place, "partition", found, ("partition",), ("data",))
+        finding = None if run is None else partition_finding(state, run, found)
+        if finding is not None:
+            self._findings.append(finding)
+        return run
+
+    def _to_sinks(self, method: str, parameter: str, configs: Sequence[Any]) -> "ApplicationBuilder":
+        begun = self._begin(method, "sinks")
+        if begun is None:
+            return self
+        pipeline, place = begun
+        inputs = _inputs(pipeline)
+        for config in configs:
+            path = f"{pipeline.number}/sinks/{len(pipeline.sinks)}"
+            place.pointer = f"/pipelines/{pipeline.number}/sinks/{len(pipeline.sinks)}"
+            if not isinstance(config, TCPSinkConfig):
+                self._wrong(place, parameter, config, "a TCPSinkConfig" + ("" if method == "to_sink" else " list"))
+                continue
+            encoder = component.instance(place, "encoder", config.encoder, "encoder", "an encoder")
+            if encoder is None:
+                continue
+            host, port = check.address(place, "sink", config.host, config.port, config.location)
+            encode = component.method(place, "encoder", encoder, ("encode",), ("data",))
+            if encode is not None:
+                pipeline.sinks.append(Sink(path, pipeline.name, host, port, inputs, encode))
+                self._component(path, encoder)
+        self._open = None
+        return self
+
+    def _component(self, path: str, value: object) -> None:
+        target = value if isinstance(value, (type, BaseWrapped)) else type(value)
+        self._components.append(Component(path, shown_name(target), Location(*declared_at(value))))
+
+
+def _inputs(pipeline: Pipeline) -> tuple[str, ...]:
+    last: list[Any] = [*pipeline.sources, *pipeline.steps]
+    return (last[-1].path,) if last else (f"{pipeline.number}/sources/0",)

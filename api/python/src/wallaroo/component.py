@@ -1,0 +1,141 @@
+"""Finds the methods of what a program hands over: decorated functions, classes, objects."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.wrapped import BaseWrapped
+from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.location import Location, declared_at
+from wallaroo.signature import arity_finding, shown_name
+
+
+@dataclass(slots=True)
+class Place:
+    """Which call of the program is being looked at; findings go to `findings`."""
+
+    method: str
+    pointer: str
+    location: Location
+    findings: list[Diagnostic]
+
+    def add(self, code: str, location: Location | None = None, **values: object) -> None:
+        """Record a finding at this place, or at another location."""
+        at = (location or self.location).shown()
+        self.findings.append(Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values))
+
+
+@dataclass(slots=True)
+class Call:
+    """A method of a component, as it is to be called."""
+
+    kind: str
+    name: str
+    run: Callable[..., Any]
+    is_multi: bool = False
+
+
+def instance(place: Place, parameter: str, value: Any, decorator: str, expected: str) -> Any:
+    """Return the object of a component: itself, or an instance of the class; None after a finding."""
+    if isinstance(value, type):
+        try:
+            return value()
+        except Exception as err:
+            place.add(
+                "T207", method=place.method, parameter=parameter, actual=shown_name(value), expected=expected,
+                fix=f"give the class a constructor without arguments, or pass an object; {err}",
+            )  # fmt: skip
+            return None
+    if inspect.isroutine(value):
+        place.add(
+            "T206", declared_at(value), method=place.method, function=shown_name(value), decorator=f"@wallaroo.{decorator}"
+        )
+        return None
+    if value is None or isinstance(value, (str, bytes, int, float, list, tuple, dict)):
+        place.add(
+            "T207", method=place.method, parameter=parameter, actual=shown(value), expected=expected,
+            fix=f"pass a function decorated with @wallaroo.{decorator}, or an object of a class",
+        )  # fmt: skip
+        return None
+    return value
+
+
+def method(
+    place: Place, what: str, component: Any, names: tuple[str, ...], parameters: tuple[str, ...]
+) -> Callable[..., Any] | None:
+    """Return the first of `names` that the component has, checked for its parameters; None after a finding.
+
+    For decorated functions it is the function itself: the methods only pass the arguments on.
+    """
+    if isinstance(component, BaseWrapped) and hasattr(component, names[0]) and names[0] in _DIRECT:
+        return _decorated(place, component)
+    for name in names:
+        found = getattr(component, name, None)
+        if callable(found):
+            finding = arity_finding(what, _name(component), found, parameters)
+            if finding is not None:
+                place.findings.append(_at(finding, place))
+                return None
+            return found
+    place.add(
+        "T223", declared_at(component), what=what, type=shown_name(component if isinstance(component, type) else type(component)),
+        method=names[0], signature=f"`def {names[0]}({', '.join(('self', *parameters))})`",
+    )  # fmt: skip
+    return None
+
+
+def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
+    """Return how to call a computation; None after a finding."""
+    decorator = 'state_computation("name")' if has_state else 'computation("name")'
+    expected = "a state computation" if has_state else "a computation"
+    component = instance(place, "computation", value, decorator, expected)
+    if component is None:
+        return None
+    if isinstance(component, BaseWrapped) and component.kind not in _kinds(has_state):
+        place.add(
+            "T207", method=place.method, parameter="computation", actual=f"a {component.kind}", expected=expected,
+            fix=f"decorate {component.name()} with @wallaroo.{decorator}, or use {_other_method(component)}",
+        )  # fmt: skip
+        return None
+    is_multi = callable(getattr(component, "compute_multi", None))
+    names = ("compute_multi",) if is_multi else ("compute",)
+    parameters = ("data", "state") if has_state else ("data",)
+    kind = ("state_computation" if has_state else "computation") + ("_multi" if is_multi else "")
+    run = method(place, kind, component, names, parameters)
+    label = method(place, kind, component, ("name",), ())
+    if run is None or label is None:
+        return None
+    return Call(kind, label(), run, is_multi)
+
+
+_DIRECT = {"compute", "compute_multi", "partition", "encode", "decode"}
+
+
+def _decorated(place: Place, component: BaseWrapped) -> Callable[..., Any] | None:
+    if component.finding is None:
+        return component.function
+    place.findings.append(_at(component.finding, place))
+    return None
+
+
+def _kinds(has_state: bool) -> tuple[str, str]:
+    return ("state_computation", "state_computation_multi") if has_state else ("computation", "computation_multi")
+
+
+def _other_method(component: BaseWrapped) -> str:
+    return "to_state_partition" if component.kind.startswith("state") else "to"
+
+
+def _name(component: Any) -> str:
+    name = getattr(component, "name", None)
+    if callable(name):
+        try:
+            return str(name())
+        except Exception:
+            return shown_name(component)  # arity is what is being told; the name only helps to find it
+    return shown_name(component)
+
+
+def _at(finding: Diagnostic, place: Place) -> Diagnostic:
+    return Diagnostic(finding.code, finding.message, finding.fix, place.pointer, finding.file, finding.line)

@@ -1,0 +1,167 @@
+"""Writes an application as the topology document, and computes its hashes."""
+
+import hashlib
+import json
+import os
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wallaroo.application import Application, Component, Pipeline, Sink, Source, Step
+from wallaroo.key import key_json
+from wallaroo.location import relative
+
+TOPOLOGY_VERSION = 1
+PROTOCOL_VERSION = 1
+SDK_VERSION = "0.1.0"
+WORKER = "main"
+CODEC = "native"
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+CALL_DEADLINE_MS = 60_000
+
+
+def canonical(document: Mapping[str, Any]) -> str:
+    """Return a document in canonical form; its keys must be in schema order already.
+
+    Example:
+        >>> canonical({"name": "a\\u2028b", "sinks": []})
+        '{\\n  "name": "a\\u2028b",\\n  "sinks": []\\n}\\n'
+    """
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def interface_hash(document: Mapping[str, Any]) -> str:
+    """Return the hash of what a worker and a document must agree on: all but `workers` and addresses."""
+    pipelines = [
+        {
+            part: [
+                {name: value for name, value in item.items() if name not in ("host", "port")} if part != "steps" else item
+                for item in content
+            ]
+            if part != "name"
+            else content
+            for part, content in pipeline.items()
+        }
+        for pipeline in document["pipelines"]
+    ]
+    subject = {"topology_version": document["topology_version"], "name": document["name"], "pipelines": pipelines}
+    return "sha256:" + hashlib.sha256(canonical(subject).encode()).hexdigest()
+
+
+def topology(application: Application, directory: str, program: str, args: Sequence[str]) -> dict[str, Any]:
+    """Return the topology document of an application.
+
+    Args:
+        application: What the program's setup returned.
+        directory: The program's directory: files are named relative to it, and what lies in it is hashed.
+        program: How the program was named.
+        args: What the application saw on its command line, without the program's name.
+    """
+    document: dict[str, Any] = {
+        "topology_version": TOPOLOGY_VERSION,
+        "name": application.name,
+        "workers": [],
+        "pipelines": [_pipeline(pipeline) for pipeline in application.pipelines],
+    }
+    document["workers"].append(
+        {
+            "name": WORKER,
+            "language": "python",
+            "sdk_version": SDK_VERSION,
+            "protocol_version": PROTOCOL_VERSION,
+            "command": ["{python}", "-m", "wallaroo.worker", program],
+            "directory": os.getcwd(),
+            "args": list(args),
+            "call_deadline_ms": CALL_DEADLINE_MS,
+            "interface_hash": interface_hash(document),
+            "code_hash": code_hash(directory),
+            "components": [_component(component, directory) for component in _ordered(application)],
+        }
+    )
+    return document
+
+
+def code_hash(directory: str) -> str:
+    """Return the hash of the program's source files: the modules that were loaded from its directory."""
+    installed = [os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "purelib", "platlib")]
+    installed.append(os.path.dirname(os.path.realpath(__file__)) + os.sep)
+    found = {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or not file.endswith(".py"):
+            continue
+        real = os.path.realpath(file)
+        name = relative(real, directory)
+        if name != real and not any(map(real.startswith, installed)) and "site-packages" not in name.split("/"):
+            found[name] = real
+    digest = hashlib.sha256()
+    for name in sorted(found):
+        with open(found[name], "rb") as source:
+            digest.update(name.encode() + b"\0" + hashlib.sha256(source.read()).digest())
+    return "sha256:" + digest.hexdigest()
+
+
+def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
+    return {
+        "name": pipeline.name,
+        "sources": [_source(source) for source in pipeline.sources],
+        "steps": [_step(step) for step in pipeline.steps],
+        "sinks": [_sink(sink) for sink in pipeline.sinks],
+    }
+
+
+def _source(source: Source) -> dict[str, Any]:
+    return {
+        "path": source.path,
+        "name": source.name,
+        "kind": "tcp",
+        "host": source.host,
+        "port": source.port,
+        "framing": source.framing,
+        "max_message_bytes": MAX_MESSAGE_BYTES,
+        "codec": CODEC,
+        "worker": WORKER,
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    item: dict[str, Any] = {"path": step.path, "name": step.name, "kind": step.kind, "inputs": list(step.inputs)}
+    if step.state is not None:
+        key: dict[str, Any] = {"kind": "single"}
+        if step.state.partition is not None:
+            key = {"kind": "partition", "values": list(map(key_json, step.state.keys)), "unknown": step.state.unknown}
+        item["state"] = {"name": step.state.name, "codec": CODEC, "key": key}
+    return item | {"codec": CODEC, "worker": WORKER}
+
+
+def _sink(sink: Sink) -> dict[str, Any]:
+    return {
+        "path": sink.path,
+        "name": sink.name,
+        "kind": "tcp",
+        "host": sink.host,
+        "port": sink.port,
+        "inputs": list(sink.inputs),
+        "worker": WORKER,
+    }
+
+
+def _ordered(application: Application) -> list[Component]:
+    order = {node.path: number for number, node in enumerate(application.nodes())}
+    parts = ("", "partition", "state")
+
+    def position(component: Component) -> tuple[int, int]:
+        base = "/".join(component.path.split("/")[:3])
+        return order[base], parts.index(component.path[len(base) :].strip("/"))
+
+    return sorted(application.components, key=position)
+
+
+def _component(component: Component, directory: str) -> dict[str, Any]:
+    item: dict[str, Any] = {"path": component.path, "symbol": component.symbol}
+    if component.location.file:
+        item["file"] = relative(component.location.file, directory)
+    if component.location.line:
+        item["line"] = component.location.line
+    return item

@@ -1,0 +1,158 @@
+"""What the decorators make of functions: objects with the methods that Wallaroo's components have."""
+
+import functools
+import importlib
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.error import WallarooParameterError
+from wallaroo.signature import arity_finding
+
+_declared: dict[tuple[str, str], "BaseWrapped"] = {}
+
+
+def declared(module: str, qualname: str) -> "BaseWrapped":
+    """Return the decorated object of a name; unpickling calls it."""
+    if (module, qualname) not in _declared:
+        importlib.import_module(module)
+    return _declared[module, qualname]
+
+
+class BaseWrapped:
+    """A decorated function.
+
+    `f()` gives the object, `f(x)` runs the function. Pickles hold its module and name.
+
+    Source: Wallaroo 0.4 and 0.5, where `f` and `f()` are the same object too.
+    """
+
+    kind = "component"
+    parameters: tuple[str, ...] = ("data",)
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
+        if not callable(function):
+            raise WallarooParameterError(
+                Diagnostic.of(
+                    "T207", method=self.kind, parameter="function", actual=repr(function),
+                    expected="a function", fix=f"put the decorator right above a function `def f({_list(self)})`",
+                )  # fmt: skip
+            )
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._name = getattr(function, "__name__", type(function).__name__) if name is None else name
+        self.finding = arity_finding(self.kind, self._name, function, self.parameters)
+        _declared[self.__module__, getattr(self, "__qualname__", self._name)] = self
+
+    def name(self) -> str:
+        """Return the name that was given to the decorator, else the function's."""
+        return self._name
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the function; without arguments return the object."""
+        return self.function(*arguments, **keywords) if arguments or keywords else self
+
+    def __reduce__(self) -> Any:
+        return declared, (self.__module__, getattr(self, "__qualname__", self._name))
+
+
+class Computation(BaseWrapped):
+    """One message in, at most one out."""
+
+    kind = "computation"
+
+    def compute(self, data: Any) -> Any:
+        """Run the computation."""
+        return self.function(data)
+
+
+class ComputationMulti(BaseWrapped):
+    """One message in, any number out."""
+
+    kind = "computation_multi"
+
+    def compute_multi(self, data: Any) -> Any:
+        """Run the computation."""
+        return self.function(data)
+
+
+class StateComputation(BaseWrapped):
+    """A message and its state in; (output or None, persist) out."""
+
+    kind = "state_computation"
+    parameters = ("data", "state")
+
+    def compute(self, data: Any, state: Any) -> Any:
+        """Run the computation."""
+        return self.function(data, state)
+
+
+class StateComputationMulti(BaseWrapped):
+    """A message and its state in; (list of outputs or None, persist) out."""
+
+    kind = "state_computation_multi"
+    parameters = ("data", "state")
+
+    def compute_multi(self, data: Any, state: Any) -> Any:
+        """Run the computation."""
+        return self.function(data, state)
+
+
+class Partition(BaseWrapped):
+    """Gives a message's key."""
+
+    kind = "partition"
+
+    def partition(self, data: Any) -> Any:
+        """Return the key of a message."""
+        return self.function(data)
+
+
+class Encoder(BaseWrapped):
+    """Turns a message into the bytes that a sink sends."""
+
+    kind = "encoder"
+
+    def encode(self, data: Any) -> Any:
+        """Return the bytes of a message."""
+        return self.function(data)
+
+
+class Decoder(BaseWrapped):
+    """Turns a payload into a message."""
+
+    kind = "decoder"
+    parameters = ("bs",)
+
+    def __init__(self, function: Callable[..., Any], header_length: int, length_fmt: str) -> None:
+        super().__init__(function)
+        self._header_length = header_length
+        self._format = struct.Struct(length_fmt)
+
+    def header_length(self) -> int:
+        """Return the number of bytes before each payload."""
+        return self._header_length
+
+    def payload_length(self, bs: bytes) -> int:
+        """Return the length of the payload that follows a header."""
+        return int(self._format.unpack(bs)[0])
+
+    def decode(self, bs: bytes) -> Any:
+        """Return the message of a payload, or None to drop it."""
+        return self.function(bs)
+
+
+class StateBuilder:
+    """Makes the state of a key from a class. Source: Wallaroo 0.5."""
+
+    def __init__(self, state_class: Callable[[], Any]) -> None:
+        self.state_class = state_class
+
+    def build(self) -> Any:
+        """Return a new state."""
+        return self.state_class()
+
+
+def _list(wrapped: BaseWrapped) -> str:
+    return ", ".join(wrapped.parameters)
