@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build bench generate check-generated clean
+.PHONY: help setup run build bench lint test test-unit conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -25,6 +25,28 @@ run: setup ## set up, then count the words of a text in Python and in Go, over T
 
 bench: setup ## words per second from the journal to the outbox, Python and Go
 	$(BIN)/python tests/bench/word_count.py
+
+lint: $(GO_TOOLS)/.installed ## style, types and suspicious code, Python and Go
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	@cd api/go && unformatted="$$(gofmt -l .)" && if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
+	cd api/go && go vet ./... && $(GO_TOOLS)/staticcheck ./...
+
+test-unit: setup ## what needs no JVM and no process: under a minute
+	$(BIN)/pytest -q -m "not jvm and not slow"
+	cd api/go && go test ./...
+
+test: setup lint check-generated ## everything; what CI runs
+	@status=0; $(BIN)/pytest || status=1; \
+	(cd api/go && go test -race -shuffle=on ./...) || status=1; exit $$status
+
+conformance: setup ## run the conformance driver: make conformance WORKER='command'
+	@test -n "$(WORKER)" || { echo "usage: make conformance WORKER='command that starts the worker'"; exit 2; }
+	PYTHONPATH=tests $(BIN)/python -m conformance --worker '$(WORKER)'
+
+golden: setup ## write the golden files of tests/cases anew
+	$(BIN)/pytest -q tests/test_cases.py -m "not jvm" --golden
 
 $(GO_TOOLS)/.installed: $(STAMP)
 	GOBIN=$(GO_TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11

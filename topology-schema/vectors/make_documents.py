@@ -34,7 +34,15 @@ def state(name: str, values: list[Any] | None = None, unknown: str = "create") -
 
 
 def sink(path: str, name: str, inputs: list[str], port: int = 7002) -> Document:
-    return {"path": path, "name": name, "kind": "tcp", "host": "127.0.0.1", "port": port, "inputs": inputs, "worker": "main"}
+    return {
+        "path": path,
+        "name": name,
+        "kind": "tcp",
+        "host": "127.0.0.1",
+        "port": port,
+        "inputs": inputs,
+        "worker": "main",
+    }
 
 
 def pipeline(name: str, sources: list[Document], steps: list[Document], sinks: list[Document]) -> Document:
@@ -93,9 +101,17 @@ def branches() -> Document:
 
 
 def plain(name: str = "Reverse Word", framing: Document | None = None, steps: int = 1) -> Document:
-    made = [step(f"0/steps/{i}", f"step {i}", "computation", [f"0/steps/{i - 1}" if i else "0/sources/0"]) for i in range(steps)]
+    made = [
+        step(f"0/steps/{i}", f"step {i}", "computation", [f"0/steps/{i - 1}" if i else "0/sources/0"])
+        for i in range(steps)
+    ]
     last = made[-1]["path"] if made else "0/sources/0"
-    return application(name, pipeline("Reverse", [source("0/sources/0", "Reverse", framing=framing)], made, [sink("0/sinks/0", "Reverse", [last])]))
+    return application(
+        name,
+        pipeline(
+            "Reverse", [source("0/sources/0", "Reverse", framing=framing)], made, [sink("0/sinks/0", "Reverse", [last])]
+        ),
+    )
 
 
 LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
@@ -147,14 +163,26 @@ def drop(*path: str | int) -> Callable[[Document], None]:
 
 SAME_INTERFACE: dict[str, Document] = {
     "word_count as it is": VALID["word_count"],
-    "another address": changed(VALID["word_count"], put("::1", "pipelines", 0, "sources", 0, "host"), put(0, "pipelines", 0, "sinks", 0, "port")),
-    "another worker": changed(VALID["word_count"], put([worker(language="go", command=["/srv/word_count"])], "workers")),
+    "another address": changed(
+        VALID["word_count"],
+        put("::1", "pipelines", 0, "sources", 0, "host"),
+        put(0, "pipelines", 0, "sinks", 0, "port"),
+    ),
+    "another worker": changed(
+        VALID["word_count"], put([worker(language="go", command=["/srv/word_count"])], "workers")
+    ),
     "another name": changed(VALID["word_count"], put("Word count", "name")),
     "another kind": changed(VALID["word_count"], put("computation", "pipelines", 0, "steps", 0, "kind")),
     "another limit": changed(VALID["word_count"], put(1, "pipelines", 0, "sources", 0, "max_message_bytes")),
 }
 
-P0, S0, T0, T1, K0 = "/pipelines/0", "/pipelines/0/sources/0", "/pipelines/0/steps/0", "/pipelines/0/steps/1", "/pipelines/0/sinks/0"
+P0, S0, T0, T1, K0 = (
+    "/pipelines/0",
+    "/pipelines/0/sources/0",
+    "/pipelines/0/steps/0",
+    "/pipelines/0/steps/1",
+    "/pipelines/0/sinks/0",
+)
 STEP0, STEP1 = ("pipelines", 0, "steps", 0), ("pipelines", 0, "steps", 1)
 SOURCE0, SINK0 = ("pipelines", 0, "sources", 0), ("pipelines", 0, "sinks", 0)
 
@@ -169,7 +197,10 @@ def bad_text(text: str) -> Document:
 
 
 def second_class(document: Document) -> None:
-    document["workers"][0]["components"] = [{"path": "0/steps/0/state", "symbol": "First"}, {"path": "1/steps/0/state", "symbol": "Second"}]
+    document["workers"][0]["components"] = [
+        {"path": "0/steps/0/state", "symbol": "First"},
+        {"path": "1/steps/0/state", "symbol": "Second"},
+    ]
 
 
 INVALID: dict[str, Document] = {

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from make_documents import INVALID, SAME_INTERFACE, VALID
+from make_frames import HOPE, frame_vector, invalid_frames, seal, valid_frames
 
 HERE = Path(__file__).resolve().parent
 BUCKET_COUNTS = (1, 2, 7, 8, 16, 1000, 65536)
@@ -73,154 +74,49 @@ def key_vector(declared: dict[str, Any], key: bytes, document: Any) -> dict[str,
     crc = zlib.crc32(key)
     mixed = crc * 0x9E3779B1 % (1 << 32)
     buckets = {str(count): mixed * count >> 32 for count in BUCKET_COUNTS}
-    return {"declared": declared, "hex": key.hex(), "document": document, "crc32": crc, "hash": mixed, "buckets": buckets}
+    return {
+        "declared": declared,
+        "hex": key.hex(),
+        "document": document,
+        "crc32": crc,
+        "hash": mixed,
+        "buckets": buckets,
+    }
 
 
 def key_vectors() -> dict[str, Any]:
-    texts = ["", "a", "z", "!", "AAPL", "congress", "Grüße", "日本", "🤞🏽", "two words", '"<&>\\', "\n", "\x7f", "\x85", "x" * 300]
-    raw = [b"", b"AAPL", b"\xff", b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"\x00\x00\x00\x00\x00\x00\x00\x07", bytes(range(256))]
+    texts = [
+        "",
+        "a",
+        "z",
+        "!",
+        "AAPL",
+        "congress",
+        "Grüße",
+        "日本",
+        "🤞🏽",
+        "two words",
+        '"<&>\\',
+        "\n",
+        "\x7f",
+        "\x85",
+        "x" * 300,
+    ]
+    raw = [
+        b"",
+        b"AAPL",
+        b"\xff",
+        b"\x00",
+        b"\xff\xfe",
+        b"\xed\xa0\x80",
+        b"\x00\x00\x00\x00\x00\x00\x00\x07",
+        bytes(range(256)),
+    ]
     numbers = [0, 1, 7, 255, 256, (1 << 53) + 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
     cases = [key_vector({"text": t}, t.encode(), key_document(t.encode())) for t in texts]
     cases += [key_vector({"bytes": b.hex()}, b, key_document(b)) for b in raw]
     cases += [key_vector({"integer": n}, struct.pack(">Q", n), n) for n in numbers]
     return {"check": {"crc32 of 123456789": zlib.crc32(b"123456789")}, "cases": cases}
-
-
-def integers(numbers: list[int], width: int) -> bytes:
-    return bytes([width]) + b"".join(n.to_bytes(width, "little") for n in numbers)
-
-
-def narrow(numbers: list[int]) -> bytes:
-    return integers(numbers, next(w for w in (1, 2, 4, 8) if all(n < 1 << 8 * w for n in numbers)))
-
-
-def seal(flags: int, encoding: int, port: int, count: int, sequence: int, timestamp: int, body: bytes, **fault: Any) -> bytes:
-    start = struct.pack(
-        "<4sBBHIIQqI", fault.get("magic", b"WFR1"), flags, encoding, port, count, fault.get("size", len(body)),
-        sequence, timestamp, fault.get("reserved", 0),
-    )  # fmt: skip
-    return start + struct.pack("<I", zlib.crc32(start + body) ^ fault.get("flip", 0)) + body
-
-
-def message_headers(pairs: list[list[str]]) -> bytes:
-    parts = [(n.encode(), bytes.fromhex(v)) for n, v in pairs]
-    return b"".join(struct.pack("<H", len(n)) + n + struct.pack("<I", len(v)) + v for n, v in parts)
-
-
-def frame_vector(name: str, values: list[bytes | None], widths: dict[str, int] | None = None, **fields: Any) -> dict[str, Any]:
-    """Write one frame; `widths` forces wider columns than needed."""
-    wide = widths or {}
-
-    def column(what: str, numbers: list[int]) -> bytes:
-        return integers(numbers, wide[what]) if what in wide else narrow(numbers)
-
-    port, encoding = fields.get("port", 0), fields.get("encoding", 0)
-    sequence, timestamp = fields.get("sequence", 0), fields.get("timestamp_ms", 0)
-    flags, body = 0, b""
-    if "keys" in fields:
-        flags |= 1
-        keys = [bytes.fromhex(key) for key in fields["keys"]]
-        body += struct.pack("<I", len(keys)) + column("key lengths", [len(k) for k in keys]) + b"".join(keys)
-        body += column("key indexes", fields["key_indexes"])
-    if "sequences" in fields:
-        flags |= 2
-        body += column("sequences", [s - sequence for s in fields["sequences"]])
-    if "timestamps" in fields:
-        flags |= 4
-        body += column("timestamps", [t - timestamp for t in fields["timestamps"]])
-    if "headers" in fields:
-        flags |= 8
-        headers = [message_headers(pairs) for pairs in fields["headers"]]
-        body += column("header lengths", [len(h) for h in headers]) + b"".join(headers)
-    absent = [i for i, value in enumerate(values) if value is None]
-    if absent:
-        flags |= 16
-        bits = sum(1 << i for i in absent)
-        body += bits.to_bytes((len(values) + 7) // 8, "little")
-    present = [value or b"" for value in values]
-    if encoding != 1:
-        body += column("lengths", [len(v) for v in present])
-    body += b"".join(present)
-    count = len(values)
-    vector: dict[str, Any] = {"name": name, "hex": seal(flags, encoding, port, count, sequence, timestamp, body).hex()}
-    vector |= {"port": port, "encoding": encoding, "count": count, "flags": flags, "sequence": sequence}
-    vector |= {"timestamp_ms": timestamp, "narrow": not wide}
-    vector |= {k: fields[k] for k in ("keys", "key_indexes", "sequences", "timestamps", "headers") if k in fields}
-    vector["values"] = [None if v is None else v.hex() for v in values]
-    return vector
-
-
-HOPE = b"My solitude is cheered by that elegant hope."
-
-
-def valid_frames() -> list[dict[str, Any]]:
-    a, b = b"a".hex(), b"bee".hex()
-    full = {
-        "port": 2, "encoding": 16, "sequence": 1000, "timestamp_ms": 1700000000000, "keys": [a, b, ""], "key_indexes": [0, 2, 1, 0],
-        "sequences": [1000, 1000, 1001, 1300], "timestamps": [1700000000000, 1700000000001, 1700000070000, 1700000000000],
-        "headers": [[["trace", "00ff"]], [], [["a", ""], ["ü", "01"]], []],
-    }  # fmt: skip
-    wide = dict.fromkeys(("key lengths", "key indexes", "sequences", "timestamps", "header lengths", "lengths"), 8)
-    return [
-        frame_vector("empty", []),
-        frame_vector("one message", [b"hello"], port=3, sequence=10),
-        frame_vector("empty value", [b"", b"x", b""], port=1),
-        frame_vector("framed: the first framing vector", [b"\x00\x00\x00\x2c" + HOPE], encoding=1, timestamp_ms=1),
-        frame_vector("framed: two messages, u8", [b"\x01a", b"\x00"], encoding=1, sequence=7),
-        frame_vector("keys", [b"1", b"2", b"3"], keys=[a, b], key_indexes=[0, 1, 0], encoding=16),
-        frame_vector("the empty key", [b"s"], keys=[""], key_indexes=[0]),
-        frame_vector("keys without messages", [], keys=[a], key_indexes=[]),
-        frame_vector("sequences with gaps and repeats", [b"1", b"2", b"3"], sequence=5, sequences=[5, 5, 300]),
-        frame_vector("sequence differences of 4 bytes", [b"1", b"2"], sequence=1, sequences=[1, 70001]),
-        frame_vector("sequence differences of 8 bytes", [b"1", b"2"], sequences=[0, 1 << 40]),
-        frame_vector("largest sequence", [b"1"], sequence=(1 << 64) - 1, sequences=[(1 << 64) - 1]),
-        frame_vector("timestamp before 1970", [b"1"], timestamp_ms=-1),
-        frame_vector("timestamps", [b"1", b"2"], timestamp_ms=-5, timestamps=[-5, 1000]),
-        frame_vector("headers", [b"1", b"2"], headers=[[["h", "00"]], []]),
-        frame_vector("absent", [None, b"", None], keys=[a, b], key_indexes=[0, 1, 1], encoding=17),
-        frame_vector("absent in the ninth message", [b"1"] * 8 + [None]),
-        frame_vector("value of 256 bytes: width 2", [b"v" * 256]),
-        frame_vector("300 distinct keys: indexes of width 2", [b""] * 300, keys=[struct.pack(">H", i).hex() for i in range(300)], key_indexes=list(range(300))),
-        frame_vector("everything", [b"v1", None, b"", b"v4"], **full),
-        frame_vector("everything, in columns of width 8", [b"v1", None, b"", b"v4"], widths=wide, **full),
-        frame_vector("columns of width 4", [b"v1", b"v2"], widths={"lengths": 4, "sequences": 4}, sequences=[0, 1]),
-        frame_vector("dead letters", [b"\x0a\x04C501"], port=65535, sequence=9, sequences=[9]),
-    ]  # fmt: skip
-
-
-def invalid_frames() -> list[dict[str, Any]]:
-    def case(name: str, reason: str, frame: bytes) -> dict[str, Any]:
-        return {"name": name, "reason": reason, "hex": frame.hex()}
-
-    def body(flags: int, count: int, data: bytes, encoding: int = 0) -> bytes:
-        return seal(flags, encoding, 0, count, 0, 0, data)
-
-    good = seal(0, 0, 0, 1, 0, 0, b"\x01\x02hi")
-    return [
-        case("no bytes of a header", "cut", b"WFR1"),
-        case("39 bytes", "cut", good[:39]),
-        case("body cut by one byte", "cut", good[:-1]),
-        case("other magic", "magic", seal(0, 0, 0, 1, 0, 0, b"\x01\x02hi", magic=b"WFR2")),
-        case("unknown flag", "flags", body(32, 1, b"\x01\x02hi")),
-        case("reserved is not 0", "flags", seal(0, 0, 0, 1, 0, 0, b"\x01\x02hi", reserved=1)),
-        case("body longer than a frame may be", "size", seal(0, 0, 0, 1, 0, 0, b"\x01\x02hi", size=67108825)),
-        case("wrong checksum", "checksum", seal(0, 0, 0, 1, 0, 0, b"\x01\x02hi", flip=1)),
-        case("a bit of the value flipped", "checksum", good[:-1] + bytes([good[-1] ^ 1])),
-        case("a bit of the sequence flipped", "checksum", good[:16] + b"\x01" + good[17:]),
-        case("column of width 3", "column", body(0, 1, b"\x03\x02\x00\x00hi")),
-        case("column of width 0", "column", body(0, 1, b"\x00hi")),
-        case("more lengths than the body holds", "column", body(0, 1000000, b"\x01\x02hi")),
-        case("4 thousand million messages", "column", body(0, 0xFFFFFFFF, b"\x08")),
-        case("values shorter than their lengths", "values", body(0, 1, b"\x01\x03hi")),
-        case("bytes behind the values", "values", body(0, 1, b"\x01\x01hi")),
-        case("length of 2**64-1", "values", body(0, 1, b"\x08" + b"\xff" * 8)),
-        case("no column at all", "column", body(0, 1, b"")),
-        case("key index out of range", "keys", body(1, 1, struct.pack("<I", 1) + b"\x01\x01k\x01\x01" + b"\x01\x00")),
-        case("more keys than the body holds", "keys", body(1, 1, struct.pack("<I", 0xFFFFFFFF) + b"\x01\x01k")),
-        case("key lengths past the body", "keys", body(1, 1, struct.pack("<I", 1) + b"\x01\xffk\x01\x00\x01\x00")),
-        case("bitmap cut", "absent", body(16, 64, b"\xff\xff")),
-        case("headers past the body", "headers", body(8, 1, b"\x01\xff\x01\x00")),
-    ]
 
 
 def framing_vectors() -> dict[str, Any]:
@@ -230,7 +126,12 @@ def framing_vectors() -> dict[str, Any]:
 
     def case(name: str, kind: str, pieces: list[bytes], messages: list[bytes], **more: Any) -> dict[str, Any]:
         limit = more.pop("max_message_bytes", 16777216)
-        base = {"name": name, "framing": {"kind": kind}, "max_message_bytes": limit, "pieces": [p.hex() for p in pieces]}
+        base = {
+            "name": name,
+            "framing": {"kind": kind},
+            "max_message_bytes": limit,
+            "pieces": [p.hex() for p in pieces],
+        }
         return base | {"messages": [m.hex() for m in messages], "end": "clean"} | more
 
     hope = b"\x00\x00\x00\x2c" + HOPE
@@ -244,7 +145,10 @@ def framing_vectors() -> dict[str, Any]:
         case("empty payloads", "u32be", [bytes(8) + hope + bytes(4)], [b"", b"", HOPE, b""]),
         case("nothing", "u32be", [], []),
     ]  # fmt: skip
-    cases += [case(f"kind {k}", k, [wire(k, b"a") + wire(k, b"") + wire(k, b"b" * 200)], [b"a", b"", b"b" * 200]) for k in kinds]
+    cases += [
+        case(f"kind {k}", k, [wire(k, b"a") + wire(k, b"") + wire(k, b"b" * 200)], [b"a", b"", b"b" * 200])
+        for k in kinds
+    ]
     cases += [case(f"kind {k}, 257 bytes", k, [wire(k, b"c" * 257)], [b"c" * 257]) for k in kinds[1:]]
     cases += [
         case("as long as the limit", "u16be", [b"\x00\x05hello"], [b"hello"], max_message_bytes=5),
@@ -305,7 +209,10 @@ def with_hash(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def interface_vectors() -> dict[str, Any]:
-    cases = [{"name": name, "document": f"topologies/valid/{name}.json", "interface_hash": interface_hash(d)} for name, d in VALID.items()]
+    cases = [
+        {"name": name, "document": f"topologies/valid/{name}.json", "interface_hash": interface_hash(d)}
+        for name, d in VALID.items()
+    ]
     same = [{"name": name, "interface_hash": interface_hash(d), "value": d} for name, d in SAME_INTERFACE.items()]
     return {"files": cases, "documents": same}
 
@@ -333,8 +240,13 @@ def files() -> dict[str, str]:
         "interface_hash.json": interface_vectors(), "selftest.json": selftest(),
     }  # fmt: skip
     texts = {name: json.dumps(value, indent=1) + "\n" for name, value in made.items()}
-    texts |= {f"topologies/valid/{name}.json": canonical(with_hash(document)) + "\n" for name, document in VALID.items()}
-    texts |= {f"topologies/invalid/{name}.json": json.dumps(value, indent=2, ensure_ascii=False) + "\n" for name, value in INVALID.items()}
+    texts |= {
+        f"topologies/valid/{name}.json": canonical(with_hash(document)) + "\n" for name, document in VALID.items()
+    }
+    texts |= {
+        f"topologies/invalid/{name}.json": json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        for name, value in INVALID.items()
+    }
     return texts
 
 
