@@ -1,0 +1,152 @@
+"""`wallaroo receive`: listen as a TCP sink's peer does, and show or save what arrives."""
+
+import argparse
+import selectors
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, BinaryIO
+
+from wallaroo_runtime.cli.address import parse_address
+from wallaroo_runtime.errors import RunError
+
+READ_BYTES = 1 << 20
+LENGTH_BYTES = 4
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+POLL_SECONDS = 0.2
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("receive", help="show what a TCP sink delivers", description=__doc__)
+    parser.add_argument("--listen", required=True, metavar="H:P", help="where to listen")
+    parser.add_argument(
+        "--framed", action="store_true", help="messages have 4 bytes of length before them; show each as a line"
+    )
+    parser.add_argument("--output", metavar="F", help="file to write to; otherwise stdout")
+    parser.add_argument("--stop-when-idle", type=float, metavar="S", help="end when nothing came for S seconds")
+    parser.add_argument("--expect", type=int, metavar="N", help="end after N lines, or messages with --framed")
+
+
+@dataclass
+class Receiver:
+    """Takes what arrives and writes it out.
+
+    Attributes:
+        output: Where to write.
+        framed: Whether messages have a length before them.
+        messages: Lines or messages so far.
+        pending: Per connection, the start of a message that is not whole yet.
+    """
+
+    output: BinaryIO
+    framed: bool
+    messages: int = 0
+    pending: dict[socket.socket, bytes] = field(default_factory=dict)
+
+    def take(self, connection: socket.socket, data: bytes) -> None:
+        """Write what a connection delivered."""
+        if not self.framed:
+            self.messages += data.count(b"\n")
+            self.output.write(data)
+            self.output.flush()
+            return
+        data = self.pending.get(connection, b"") + data
+        at = 0
+        while len(data) - at >= LENGTH_BYTES:
+            size = int.from_bytes(data[at : at + LENGTH_BYTES], "big")
+            if size > MAX_MESSAGE_BYTES:
+                reason = f"a length of {size} bytes came; {MAX_MESSAGE_BYTES} is the limit"
+                raise RunError.of("R608", 2, reason=reason, fix="leave out --framed if messages have no length")
+            end = at + LENGTH_BYTES + size
+            if end > len(data):
+                break
+            self.output.write(data[at + LENGTH_BYTES : end] + b"\n")
+            self.messages += 1
+            at = end
+        self.output.flush()
+        self.pending[connection] = data[at:]
+
+    def leave(self, connection: socket.socket) -> None:
+        """Forget a connection; a message that was cut is sent again on the next one."""
+        self.pending.pop(connection, None)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Listen until there is enough, nothing comes any more, or someone stops us."""
+    listener = _listen(arguments.listen)
+    stopped: list[int] = []
+
+    def stop(number: int, _: FrameType | None) -> None:
+        stopped.append(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    try:
+        output = open(arguments.output, "wb") if arguments.output else sys.stdout.buffer  # noqa: SIM115
+    except OSError as error:
+        raise RunError.of("R616", 2, path=arguments.output, reason=error.strerror or str(error)) from error
+    receiver = Receiver(output, arguments.framed)
+    host, port = listener.getsockname()[:2]
+    print(f"listening at {host}:{port}", file=sys.stderr, flush=True)
+    with listener:
+        _serve(listener, receiver, arguments, stopped)
+    output.flush()
+    print(f"received {receiver.messages} {'messages' if arguments.framed else 'lines'}", file=sys.stderr)
+    return 0
+
+
+def _serve(listener: socket.socket, receiver: Receiver, arguments: argparse.Namespace, stopped: list[int]) -> None:
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    last = time.monotonic()
+    while not _is_over(receiver, arguments, time.monotonic() - last):
+        # Once stopped, what the kernel already took is still written.
+        events = selector.select(0 if stopped else POLL_SECONDS)
+        if stopped and not events:
+            break
+        for key, _ in events:
+            ready = key.fileobj
+            assert isinstance(ready, socket.socket)
+            if ready is listener:
+                selector.register(listener.accept()[0], selectors.EVENT_READ)
+            elif _take(ready, receiver):
+                last = time.monotonic()
+            else:
+                selector.unregister(ready)
+                ready.close()
+    for key in list(selector.get_map().values()):
+        if isinstance(key.fileobj, socket.socket) and key.fileobj is not listener:
+            key.fileobj.close()
+    selector.close()
+
+
+def _is_over(receiver: Receiver, arguments: argparse.Namespace, idle: float) -> bool:
+    if arguments.expect is not None and receiver.messages >= arguments.expect:
+        return True
+    return arguments.stop_when_idle is not None and idle > arguments.stop_when_idle
+
+
+def _take(connection: socket.socket, receiver: Receiver) -> bool:
+    """Read once; say whether the connection is still open."""
+    try:
+        data = connection.recv(READ_BYTES)
+    except ConnectionError:
+        data = b""
+    if data:
+        receiver.take(connection, data)
+    else:
+        receiver.leave(connection)
+    return bool(data)
+
+
+def _listen(text: str) -> socket.socket:
+    address = parse_address("--listen", text)
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    try:
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        raise RunError.of("R601", source="receive", address=text, reason=error.strerror or str(error)) from error
