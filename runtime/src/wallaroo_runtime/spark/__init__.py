@@ -1,0 +1,1 @@
+"""Lowers a plan to PySpark; the only package that imports it."""

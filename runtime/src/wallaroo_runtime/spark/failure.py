@@ -1,0 +1,49 @@
+"""Carries errors through Spark, which knows only texts."""
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from wallaroo.diagnostic import Diagnostic
+
+from wallaroo_runtime.errors import RUN, RunError
+
+MARK = "wallaroo-error:"
+_MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
+_PYTHON_ERROR = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (.+)$", re.MULTILINE)
+
+
+class TaskFailure(RuntimeError):
+    """A `RunError` in a form that Spark's report of a failed task keeps whole."""
+
+    def __init__(self, error: RunError) -> None:
+        value = {"exit_code": error.exit_code, "diagnostics": [finding.to_json() for finding in error.diagnostics]}
+        text = base64.b64encode(json.dumps(value).encode()).decode()
+        super().__init__(f"{error}\n{MARK}{text}:")
+
+
+@contextmanager
+def carried() -> Iterator[None]:
+    """Turn a `RunError` of the block into one that crosses Spark."""
+    try:
+        yield
+    except RunError as error:
+        raise TaskFailure(error) from error
+
+
+def translated(report: str) -> RunError:
+    """Return the error that Spark's report of a failed query is about, without Spark's and the JVM's stack traces.
+
+    Example:
+        >>> print(translated(str(TaskFailure(RunError.of("R602", reason="no `java` on PATH")))))
+        R602 Java was not found; no `java` on PATH
+          fix: install Java 17 and put `java` on PATH, or set JAVA_HOME
+    """
+    if marked := _MARKED.search(report):
+        value = json.loads(base64.b64decode(marked[1]))
+        return RunError([Diagnostic.from_json(finding) for finding in value["diagnostics"]], value["exit_code"])
+    python_errors = _PYTHON_ERROR.findall(report)
+    reason = ": ".join(python_errors[-1]) if python_errors else next(iter(report.strip().splitlines()), "no reason given")
+    return RunError.of("R611", RUN, reason=reason, fix="look into spark.log in the checkpoint's logs")

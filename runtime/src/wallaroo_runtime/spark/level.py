@@ -1,0 +1,108 @@
+"""What the tasks of one level of a plan have to know; pickles into them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark import TaskContext
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+CHUNK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Which attempt of which task runs here."""
+
+    query: str
+    batch: int
+    partition: int
+    stage: int
+    attempt: int
+
+    @classmethod
+    def current(cls) -> "Attempt":
+        """Ask Spark."""
+        context = TaskContext.get()
+        query = context and context.getLocalProperty("sql.streaming.queryId")
+        batch = context and context.getLocalProperty("streaming.sql.batchId")
+        if context is None or not query or not batch:
+            raise RunError.of("I901", reason="Spark does not say which query and micro-batch a task belongs to")
+        return cls(query, int(batch), context.partitionId(), context.stageId(), context.taskAttemptId())
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of a plan.
+
+    Attributes:
+        application: Name of the application.
+        stages: The level's stages, one for each worker.
+        workers: How the workers are found, by name.
+        bucket_ids: Bucket to the value of the column `bucket`.
+        later_ports: Ports of entries of later levels.
+        is_last: Whether no shuffle follows.
+        journal: Directory of the journal.
+        staging: Directory of staged files.
+        chunk_bytes: How much of the journal one call of the worker gets.
+    """
+
+    application: str
+    stages: tuple[Stage, ...]
+    workers: Mapping[str, WorkerSpec]
+    bucket_ids: tuple[int, ...]
+    later_ports: frozenset[int]
+    is_last: bool
+    journal: str
+    staging: str
+    chunk_bytes: int = CHUNK_BYTES
+
+    def opening(self, stage: Stage, attempt: Attempt) -> pb.Opening:
+        """Return what begins a stream of a stage."""
+        nodes = [
+            pb.Node(
+                path=node.path,
+                kind=pb.NodeKind.ValueType(int(node.kind)),
+                inputs=node.inputs,
+                port=node.port,
+                state=node.state,
+                state_port=node.state_port,
+            )
+            for node in stage.nodes
+        ]
+        return pb.Opening(
+            application=self.application,
+            query=attempt.query,
+            stage=pb.Stage(id=stage.id, nodes=nodes, bucket_count=stage.bucket_count, frame_bytes=stage.frame_bytes),
+            batch=attempt.batch,
+            partition=attempt.partition,
+            attempt=attempt.attempt,
+        )
+
+    def column_of(self, bucket: int, port: int) -> int:
+        """Return the value of the column `bucket`; frames that belong to no bucket keep together by port."""
+        return self.bucket_ids[bucket if bucket >= 0 else port % len(self.bucket_ids)]
+
+
+def levels_of(
+    plan: Plan, workers: Mapping[str, WorkerSpec], *, journal: str, staging: str, chunk_bytes: int = CHUNK_BYTES
+) -> list[Level]:
+    """Return the levels of a plan, in order."""
+    ports = [frozenset(node.port for stage in level for node in stage.entries) for level in plan.levels]
+    return [
+        Level(
+            plan.application,
+            stages,
+            {stage.worker: workers[stage.worker] for stage in stages},
+            plan.bucket_ids,
+            frozenset().union(*ports[number + 1 :]),
+            number + 1 == len(plan.levels),
+            journal,
+            staging,
+            chunk_bytes,
+        )
+        for number, stages in enumerate(plan.levels)
+    ]

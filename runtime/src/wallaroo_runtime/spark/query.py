@@ -1,0 +1,201 @@
+"""Starts a plan as a streaming query, and watches it."""
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.spark.failure import translated
+from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, levels_of
+from wallaroo_runtime.spark.publish import Publisher
+from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
+from wallaroo_runtime.spark.source import BATCH_BYTES, JournalSource
+from wallaroo_runtime.spark.stage import StatelessLevel
+from wallaroo_runtime.spark.state import BucketProcessor
+from wallaroo_runtime.spark.warm import start_workers, stop_workers, worker_specs
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOptions:
+    """How a plan is run.
+
+    Attributes:
+        checkpoint: The checkpoint directory of the application; `journal` in it must exist.
+        on_error: `dead_letter`: user code that fails costs the message; `fail`: it stops the query (R611).
+        max_batch_bytes: At most so much of the journal in one micro-batch.
+        chunk_bytes: How much of it one call of a worker gets.
+        cache_bytes: Bound of each worker's state cache.
+    """
+
+    checkpoint: Path
+    on_error: str = "dead_letter"
+    max_batch_bytes: int = BATCH_BYTES
+    chunk_bytes: int = CHUNK_BYTES
+    cache_bytes: int = CACHE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a query has come.
+
+    Attributes:
+        messages_in: Messages of the journal that are processed, since the checkpoint began.
+        messages_out: Messages for sinks, since this run began.
+        dead_letters: Dead letters, since this run began.
+        batches: Micro-batches, since this run began.
+        offset: Offset in the journal up to which everything is processed.
+    """
+
+    messages_in: int = 0
+    messages_out: int = 0
+    dead_letters: int = 0
+    batches: int = 0
+    offset: int = 0
+
+
+def committed_progress(checkpoint: Path) -> Progress:
+    """Return how far the last run of a checkpoint came, without Spark; all zero for a new one."""
+    commits = checkpoint / "spark" / "commits"
+    done = max((int(path.name) for path in commits.glob("[0-9]*") if path.name.isdigit()), default=-1)
+    if done < 0:
+        return Progress()
+    lines = (checkpoint / "spark" / "offsets" / str(done)).read_text(encoding="utf-8").splitlines()
+    offset = json.loads(lines[-1])
+    return Progress(messages_in=int(offset["sequence"]), offset=int(offset["offset"]))
+
+
+class RunningQuery:
+    """A started query.
+
+    Attributes:
+        targets: Name of each worker to the gRPC target of its first endpoint, for sources that a worker cuts.
+    """
+
+    def __init__(
+        self,
+        query: StreamingQuery,
+        session: SparkSession,
+        specs: Mapping[str, WorkerSpec],
+        targets: Mapping[str, str],
+        publisher: Publisher,
+        begin: Progress,
+    ) -> None:
+        self.targets = targets
+        self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
+        self._progress = begin
+        self._lock = threading.Lock()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query runs."""
+        return bool(self._query.isActive)
+
+    def exception(self) -> RunError | None:
+        """Return why the query stopped by itself, or None; only what helps the user, no stack trace of the JVM."""
+        if self._publisher.failure is not None:
+            return self._publisher.failure
+        error = self._query.exception()
+        return None if error is None else translated(str(error))
+
+    def progress(self) -> Progress:
+        """Return how far the query has come."""
+        report = self._query.lastProgress
+        counted = replace(self._progress, **self._publisher.counts())
+        if report is not None and report["sources"] and report["sources"][0]["endOffset"]:
+            offset = _as_object(report["sources"][0]["endOffset"])
+            counted = replace(counted, messages_in=int(offset["sequence"]), offset=int(offset["offset"]))
+        with self._lock:
+            self._progress = counted
+        return counted
+
+    def recent(self) -> list[dict[str, Any]]:
+        """Return Spark's own reports of the latest micro-batches."""
+        return [json.loads(report.json) for report in self._query.recentProgress]
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the query has stopped; say whether it has.
+
+        Returns:
+            False when it still ran after `seconds`.
+        """
+        try:
+            return bool(self._query.awaitTermination(seconds))
+        except Exception:  # what it stopped with is asked for by `exception`
+            if self._query.isActive:
+                raise
+            return True
+
+    def stop(self) -> None:
+        """Stop the query and its workers; what is not committed is processed again by the next run."""
+        self._query.stop()
+        stop_workers(self._session, self._specs)
+
+
+def _as_object(value: Any) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(value) if isinstance(value, str) else value
+    return found
+
+
+def start_query(session: SparkSession, plan: Plan, topology: Topology, options: QueryOptions) -> RunningQuery:
+    """Start workers, then the query.
+
+    Args:
+        session: From `create_session`.
+        plan: Of the topology.
+        topology: Says how workers are started.
+        options: See there.
+
+    Raises:
+        RunError: A worker does not start or must not be used.
+    """
+    checkpoint = options.checkpoint
+    specs = worker_specs(session, topology, logs=checkpoint / "logs", cache_bytes=options.cache_bytes)
+    targets = start_workers(session, specs)
+    levels = levels_of(
+        plan,
+        specs,
+        journal=str(checkpoint / "journal"),
+        staging=str(checkpoint / "staging"),
+        chunk_bytes=options.chunk_bytes,
+    )
+    publisher = Publisher(checkpoint, fails=options.on_error == "fail")
+    # The number of partitions is the checkpoint's: Spark silently keeps the old one.
+    session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
+    query = (
+        lower(session, levels, options)
+        .writeStream.foreachBatch(publisher)
+        .option("checkpointLocation", str(checkpoint / "spark"))
+        .outputMode("append")
+        .start()
+    )
+    return RunningQuery(query, session, specs, targets, publisher, committed_progress(checkpoint))
+
+
+def lower(session: SparkSession, levels: list[Level], options: QueryOptions) -> DataFrame:
+    """Return the levels of a plan as one streaming DataFrame whose rows are descriptors."""
+    session.dataSource.register(JournalSource)
+    ranges = (
+        session.readStream.format(JournalSource.name())
+        .option("directory", str(options.checkpoint / "journal"))
+        .option("batch_bytes", str(options.max_batch_bytes))
+        .option("parts", str(session.sparkContext.defaultParallelism))
+        .load()
+    )
+    first, *rest = levels
+    frame = ranges.mapInArrow(StatelessLevel(first).run, _schema(first))
+    for level in rest:
+        frame = frame.groupBy("bucket").transformWithState(BucketProcessor(level), _schema(level), "Append", "None")
+    return frame
+
+
+def _schema(level: Level) -> str:
+    return DESCRIPTOR_SCHEMA if level.is_last else FRAME_SCHEMA

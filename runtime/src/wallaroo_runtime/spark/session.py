@@ -1,0 +1,138 @@
+"""Makes the Spark session: quiet, bound to this machine, with the settings that frames need."""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from wallaroo_runtime.errors import RunError
+
+TASK_FAILURES = 4
+STREAMING = "org.apache.spark.sql.execution.streaming"
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",  # a row may be a frame of 64 MiB
+    "spark.task.maxFailures": str(TASK_FAILURES),
+    "spark.speculation": "false",
+    "spark.locality.wait": "0s",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",  # rows are frames
+    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "16",
+    "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.pollingDelay": "25ms",
+    "spark.sql.streaming.stateStore.providerClass": f"{STREAMING}.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+}
+LOG4J = """\
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {path}
+appender.file.filePattern = {path}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 8MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 2
+"""
+
+
+def create_session(
+    application: str, *, master: str, shuffle_partitions: int, directory: Path, settings: dict[str, str] | None = None
+) -> SparkSession:
+    """Start Spark for one application, or return the session that runs already.
+
+    Nothing of Spark's own reaches the console; it goes to `spark.log` and `spark.out` in `directory`.
+
+    Args:
+        application: Name of the application.
+        master: As spark-submit takes it; `local[N]` becomes `local[N,4]`, so that a task that was killed is repeated.
+        shuffle_partitions: Of the plan.
+        directory: Where the logs go; made when it is missing.
+        settings: Further settings of Spark; they win over ours.
+
+    Raises:
+        RunError: R602 when there is no Java, R611 when Spark does not start.
+    """
+    _check_java()
+    directory.mkdir(parents=True, exist_ok=True)
+    log4j = directory / "log4j2.properties"
+    log4j.write_text(LOG4J.format(path=directory / "spark.log"), encoding="utf-8")
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.Builder().master(retrying(master)).appName(application)
+    chosen = SETTINGS | {
+        "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/wallaroo-warehouse-{os.getuid()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}",
+    }
+    for name, value in (chosen | (settings or {})).items():
+        builder = builder.config(name, value)
+    output = directory / "spark.out"
+    try:
+        with _output_to(output):
+            return builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        said = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
+        reason = f"Spark did not start: {error}"
+        raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(said)) from error
+
+
+def retrying(master: str) -> str:
+    """Return a local master that repeats failed tasks; others do by themselves.
+
+    Example:
+        >>> retrying("local"), retrying("local[*]"), retrying("local[2,1]"), retrying("spark://host:7077")
+        ('local[1,4]', 'local[*,4]', 'local[2,1]', 'spark://host:7077')
+    """
+    if master == "local":
+        master = "local[1]"
+    return re.sub(r"^local\[([^],]+)\]$", rf"local[\1,{TASK_FAILURES}]", master)
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if home and not os.access(Path(home, "bin", "java"), os.X_OK):
+        raise RunError.of("R602", reason=f"JAVA_HOME is {home}, which has no bin/java")
+    if not home and shutil.which("java") is None:
+        raise RunError.of("R602", reason="no `java` on PATH, and JAVA_HOME is not set")
+
+
+@contextmanager
+def _output_to(path: Path) -> Iterator[None]:
+    """Let processes that are started inside write their output and errors to a file.
+
+    The JVM inherits the two descriptors, and its notes about modules and log levels are for nobody's console.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(kept[0], 1)
+        os.dup2(kept[1], 2)
+        for number in (*kept, descriptor):
+            os.close(number)

@@ -1,0 +1,77 @@
+"""Level 0: reads ranges of the journal and runs them through the stages without state."""
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from wallaroo.frame import HEADER_BYTES, read_header
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.ingest import JournalReader
+from wallaroo_runtime.plan import Stage
+from wallaroo_runtime.spark.failure import carried
+from wallaroo_runtime.spark.level import Attempt, Level
+from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow, frame_batch, staged_batch
+from wallaroo_runtime.spark.staged import Staged
+from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.process import ProcessCall
+
+
+def frames_of_ports(data: bytes, ports: frozenset[int]) -> bytes:
+    """Return those of the frames in `data` that have one of the ports."""
+    kept, offset = [], 0
+    while offset < len(data):
+        header = read_header(data, offset)
+        end = offset + HEADER_BYTES + header.body_bytes
+        if header.port in ports:
+            kept.append(data[offset:end])
+        offset = end
+    return b"".join(kept)
+
+
+class StatelessLevel:
+    """The function of `mapInArrow` for level 0."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run one partition."""
+        with carried():
+            attempt = Attempt.current()
+            ranges = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+            if self.level.is_last:
+                yield from self._stage(ranges, attempt)
+            else:
+                yield from self._shuffle(ranges, attempt)
+
+    def _shuffle(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
+        for outputs in self._outputs(ranges, attempt):
+            if outputs:
+                yield frame_batch([self._row(output, ordinal) for ordinal, output in enumerate(outputs)])
+
+    def _row(self, output: pb.Output, ordinal: int) -> FrameRow:
+        kind = DATA if output.bucket >= 0 else DONE
+        column = self.level.column_of(output.bucket, output.port)
+        return FrameRow(column, FrameHead.of(output.frame).sequence, ordinal, kind, output.frame)
+
+    def _stage(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
+        with Staged(self.level.staging, attempt) as staged:
+            for outputs in self._outputs(ranges, attempt):
+                for output in outputs:
+                    staged.add(output.port, output.frame)
+        if rows := staged.rows():
+            yield staged_batch(rows)
+
+    def _outputs(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[list[pb.Output]]:
+        for stage in self.level.stages:
+            channel = WorkerChannel(self.level.workers[stage.worker])
+            yield from ProcessCall(channel, self.level.opening(stage, attempt)).run(self._inputs(ranges, stage))
+
+    def _inputs(self, ranges: list[tuple[str, int, int]], stage: Stage) -> Iterable[bytes]:
+        ports = frozenset(node.port for node in stage.entries)
+        for journal, begin, end in ranges:
+            reader = JournalReader(self.level.journal, int(journal, 16))
+            for data in reader.read(begin, end, self.level.chunk_bytes):
+                mine = data if len(self.level.stages) == 1 else frames_of_ports(data, ports)
+                if mine:
+                    yield mine

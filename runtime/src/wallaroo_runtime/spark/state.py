@@ -1,0 +1,152 @@
+"""Levels behind a shuffle: keeps each bucket's state in Spark's store and lets the worker compute on it."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from wallaroo_runtime.plan import Stage
+from wallaroo_runtime.spark.failure import carried
+from wallaroo_runtime.spark.level import Attempt, Level
+from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow
+from wallaroo_runtime.spark.staged import Staged
+from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
+
+VERSION_SCHEMA = "counter LONG, nonce LONG, snapshot_bytes LONG, delta_bytes LONG"
+LOG_SCHEMA = "entry BINARY"
+SMALL_LOG_BYTES = 256 * 1024  # deltas up to here are not worth a snapshot, however small the state is
+FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
+
+
+def to_signed(nonce: int) -> int:
+    """Return an unsigned 64-bit number as Spark's LONG."""
+    return nonce - (1 << 64) if nonce >> 63 else nonce
+
+
+def to_unsigned(value: int) -> int:
+    """Return what `to_signed` was given."""
+    return value % (1 << 64)
+
+
+class BucketState:
+    """State of the buckets of one stage, in Spark's store; holds for the key that Spark has set."""
+
+    def __init__(self, handle: StatefulProcessorHandle, stage: Stage) -> None:
+        self._version = handle.getValueState(f"version_{stage.id}", VERSION_SCHEMA)
+        self._log = handle.getListState(f"log_{stage.id}", LOG_SCHEMA)
+        self._snapshot_bytes = self._delta_bytes = 0
+
+    def version(self) -> Version:
+        """Return the committed version."""
+        found = self._version.get()
+        counter, nonce, self._snapshot_bytes, self._delta_bytes = found or (0, 0, 0, 0)
+        return Version(counter, to_unsigned(nonce))
+
+    def wants_snapshot(self) -> bool:
+        """Say whether the deltas outweigh the snapshot; valid after `version`."""
+        return self._delta_bytes > max(self._snapshot_bytes, SMALL_LOG_BYTES)
+
+    def log(self) -> Iterator[bytes]:
+        """Yield the entries of the log, oldest first."""
+        if self._log.exists():
+            for row in self._log.get():
+                yield bytes(row[0])
+
+    def store(self, result: BucketResult) -> None:
+        """Write what a call changed, as part of Spark's micro-batch."""
+        size = sum(map(len, result.changes))
+        rows = [(entry,) for entry in result.changes]
+        if result.is_snapshot:
+            self._log.put(rows)
+            self._snapshot_bytes, self._delta_bytes = size, 0
+        elif rows:
+            self._log.appendList(rows)
+            self._delta_bytes += size
+        version = result.version
+        self._version.update((version.counter, to_signed(version.nonce), self._snapshot_bytes, self._delta_bytes))
+
+
+class BucketProcessor(StatefulProcessor):
+    """Runs the buckets of one task, one after the other."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self._states: dict[str, BucketState] = {}
+        self._sessions: dict[str, StateSession] = {}
+        self._attempt: Attempt | None = None
+        self._staged: Staged | None = None
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Take hold of the state; called on the driver too, for its schema."""
+        self._states = {stage.id: BucketState(handle, stage) for stage in self.level.stages}
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        """Run one bucket's frames of a micro-batch."""
+        with carried():
+            try:
+                yield from self._run(key[0], rows)
+            except BaseException:
+                self._abandon()
+                raise
+
+    def close(self) -> None:
+        """Finish what the task has begun."""
+        for session in self._sessions.values():
+            session.close()
+        if self._staged is not None:
+            self._staged.close()
+
+    def _abandon(self) -> None:
+        for session in self._sessions.values():
+            session.abandon()
+        if self._staged is not None:
+            self._staged.abandon()
+
+    def _run(self, bucket_id: int, rows: Iterable[Row]) -> Iterator[Row]:
+        if self._attempt is None:
+            self._attempt = Attempt.current()
+        bucket = self.level.bucket_ids.index(bucket_id)
+        # Rows of one key come in any order; these two say in which they were made.
+        frames = sorted((FrameRow(*row) for row in rows), key=lambda row: (row.sequence, row.ordinal))
+        outputs = [row for row in frames if row.kind == DONE]
+        data = [row for row in frames if row.kind == DATA]
+        passing = [row for row in data if FrameHead.of(row.payload).port in self.level.later_ports]
+        ordinal = bucket * FRAMES_PER_BUCKET
+        for stage in self.level.stages:
+            ports = {node.port for node in stage.entries}
+            mine = [row.payload for row in data if FrameHead.of(row.payload).port in ports]
+            if not mine:
+                continue
+            for output in self._call(stage, bucket, mine).outputs:
+                kind = DATA if output.bucket >= 0 else DONE
+                column = self.level.column_of(output.bucket, output.port)
+                sequence = FrameHead.of(output.frame).sequence
+                outputs.append(FrameRow(column, sequence, ordinal, kind, output.frame))
+                ordinal += 1
+        if self.level.is_last:
+            yield from self._stage_all(outputs, self._attempt)
+        else:
+            yield from (Row(**dict(zip(FrameRow.__slots__, row.as_tuple(), strict=True))) for row in passing + outputs)
+
+    def _call(self, stage: Stage, bucket: int, frames: list[bytes]) -> BucketResult:
+        session = self._sessions.get(stage.id)
+        if session is None:
+            assert self._attempt is not None
+            channel = WorkerChannel(self.level.workers[stage.worker])
+            session = self._sessions[stage.id] = StateSession(channel, self.level.opening(stage, self._attempt))
+        state = self._states[stage.id]
+        version = state.version()
+        result = session.run_bucket(bucket, version, frames, state.log, state.wants_snapshot())
+        state.store(result)
+        return result
+
+    def _stage_all(self, outputs: list[FrameRow], attempt: Attempt) -> Iterator[Row]:
+        if self._staged is None:
+            self._staged = Staged(self.level.staging, attempt)
+        for row in outputs:
+            self._staged.add(FrameHead.of(row.payload).port, row.payload)
+        # Nobody knows which bucket is a task's last: each tells how far the files have grown, and the longest counts.
+        for staged in self._staged.rows():
+            yield Row(**dict(zip(staged.__slots__, staged.as_tuple(), strict=True)))

@@ -1,0 +1,82 @@
+"""Starts and stops workers on the executors, outside of any query."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.failure import carried, translated
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.channel import WorkerChannel, close_all
+from wallaroo_runtime.worker.ensure import ensure_worker, stop_worker
+from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
+
+
+def worker_specs(
+    session: SparkSession, topology: Topology, *, logs: Path, cache_bytes: int = CACHE_BYTES
+) -> dict[str, WorkerSpec]:
+    """Return how the workers of a topology are found in this Spark application."""
+    return {
+        worker.name: WorkerSpec(
+            application=topology.name,
+            name=worker.name,
+            command=tuple(worker.command),
+            directory=worker.directory,
+            args=tuple(worker.args),
+            interface_hash=worker.interface_hash,
+            deadline_ms=worker.call_deadline_ms,
+            cache_bytes=cache_bytes,
+            run=session.sparkContext.applicationId,
+            log_directory=str(logs),
+        )
+        for worker in topology.workers
+    }
+
+
+def start_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> dict[str, str]:
+    """Start the workers where tasks run, so that the first message does not wait for them.
+
+    Returns:
+        Name of a worker to the gRPC target of its first endpoint on one executor; locally there is only one.
+
+    Raises:
+        RunError: Why a worker does not start or must not be used.
+    """
+    chosen = tuple(specs.values())
+
+    def start(_: Iterable[int]) -> Iterator[tuple[str, str]]:
+        with carried():
+            for spec in chosen:
+                connection = ensure_worker(spec, retry=True)
+                WorkerChannel(spec).endpoints()
+                yield spec.name, connection.target
+
+    return dict(_on_executors(session, start))
+
+
+def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None:
+    """Stop the workers where tasks run; an executor that is not reached ends them when it ends."""
+    chosen = tuple(specs.values())
+
+    def stop(_: Iterable[int]) -> Iterator[tuple[str, str]]:
+        close_all()
+        for spec in chosen:
+            if stop_worker(spec):
+                yield spec.name, ""
+
+    _on_executors(session, stop)
+
+
+def _on_executors(session: SparkSession, function: "type | object") -> list[tuple[str, str]]:
+    context = session.sparkContext
+    count = context.defaultParallelism
+    try:
+        found: list[tuple[str, str]] = context.parallelize(range(count), count).mapPartitions(function).collect()  # type: ignore[arg-type]
+    except Py4JJavaError as error:
+        raise translated(str(error.java_exception)) from error
+    return found
+
+
+__all__ = ["RunError", "start_workers", "stop_workers", "worker_specs"]
