@@ -109,7 +109,8 @@ def _blocks(data: bytes, arguments: argparse.Namespace) -> Iterator[tuple[int, b
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not positive")
+        message = f"{number} is not positive"
+        raise argparse.ArgumentTypeError(message)
     return number
 
 
