@@ -26,7 +26,7 @@ class Source(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:{}".format(self.listener.getsockname()[1])
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
         self.data = b""
         self.start()
 
