@@ -103,7 +103,9 @@ class PlainWorker(WorkerServicer):
                 yield from self._keyed(request.data.index, words, last.port, opening.stage.bucket_count)
             elif words:
                 frame = encode_frame([f"{word}\n".encode() for _, word in words], port=last.port, **sequences(words))
-                yield pb.ProcessReply(output=pb.Output(index=request.data.index, port=last.port, bucket=-1, frame=frame))
+                yield pb.ProcessReply(
+                    output=pb.Output(index=request.data.index, port=last.port, bucket=-1, frame=frame)
+                )
             if letters:
                 frame = encode_frame([text for _, text in letters], port=DEAD_LETTER_PORT, **sequences(letters))
                 output = pb.Output(index=request.data.index, port=DEAD_LETTER_PORT, bucket=-1, frame=frame)
@@ -198,7 +200,13 @@ def sequences(messages):
 def main() -> None:
     """Serve until told to stop."""
     if "fail-setup" in ARGS:
-        finding = {"code": "T217", "message": "setup raised ValueError: no", "fix": "correct it", "file": "a.py", "line": 3}
+        finding = {
+            "code": "T217",
+            "message": "setup raised ValueError: no",
+            "fix": "correct it",
+            "file": "a.py",
+            "line": 3,
+        }
         (DIRECTORY / "failure.json").write_text(json.dumps({"diagnostics": [finding]}))
         sys.exit(3)
     if "exit" in ARGS:

@@ -5,20 +5,19 @@ import re
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from test_supervisor import owner, spec  # noqa: F401 - fixtures
 
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.worker.channel import WorkerChannel, close_all
+from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
 from wallaroo_runtime.worker.spec import WorkerSpec
 
+pytestmark = pytest.mark.slow
 SPLIT = pb.Stage(id="s0", bucket_count=4, frame_bytes=1 << 20)
 SPLIT.nodes.add(path="0/sources/0", kind=pb.SOURCE, port=0)
 SPLIT.nodes.add(path="0/steps/0", kind=pb.COMPUTATION_MULTI, inputs=["0/sources/0"])
@@ -29,10 +28,9 @@ COUNT.nodes.add(path="0/sinks/0", kind=pb.SINK, inputs=["0/steps/1"], port=2)
 
 
 @pytest.fixture
-def channel(spec: WorkerSpec, owner: Owner) -> Iterator[WorkerChannel]:  # noqa: F811
-    """Give a channel to a worker of its own."""
-    yield WorkerChannel(spec, owner)
-    close_all()
+def channel(plain_spec: WorkerSpec, executor: Owner) -> WorkerChannel:
+    """Return a channel to a worker of its own."""
+    return WorkerChannel(plain_spec, executor)
 
 
 def journal_frame(texts: list[str], sequence: int) -> bytes:
@@ -94,13 +92,12 @@ def test_dead_letters_are_outputs(channel: WorkerChannel) -> None:
     assert frame.header.sequence == 7
 
 
-def test_a_hung_worker_is_killed_and_then_an_error(spec: WorkerSpec, owner: Owner) -> None:  # noqa: F811
-    channel = WorkerChannel(replace(spec, deadline_ms=300), owner)
+def test_a_hung_worker_is_killed_and_then_an_error(plain_spec: WorkerSpec, executor: Owner) -> None:
+    channel = WorkerChannel(replace(plain_spec, deadline_ms=300), executor)
     with pytest.raises(RunError) as caught:
         list(ProcessCall(channel, opening(SPLIT)).run([journal_frame(["!hang"], 0)]))
     assert str(caught.value).startswith('W411 worker "main" gave no answer within 0.3 s on stage "s0"')
     assert channel.endpoints().connection.generation >= 2
-    close_all()
 
 
 @pytest.mark.parametrize(
@@ -110,9 +107,9 @@ def test_a_hung_worker_is_killed_and_then_an_error(spec: WorkerSpec, owner: Owne
         ({"interface_hash": "sha256:1"}, 'W403 worker "main" hosts another application: interface hash sha256:000'),
     ],
 )
-def test_handshake_refuses(spec: WorkerSpec, owner: Owner, change: dict, text: str) -> None:  # noqa: F811
+def test_handshake_refuses(plain_spec: WorkerSpec, executor: Owner, change: dict, text: str) -> None:
     with pytest.raises(RunError) as caught:
-        WorkerChannel(replace(spec, **change), owner).endpoints()
+        WorkerChannel(replace(plain_spec, **change), executor).endpoints()
     assert str(caught.value).startswith(text)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from wallaroo.diagnostic import Diagnostic
-
 from wallaroo_runtime.errors import RUN, RunError
 
 MARK = "wallaroo-error:"
@@ -45,5 +44,7 @@ def translated(report: str) -> RunError:
         value = json.loads(base64.b64decode(marked[1]))
         return RunError([Diagnostic.from_json(finding) for finding in value["diagnostics"]], value["exit_code"])
     python_errors = _PYTHON_ERROR.findall(report)
-    reason = ": ".join(python_errors[-1]) if python_errors else next(iter(report.strip().splitlines()), "no reason given")
+    reason = (
+        ": ".join(python_errors[-1]) if python_errors else next(iter(report.strip().splitlines()), "no reason given")
+    )
     return RunError.of("R611", RUN, reason=reason, fix="look into spark.log in the checkpoint's logs")

@@ -171,4 +171,3 @@ class Stream:
         self.deadline.close()
         self.requests.put(None)
         self.call.cancel()
-

@@ -1,9 +1,9 @@
 """gRPC connections to the endpoints of a worker, after the handshake."""
 
 import os
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
-from dataclasses import dataclass, field
 
 import grpc
 

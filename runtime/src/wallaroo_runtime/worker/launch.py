@@ -19,7 +19,15 @@ MAX_FAILURE_BYTES = 4 * 1024 * 1024
 PR_SET_PDEATHSIG = 1
 ELF_MACHINES = {0x03: "x86", 0x28: "arm", 0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64"}
 # What Spark sets for its own Python processes; a worker is none of them.
-SPARK_VARIABLES = ("SPARK_", "PYSPARK_", "PYTHON_WORKER_FACTORY", "PYTHON_UDF", "PYTHONHASHSEED", "PYTHONPATH", "OMP_NUM")
+SPARK_VARIABLES = (
+    "SPARK_",
+    "PYSPARK_",
+    "PYTHON_WORKER_FACTORY",
+    "PYTHON_UDF",
+    "PYTHONHASHSEED",
+    "PYTHONPATH",
+    "OMP_NUM",
+)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

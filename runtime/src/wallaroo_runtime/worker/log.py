@@ -17,9 +17,7 @@ class RotatingLog:
     the rest is dropped and counted, in the log itself and in `dropped_bytes`.
     """
 
-    def __init__(
-        self, path: Path, file_bytes: int = FILE_BYTES, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, path: Path, file_bytes: int = FILE_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
         self.path, self.file_bytes, self.clock = path, file_bytes, clock
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab", buffering=0)

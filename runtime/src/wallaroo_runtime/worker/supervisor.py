@@ -31,6 +31,8 @@ FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.1, 2.0
 POLL_SECONDS = 0.01
 READ_BYTES = 256 * 1024
 
+_started: list["subprocess.Popen[bytes]"] = []  # children of this process, to be reaped by it
+
 
 class WorkerProcess:
     """One started process of the worker, from its start to the reaping."""
@@ -324,7 +326,7 @@ def start(directory: Path, spec: WorkerSpec, owner: Owner) -> None:
     reader, writer = os.pipe()
     try:
         with (directory / "supervisor.log").open("ab") as output:
-            subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-m", __spec__.name, str(config), str(writer)],
                 cwd=directory,
                 stdin=subprocess.DEVNULL,
@@ -334,6 +336,7 @@ def start(directory: Path, spec: WorkerSpec, owner: Owner) -> None:
                 pass_fds=(writer,),
             )
         os.close(writer)
+        _started[:] = [known for known in _started if known.poll() is None] + [process]
         if not os.read(reader, 1):
             raise OSError((directory / "supervisor.log").read_text(encoding="utf-8", errors="replace")[-4096:])
     finally:

@@ -1,0 +1,60 @@
+"""What the runtime's tests share: a worker without SDK, a process in the part of the executor, one Spark session."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo_runtime.worker.channel import close_all
+from wallaroo_runtime.worker.directory import worker_directory
+from wallaroo_runtime.worker.owner import Owner, start_time
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
+
+
+@pytest.fixture
+def wait_until() -> Callable[..., None]:
+    """Give a function that waits for a condition, with a deadline."""
+
+    def wait(holds: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+            time.sleep(0.02)
+
+    return wait
+
+
+@pytest.fixture
+def plain_spec(tmp_path: Path) -> WorkerSpec:
+    """Return a worker that no other test has."""
+    return WorkerSpec("counts", "main", ("{python}", PLAIN_WORKER), str(tmp_path), run=str(tmp_path))
+
+
+@pytest.fixture
+def executor(plain_spec: WorkerSpec, wait_until: Callable[..., None]) -> Iterator[Owner]:
+    """Give a process in the part of the executor; what it owns must be gone soon after it."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    owner = Owner(process.pid, start_time(process.pid))
+    parent = worker_directory(plain_spec, owner).parent
+    yield owner
+    close_all()
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not parent.exists() or not any(parent.iterdir()), "the directory to be empty", 5.0)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Give the one Spark session of this test run."""
+    from wallaroo_runtime.spark.session import create_session
+
+    logs = tmp_path_factory.mktemp("spark")
+    session = create_session("tests", master="local[2]", shuffle_partitions=2, directory=logs)
+    yield session
+    session.stop()
