@@ -1,0 +1,37 @@
+"""Small files that another process may read at any time."""
+
+import os
+from pathlib import Path
+
+
+def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
+    """Give `path` this content; a reader sees the old content or the new one, never a mixture.
+
+    Args:
+        path: The file; its directory exists.
+        content: All its bytes.
+        durable: Whether the new content must survive a loss of power from now on.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory survive a loss of power."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,50 @@
+"""How far a sink's peer has acknowledged: `position-<port>` in the outbox."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from wallaroo_runtime.daemon import replace_file
+from wallaroo_runtime.egress.log import pack_line, unpack_line
+from wallaroo_runtime.errors import RunError
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A place between two messages of one sink.
+
+    Attributes:
+        record: Number of the record that is next.
+        file: Index of the file among the record's files; those of other ports count too.
+        byte: Bytes of values of that file that are delivered; always whole messages.
+        messages: Number of messages that were delivered to this sink, ever.
+        total_bytes: Their bytes.
+    """
+
+    record: int = 0
+    file: int = 0
+    byte: int = 0
+    messages: int = 0
+    total_bytes: int = 0
+
+
+def read_position(directory: Path, port: int) -> Delivered:
+    """Return the recorded position of a port; the beginning when nothing was recorded.
+
+    Raises:
+        RunError: R620.
+    """
+    path = directory / f"position-{port}"
+    try:
+        line = path.read_bytes()
+    except FileNotFoundError:
+        return Delivered()
+    value = unpack_line(line.rstrip(b"\n"))
+    if value is None:
+        raise RunError.of("R620", path=directory, reason=f"{path.name} does not fit its checksum")
+    return Delivered(**value)
+
+
+def write_position(directory: Path, port: int, position: Delivered, *, durable: bool) -> None:
+    """Record the position of a port; `durable`: it survives a loss of power, too."""
+    value = {name: getattr(position, name) for name in Delivered.__slots__}
+    replace_file(directory / f"position-{port}", pack_line(value), durable=durable)

@@ -1,0 +1,113 @@
+"""One connection of the gateway, and the socket that accepts them."""
+
+import contextlib
+import socket
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wallaroo.diagnostic import Diagnostic
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest.config import SourceConfig
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.ingest.framing import Cutter
+
+_RESET = struct.pack("ii", 1, 0)
+_QUEUE = 1024
+
+
+@dataclass(slots=True)
+class Source:
+    """A source that listens; `cut` is None when only the worker can cut."""
+
+    config: SourceConfig
+    listener: socket.socket
+    cut: "Cutter | None"
+
+    def address(self) -> dict[str, object]:
+        """Return where it really listens, for the status file."""
+        host, tcp_port = self.listener.getsockname()[:2]
+        return {"port": self.config.port, "name": self.config.name, "host": host, "tcp_port": tcp_port}
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """A connection and the part of a message that has not arrived whole.
+
+    Attributes:
+        source: The source that it came to.
+        peer: Address of the peer, for people.
+        tail: What has been received of the message that is not whole.
+        wanted: Bytes that `tail` must have before it is worth looking at it again.
+        ended: Whether the peer has closed its side.
+    """
+
+    source: Source
+    socket: socket.socket
+    peer: str
+    tail: bytearray = field(default_factory=bytearray)
+    wanted: int = 0
+    ended: bool = False
+
+    def reset(self) -> None:
+        """Close at once; the peer gets an error instead of EOF, since not all that it sent was taken."""
+        with contextlib.suppress(OSError):
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.socket.close()
+
+    def cut_message(self) -> Diagnostic:
+        """Return the finding that the peer closed in the middle of a message."""
+        expected = self.wanted if self.wanted > len(self.tail) else "more"
+        received = len(self.tail)
+        return Diagnostic.of(
+            "R607", source=self.source.config.name, peer=self.peer, received=received, expected=expected
+        )
+
+    def message_too_large(self, size: int) -> Diagnostic:
+        """Return the finding that a header announces too much."""
+        config = self.source.config
+        return Diagnostic.of(
+            "R606", source=config.name, peer=self.peer, size=size, limit=config.max_message_bytes
+        )
+
+
+def listen(config: SourceConfig) -> socket.socket:
+    """Open the listening socket of a source.
+
+    Raises:
+        RunError: R601.
+    """
+    address = f"{config.host}:{config.tcp_port}"
+    try:
+        found = socket.getaddrinfo(config.host or None, config.tcp_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, target = found[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise RunError.of("R601", source=config.name, address=address, reason=error.strerror) from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(target)
+        listener.listen(_QUEUE)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise RunError.of("R601", source=config.name, address=address, reason=error.strerror) from error
+    return listener
+
+
+def accept(source: Source) -> Connection | None:
+    """Accept one connection; None when nobody waits.
+
+    Raises:
+        OSError: There are no more descriptors or buffers.
+    """
+    try:
+        accepted, peer = source.listener.accept()
+    except (BlockingIOError, ConnectionAbortedError):
+        return None
+    accepted.setblocking(False)
+    # A peer whose machine vanished would stay here for ever.
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return Connection(source, accepted, f"{peer[0]}:{peer[1]}")

@@ -1,0 +1,109 @@
+"""Cutting a byte stream into messages."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+_LENGTHS = {
+    "u8": struct.Struct("B"),
+    "u16be": struct.Struct(">H"),
+    "u16le": struct.Struct("<H"),
+    "u32be": struct.Struct(">I"),
+    "u32le": struct.Struct("<I"),
+    "u64be": struct.Struct(">Q"),
+    "u64le": struct.Struct("<Q"),
+}
+KINDS = tuple(_LENGTHS)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What a cutter found at the start of some bytes.
+
+    Attributes:
+        count: Number of whole messages.
+        end: Position behind the last one.
+        wanted: Bytes of the message at `end`, header included, as far as its part tells; 0 when nothing is there.
+        too_large: Payload bytes that the message at `end` announces when they are more than allowed, else 0.
+    """
+
+    count: int
+    end: int
+    wanted: int = 0
+    too_large: int = 0
+
+
+Cutter = Callable[[bytes | bytearray | memoryview, int], Cut]
+
+
+class Splitter(Protocol):
+    """Cuts a stream whose framing only the user's decoder knows; called from one thread, and may block."""
+
+    def split(self, data: bytes) -> tuple[list[int], int]:
+        """Return the lengths of the whole messages at the start of `data`, and the bytes of the next one (0: unknown)."""
+
+
+def length_packer(kind: str) -> struct.Struct:
+    """Return the `struct` that writes the length before a payload; `kind` is one of `KINDS`."""
+    return _LENGTHS[kind]
+
+
+def fixed_cutter(kind: str, max_message_bytes: int) -> Cutter:
+    """Return the cutter of a framing with a length of fixed size.
+
+    The cutter takes bytes that begin at a message boundary, and how many of them count.
+
+    Args:
+        kind: One of `KINDS`.
+        max_message_bytes: Longest payload.
+
+    Example:
+        >>> cutter = fixed_cutter("u16be", 100)
+        >>> cutter(b"\\0\\2hi\\0\\0\\0\\5wor", 11)
+        Cut(count=2, end=6, wanted=7, too_large=0)
+    """
+    layout = _LENGTHS[kind]
+    unpack, width = layout.unpack_from, layout.size
+
+    def cut(data: bytes | bytearray | memoryview, size: int) -> Cut:
+        at = count = 0
+        last = size - width
+        while at <= last:
+            (length,) = unpack(data, at)
+            if length > max_message_bytes:
+                return Cut(count, at, too_large=length)
+            end = at + width + length
+            if end > size:
+                return Cut(count, at, end - at)
+            at = end
+            count += 1
+        return Cut(count, at, width if at < size else 0)
+
+    return cut
+
+
+def splitter_cut(splitter: Splitter, data: bytes, header_bytes: int, max_message_bytes: int) -> Cut:
+    """Ask a splitter for a cut, and check its answer.
+
+    Raises:
+        ValueError: The answer contradicts the data.
+    """
+    lengths, wanted = splitter.split(data)
+    end = sum(lengths)
+    if end > len(data) or any(length < header_bytes for length in lengths):
+        raise ValueError(f"messages of {shown_lengths(lengths)} bytes in {len(data)} bytes")  # noqa: EM102, TRY003
+    if wanted > header_bytes + max_message_bytes:
+        return Cut(len(lengths), end, too_large=wanted - header_bytes)
+    left = len(data) - end
+    # A splitter that has all of a message and does not take it would be asked the same for ever.
+    if left >= header_bytes and 0 < wanted <= left:
+        raise ValueError(f"a message of {wanted} bytes was not taken out of {left} bytes")  # noqa: EM102, TRY003
+    if left >= header_bytes + max_message_bytes and not wanted:
+        return Cut(len(lengths), end, too_large=left - header_bytes)
+    return Cut(len(lengths), end, max(wanted, header_bytes) if left else 0)
+
+
+def shown_lengths(lengths: list[int]) -> str:
+    """Return the first few of some lengths, for a message."""
+    return ", ".join(map(str, lengths[:5])) + (", ..." if len(lengths) > 5 else "")

@@ -1,0 +1,156 @@
+"""Segments: the files that hold the frames of a journal."""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from wallaroo.frame import HEADER, HEADER_BYTES, MAGIC, MAX_BODY_BYTES
+
+from wallaroo_runtime.errors import RunError
+
+SEGMENT_MAGIC = b"WJR1"
+_SEGMENT = struct.Struct("<4sIQQQ")
+SEGMENT_HEADER_BYTES = _SEGMENT.size
+_VERSION = 1
+_BLOCK_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment file, known by its name; `base` is the offset of its first frame."""
+
+    path: Path
+    base: int
+
+    def size(self) -> int:
+        """Return the number of frame bytes in the file now."""
+        return max(0, self.path.stat().st_size - SEGMENT_HEADER_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentHeader:
+    """What the first 32 bytes of a segment say."""
+
+    base: int
+    sequence: int
+    journal_id: int
+
+
+def list_segments(directory: Path) -> list[Segment]:
+    """Return the segments of a journal in order; empty when there is none."""
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return []
+    stems = sorted(name[:-8] for name in names if name.endswith(".journal") and name[:-8].isdigit())
+    return [Segment(directory / f"{stem}.journal", int(stem)) for stem in stems]
+
+
+def create_segment(directory: Path, header: SegmentHeader) -> tuple[Segment, int]:
+    """Make an empty segment; returns it with an open descriptor.
+
+    The file gets its name when its header is written, so that no segment ever lacks one.
+    """
+    path = directory / f"{header.base:020d}.journal"
+    new = path.with_suffix(".new")
+    descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        content = _SEGMENT.pack(SEGMENT_MAGIC, _VERSION, header.base, header.sequence, header.journal_id)
+        write_all(descriptor, content, 0)
+        new.rename(path)
+    except OSError:
+        os.close(descriptor)
+        new.unlink(missing_ok=True)
+        raise
+    return Segment(path, header.base), descriptor
+
+
+def read_segment_header(descriptor: int) -> SegmentHeader | None:
+    """Read the header of an open segment; None when these bytes are none."""
+    content = os.pread(descriptor, SEGMENT_HEADER_BYTES, 0)
+    if len(content) < SEGMENT_HEADER_BYTES:
+        return None
+    magic, version, base, sequence, journal_id = _SEGMENT.unpack(content)
+    return SegmentHeader(base, sequence, journal_id) if (magic, version) == (SEGMENT_MAGIC, _VERSION) else None
+
+
+def write_all(descriptor: int, content: bytes, at: int) -> None:
+    """Write all of `content` at a position of a file.
+
+    Raises:
+        OSError: Not everything could be written; some of it may have been.
+    """
+    rest = memoryview(content)
+    while rest:
+        written = os.pwrite(descriptor, rest, at)
+        rest, at = rest[written:], at + written
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run of frames is good.
+
+    Attributes:
+        end: Position behind the last good frame.
+        sequence: Sequence number that follows it; None when there was no frame and none was given.
+        wanted: Bytes of the frame at `end`, as far as known, when it is not whole; at least a header.
+        fault: What is wrong with the frame at `end`; empty when it is only not whole.
+    """
+
+    end: int
+    sequence: int | None
+    wanted: int
+    fault: str
+
+
+def verify_frames(data: bytes, sequence: int | None = None) -> Progress:
+    """Walk over the frames at the start of `data`, and verify layout, checksum and sequence numbers.
+
+    Args:
+        data: Begins at a frame boundary.
+        sequence: Sequence number with which the first frame must begin; None: any.
+    """
+    at, size, view, unpack, crc = 0, len(data), memoryview(data), HEADER.unpack_from, zlib.crc32
+    while size - at >= HEADER_BYTES:
+        magic, flags, _, _, count, body_bytes, first, _, reserved, checksum = unpack(data, at)
+        if magic != MAGIC or body_bytes > MAX_BODY_BYTES or flags & ~31 or reserved:
+            return Progress(at, sequence, HEADER_BYTES, "no frame begins here")
+        body = at + HEADER_BYTES
+        end = body + body_bytes
+        if end > size:
+            return Progress(at, sequence, end - at, "")
+        if crc(view[body:end], crc(view[at : at + 36])) != checksum:
+            return Progress(at, sequence, HEADER_BYTES, "the checksum of the frame does not fit")
+        if sequence is not None and first != sequence:
+            return Progress(at, sequence, HEADER_BYTES, f"the frame has sequence {first}; expected {sequence}")
+        sequence, at = first + count, end
+    return Progress(at, sequence, HEADER_BYTES, "")
+
+
+def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield the end of each frame of [start, stop) of a segment and the sequence number that follows; headers only.
+
+    Raises:
+        RunError: R612.
+    """
+    block, base, at = b"", start, start
+    while at < stop:
+        index = at - base
+        if index + HEADER_BYTES > len(block):
+            # Large frames cost one small read each; small ones share a block.
+            block, base, index = os.pread(descriptor, _BLOCK_BYTES, SEGMENT_HEADER_BYTES + at - segment.base), at, 0
+            if len(block) < HEADER_BYTES:
+                raise damaged(segment.path, at, "the file ends here")
+        magic, _, _, _, count, body_bytes, sequence, _, _, _ = HEADER.unpack_from(block, index)
+        at += HEADER_BYTES + body_bytes
+        if magic != MAGIC or body_bytes > MAX_BODY_BYTES or at > stop:
+            raise damaged(segment.path, base + index, "no frame begins here")
+        yield at, sequence + count
+
+
+def damaged(path: Path, offset: int, reason: str) -> RunError:
+    """Return the error for a journal that lost or changed what was safe."""
+    return RunError.of("R612", path=path, offset=offset, reason=reason)
