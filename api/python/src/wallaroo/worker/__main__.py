@@ -1,0 +1,96 @@
+"""`python -m wallaroo.worker APP`: what the runtime starts, in mode `worker` or `emit`."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from io import TextIOWrapper
+from pathlib import Path
+
+
+from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.emit import application_args, emit_to_file, write_result
+from wallaroo.program import load
+from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_ready
+from wallaroo.worker.server import Server
+from wallaroo.worker.service import WorkerService
+
+USAGE_STATUS = 2
+SETUP_STATUS = 3
+DIED_STATUS = 1
+DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the worker; returns the exit status."""
+    mode = os.environ.get("WALLAROO_MODE")
+    if len(arguments) != 1 or mode not in ("worker", "emit"):
+        program = arguments[0] if arguments else "APP"
+        print(Diagnostic.of("W412", program=program), file=sys.stderr)
+        return USAGE_STATUS
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
+    if mode == "emit":
+        return emit_to_file(arguments[0], os.environ["WALLAROO_EMIT_FILE"])
+    directory = Path(os.environ["WALLAROO_WORKER_DIR"])
+    try:
+        return serve(arguments[0], directory)
+    except DiagnosticError as err:
+        write_result(
+            str(directory / "failure.json"), {"diagnostics": [finding.to_json() for finding in err.diagnostics]}
+        )
+        print(err, file=sys.stderr)
+        return SETUP_STATUS
+
+
+def serve(app: str, directory: Path) -> int:
+    """Serve until SIGTERM, or until another process of the worker dies; returns the exit status.
+
+    Raises:
+        DiagnosticError: The program's setup fails, or a socket cannot be made.
+    """
+    number = int(os.environ.get(NUMBER, "0"))
+    count = max(1, int(os.environ.get("WALLAROO_WORKER_PROCESSES", "1")))
+    ended, stopped = threading.Event(), threading.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: (stopped.set(), ended.set()))
+    if number:
+        end_with_parent(os.environ)
+        children = Children(0, [])
+    else:
+        children = Children(count - 1, command_of(app))
+    try:
+        server = _start(app, directory, number, count)
+        children.wait_ready()
+        children.watch(ended)
+        server.show()
+        if number:
+            tell_ready(os.environ)
+        ended.wait()
+        # All processes get their seconds for calls in flight at the same time.
+        stopper = threading.Thread(target=children.stop)
+        stopper.start()
+        server.stop()
+        stopper.join()
+    finally:
+        children.stop()
+    return 0 if stopped.is_set() else DIED_STATUS
+
+
+def _start(app: str, directory: Path, number: int, count: int) -> Server:
+    program = load(app, application_args(()))
+    endpoints = [f"unix:{socket_path(directory, each)}" for each in range(count)]
+    cache_bytes = int(os.environ.get("WALLAROO_STATE_CACHE_BYTES", DEFAULT_CACHE_BYTES)) // count
+    server = Server(WorkerService(program, endpoints, cache_bytes), socket_path(directory, number))
+    server.start()
+    return server
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    for out in (sys.stdout, sys.stderr):
+        out.flush()
+    # The ordinary end waits for all threads, one of which may be in user code that never returns.
+    os._exit(status)

@@ -1,0 +1,207 @@
+"""Runs one bucket's messages of a micro-batch on its state, all or nothing."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.frame import HEADER_BYTES, Frame, FrameError, read_body, split_frames
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.stage import Stage, StateEntry
+from wallaroo.worker.state import BucketState, NotSerializableError, StateKey, StateReadError
+
+MAX_CHANGE_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class BucketResult:
+    """What a bucket call that has succeeded sends."""
+
+    outputs: list[pb.Output]
+    changes: list[pb.StateChange]
+    done: pb.StateDone
+
+
+@dataclass(slots=True)
+class _Messages:
+    """The messages of one frame that have a state to go to."""
+
+    entry: StateEntry
+    keys: list[StateKey]
+    messages: Sequence[Any]
+    indexes: Sequence[int]
+    sequences: Sequence[int]
+
+
+class BucketRun:
+    """One bucket call.
+
+    Args:
+        stage: The stage; no other call may run on it until a method returns.
+        call: Index, bucket and wishes of the call.
+        frames: The messages.
+    """
+
+    def __init__(self, stage: Stage, call: pb.Bucket, frames: Sequence[bytes]) -> None:
+        self._stage, self._call, self._frames = stage, call, frames
+        self._changed: dict[StateKey, None] = {}
+        self._timestamp_ms = 0
+
+    def attempt(self, state: BucketState) -> BucketResult | None:
+        """Run at full speed; None when user code failed: the state is then spoilt.
+
+        Raises:
+            FrameError: The frames are damaged or do not belong to this stage.
+        """
+        self._begin()
+        for data in self._frames:
+            for header, start, _ in split_frames(data):
+                part = self._read(read_body(header, data, start + HEADER_BYTES), state)
+                states = [state.live.get(key) for key in part.keys]
+                dirty = bytearray(len(part.keys))
+                loop = self._stage.loops[part.entry.number]
+                if loop(part.messages, part.indexes, part.sequences, states, dirty) is not None:
+                    return None
+                self._changed.update((key, None) for key, is_dirty in zip(part.keys, dirty, strict=True) if is_dirty)
+        try:
+            return self._result(state)
+        except NotSerializableError:
+            return None
+
+    def careful(self, state: BucketState) -> BucketResult:
+        """Run message by message, with each state serialized in between, so that a failure spoils one message only.
+
+        Args:
+            state: The committed state once more.
+        """
+        self._begin()
+        before = dict(state.stored)
+        for data in self._frames:
+            for header, start, _ in split_frames(data):
+                part = self._read(read_body(header, data, start + HEADER_BYTES), state)
+                self._one_by_one(part, state, before)
+        return self._result(state)
+
+    def _begin(self) -> None:
+        self._stage.clear()
+        self._changed = {}
+
+    def _read(self, frame: Frame, state: BucketState) -> _Messages:
+        header = frame.header
+        if header.port not in self._stage.states or (header.count and not frame.keys):
+            msg = f"a frame of port {header.port} with {len(frame.keys)} keys is not for stage {self._stage.id}"
+            raise FrameError(msg)
+        if frame.absent:
+            msg = "messages without a value are not for a computation"
+            raise FrameError(msg)
+        entry = self._stage.states[header.port]
+        self._timestamp_ms = self._timestamp_ms or header.timestamp_ms
+        self._stage.box.timestamp_ms = header.timestamp_ms
+        self._stage.entered[entry.number] += header.count
+        messages = self._stage.codec.decode(header.encoding, frame.lengths, frame.data)
+        base = header.sequence
+        sequences = [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count)
+        keys = [(entry.node.state_port, key) for key in frame.keys]
+        part = _Messages(entry, keys, messages, frame.key_indexes, sequences)
+        self._prepare(part, state)
+        return part
+
+    def _prepare(self, part: _Messages, state: BucketState) -> None:
+        """See that every key has a state; messages of keys that cannot have one become dead letters."""
+        refused: dict[int, BaseException | Diagnostic] = {}
+        for index, key in enumerate(part.keys):
+            finding = self._unknown(part, key[1])
+            if finding is not None:
+                refused[index] = finding
+                continue
+            try:
+                state.get(key, part.entry.state.build)
+            except StateReadError:
+                raise
+            except BaseException as err:
+                refused[index] = err
+        if refused:
+            self._refuse(part, refused)
+
+    def _unknown(self, part: _Messages, key: bytes) -> Diagnostic | None:
+        closed = part.entry.closed_keys
+        if closed is None or key in closed:
+            return None
+        return Diagnostic.of("C502", step=part.entry.step.name, key=shown(_readable(key)), state=part.entry.state.name)
+
+    def _refuse(self, part: _Messages, refused: dict[int, Any]) -> None:
+        kept = []
+        box = self._stage.box
+        for position, index in enumerate(part.indexes):
+            if index not in refused:
+                kept.append(position)
+                continue
+            message, sequence, key = part.messages[position], part.sequences[position], part.keys[index][1]
+            if isinstance(refused[index], Diagnostic):
+                box.put(refused[index], part.entry.node.path, part.entry.step.name, message, sequence, key=key)
+            else:
+                box.add(part.entry.node.path, part.entry.step.name, message, sequence, refused[index], key=key)
+        part.messages = [part.messages[position] for position in kept]
+        part.indexes = [part.indexes[position] for position in kept]
+        part.sequences = [part.sequences[position] for position in kept]
+
+    def _one_by_one(self, part: _Messages, state: BucketState, before: dict[StateKey, bytes]) -> None:
+        loop = self._stage.loops[part.entry.number]
+        after: list[bytes] = []
+        with self._stage.guarded(part.entry.number, lambda each: after.append(state.write(each))):
+            for message, index, sequence in zip(part.messages, part.indexes, part.sequences, strict=True):
+                key = part.keys[index]
+                after.clear()
+                dirty = bytearray(1)
+                failed = loop([message], [0], [sequence], [state.get(key, part.entry.state.build)], dirty)
+                if failed is None:
+                    before[key] = after[-1]
+                    if dirty[0]:
+                        self._changed[key] = None
+                    continue
+                self._letter(part, key, failed)
+                state.live.pop(key, None)
+                saved = before.get(key)
+                if saved is not None:
+                    state.live[key] = state.load(key, saved)
+
+    def _letter(self, part: _Messages, key: StateKey, failed: tuple[Any, int, int, BaseException]) -> None:
+        message, _, sequence, error = failed
+        box, path = self._stage.box, part.entry.node.path
+        if isinstance(error, NotSerializableError):
+            finding = Diagnostic.of(
+                "C504", step=part.entry.step.name, type=error.type_name, error=error,
+                fix="keep only what can be pickled in the state, or define serialize and deserialize",
+            )  # fmt: skip
+            box.put(finding, path, part.entry.step.name, message, sequence, key=key[1])
+        else:
+            box.add(path, part.entry.step.name, message, sequence, error, key=key[1])
+
+    def _result(self, state: BucketState) -> BucketResult:
+        index = self._call.index
+        keys = state.keys() if self._call.wants_snapshot else list(self._changed)
+        changes: list[pb.StateChange] = []
+        size = MAX_CHANGE_BYTES
+        for entry in state.entries(keys):
+            if size + len(entry) > MAX_CHANGE_BYTES:
+                changes.append(pb.StateChange(index=index))
+                size = 0
+            changes[-1].entries.append(entry)
+            size += len(entry)
+        outputs = list(self._stage.outputs(index, self._timestamp_ms))
+        done = pb.StateDone(
+            index=index,
+            nonce=secrets.randbits(64) or 1,
+            snapshot=self._call.wants_snapshot,
+            keys=len(state.live) + len(state.stored),
+            counts=self._stage.counts(),
+        )
+        return BucketResult(outputs, changes, done)
+
+
+def _readable(key: bytes) -> str | bytes:
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return key

@@ -1,0 +1,120 @@
+"""Cuts wire bytes into payloads, and asks the user's decoder about every header once more."""
+
+from collections.abc import Callable
+from typing import Any
+
+from wallaroo.application import Source
+from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.frame import FrameError
+from wallaroo.framing import length_of
+from wallaroo.location import one_line
+from wallaroo.worker.letter import LetterBox
+
+MAX_KNOWN_HEADERS = 10_000
+
+
+class HeaderError(Exception):
+    """Where messages end cannot be told, because the decoder fails on a header or its answer is no length."""
+
+
+class WireReader:
+    """Cuts the bytes of one source.
+
+    Args:
+        source: The source, with the framing that its decoder was found to have.
+        box: Takes the messages whose header the decoder reads in another way by now (C506).
+    """
+
+    def __init__(self, source: Source, box: LetterBox) -> None:
+        self._source, self._box = source, box
+        self._fixed: Callable[[bytes], int] | None = length_of(source.framing)
+        self._known: dict[bytes, int] = {}
+
+    def payloads(self, data: bytes, count: int, sequence: int) -> tuple[list[bytes], list[int]]:
+        """Return payloads and sequence numbers of the messages of a frame.
+
+        Raises:
+            FrameError: The bytes are not `count` whole messages.
+        """
+        size = self._source.header_length
+        known = self._known.get
+        payloads: list[bytes] = []
+        sequences: list[int] | None = None
+        at, end, number = 0, len(data), sequence
+        while at < end:
+            start = at + size
+            header = data[at:start]
+            length = known(header)
+            if length is None:
+                length, is_agreed = self._length(header)
+                if not is_agreed:
+                    sequences = list(range(sequence, number)) if sequences is None else sequences
+                    at = start + length
+                    self._mismatch(header, data[start:at], number)
+                    number += 1
+                    continue
+            at = start + length
+            payloads.append(data[start:at])
+            if sequences is not None:
+                sequences.append(number)
+            number += 1
+        if at != end or number - sequence != count:
+            msg = f"{number - sequence} wire messages end at byte {at}; expected {count} in {end} bytes"
+            raise FrameError(msg)
+        return payloads, sequences if sequences is not None else list(range(sequence, number))
+
+    def split(self, data: bytes, max_message_bytes: int) -> tuple[list[int], int]:
+        """Return the lengths of the whole messages at the start of `data`, and how long the next one is, if known.
+
+        Raises:
+            HeaderError: The decoder fails on a header.
+        """
+        size = self._source.header_length
+        lengths: list[int] = []
+        at = 0
+        while at + size <= len(data):
+            whole = size + self._asked(data[at : at + size])
+            if at + whole > len(data) or whole - size > max_message_bytes:
+                return lengths, whole
+            lengths.append(whole)
+            at += whole
+        return lengths, 0
+
+    def _length(self, header: bytes) -> tuple[int, bool]:
+        if len(header) < self._source.header_length:
+            msg = f"a wire header of {len(header)} bytes; expected {self._source.header_length}"
+            raise FrameError(msg)
+        if self._fixed is None:
+            try:
+                length = self._asked(header)
+            except HeaderError as err:
+                raise FrameError(str(err)) from err
+        else:
+            length = self._fixed(header)
+            if self._answer(header) != length:
+                return length, False
+        if len(self._known) >= MAX_KNOWN_HEADERS:
+            self._known.clear()
+        self._known[header] = length
+        return length, True
+
+    def _asked(self, header: bytes) -> int:
+        answer = self._answer(header)
+        if isinstance(answer, int) and answer >= 0:
+            return answer
+        msg = f"payload_length gives {shown(answer)} for header {header.hex()}"
+        raise HeaderError(msg)
+
+    def _answer(self, header: bytes) -> Any:
+        try:
+            return self._source.payload_length(header)
+        except BaseException as err:
+            return one_line(err)
+
+    def _mismatch(self, header: bytes, payload: bytes, sequence: int) -> None:
+        assert self._fixed is not None
+        finding = Diagnostic.of(
+            "C506", step=self._source.name, actual=shown(self._answer(header)), header=header.hex(),
+            expected=self._fixed(header),
+        )  # fmt: skip
+        self._box.put(finding, self._source.path, self._source.name, payload, sequence, is_payload=True)

@@ -1,0 +1,237 @@
+"""Where messages leave a stage: frames per bucket for the next state step, or a sink's frames."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+from wallaroo.frame import DEAD_LETTER_PORT, KEYS, MAX_BODY_BYTES, PLAIN, SEQUENCES, FrameHeader, column, write_frame
+from wallaroo.key import bucket_of, key_bytes
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.letter import LetterBox, WrongResultError
+from wallaroo.worker.value import ValueCodec, encode_text
+
+MAX_KNOWN_KEYS = 100_000
+# Room that a frame's columns take at most, besides the bytes of values: widths of 8 for length, sequence and index.
+COLUMN_BYTES = 24
+MAX_VALUE_BYTES = MAX_BODY_BYTES - (1 << 20)
+KEY_EXPECTED = "a key: str, bytes, or int of 0 to 2**64-1"
+
+Slot = tuple[Callable[[Any], None], Callable[[int], None], Callable[[int], None], int]
+
+
+class Group:
+    """Messages of one bucket that wait for their frame."""
+
+    __slots__ = ("bucket", "indexes", "keys", "sequences", "values")
+
+    def __init__(self, bucket: int) -> None:
+        self.bucket = bucket
+        self.keys: dict[bytes, int] = {}
+        self.values: list[Any] = []
+        self.indexes: list[int] = []
+        self.sequences: list[int] = []
+
+
+class Oversized:
+    """Stands for a message that is too large to be shown."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError(repr(self))
+
+
+class KeyExit:
+    """Sorts messages by their keys' buckets.
+
+    Attributes:
+        slots: For str and bytes keys of this call, the functions that append a message, and the key's index.
+    """
+
+    def __init__(self, node: pb.Node, name: str, stage: pb.Stage, codec: ValueCodec, box: LetterBox) -> None:
+        self.path, self.port, self.name = node.path, node.port, name
+        self._bucket_count, self._frame_bytes = max(1, stage.bucket_count), stage.frame_bytes
+        self._codec, self._box = codec, box
+        self._known: dict[Any, tuple[bytes, int]] = {}
+        self._int_slots: dict[int, Slot] = {}
+        self._groups: dict[int, Group] = {}
+        self.slots: dict[Any, Slot] = {}
+
+    def clear(self) -> None:
+        """Forget the messages of this call."""
+        self._groups = {}
+        self._int_slots.clear()
+        self.slots.clear()
+
+    def slot(self, key: Any, message: Any, sequence: int) -> Slot | None:
+        """Return where to put messages of a key that is not in `slots`; None after a dead letter."""
+        # 1, True and 1.0 are equal: only keys of exact type int may find the slot of an int.
+        if type(key) is int and key in self._int_slots:
+            return self._int_slots[key]
+        try:
+            data, bucket = self._place(key)
+        except (TypeError, ValueError):
+            self._box.add(self.path, self.name, message, sequence, WrongResultError(key, KEY_EXPECTED))
+            return None
+        group = self._groups.get(bucket)
+        if group is None:
+            group = self._groups[bucket] = Group(bucket)
+        index = group.keys.setdefault(data, len(group.keys))
+        slot = (group.values.append, group.indexes.append, group.sequences.append, index)
+        if isinstance(key, (str, bytes)):
+            self.slots[key] = slot
+        elif type(key) is int:
+            self._int_slots[key] = slot
+        return slot
+
+    def freeze(self, message: Any, sequence: int) -> Any:
+        """Return a message that cannot change any more; None after a dead letter."""
+        try:
+            return self._codec.freeze(message)
+        except BaseException as err:
+            self._box.add(self.path, self.name, message, sequence, err, code="C504")
+            return None
+
+    def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
+        """Yield the frames of this call, bucket by bucket."""
+        for bucket in sorted(self._groups):
+            group = self._groups[bucket]
+            if not group.values:
+                continue
+            encoding, lengths, data = self._codec.encode(group.values)
+            keys = list(group.keys)
+            for start, end, piece in cut_ranges(lengths, data, self._frame_bytes):
+                if self._is_too_large(piece, group.sequences[start]):
+                    continue
+                used, indexes = keys, group.indexes
+                if end - start < len(lengths):
+                    used, indexes = _reindex(keys, group.indexes[start:end])
+                header = FrameHeader(self.port, end - start, 0, KEYS | SEQUENCES, encoding, timestamp_ms)
+                body = [
+                    len(used).to_bytes(4, "little"), column(list(map(len, used))), b"".join(used), column(indexes)
+                ]  # fmt: skip
+                frame = finish(header, body, group.sequences[start:end], lengths[start:end], piece)
+                yield pb.Output(index=index, port=self.port, bucket=bucket, frame=frame)
+
+    def _is_too_large(self, piece: bytes, sequence: int) -> bool:
+        if len(piece) <= MAX_VALUE_BYTES:
+            return False
+        error = ValueError(f"its {len(piece)} bytes do not fit into a frame")
+        self._box.add(self.path, self.name, Oversized(), sequence, error, code="C504")
+        return True
+
+    def _place(self, key: Any) -> tuple[bytes, int]:
+        known = self._known.get(key) if type(key) is str else None
+        if known is None:
+            data = key_bytes(key)
+            known = data, bucket_of(data, self._bucket_count)
+            if type(key) is str:
+                if len(self._known) >= MAX_KNOWN_KEYS:
+                    self._known.clear()
+                self._known[key] = known
+        return known
+
+
+class SinkExit:
+    """Collects what a sink's encoder gives."""
+
+    def __init__(self, node: pb.Node, name: str, stage: pb.Stage, box: LetterBox) -> None:
+        self.path, self.port, self.name = node.path, node.port, name
+        self._frame_bytes, self._box = stage.frame_bytes, box
+        self.values: list[Any] = []
+        self.sequences: list[int] = []
+
+    def clear(self) -> None:
+        """Forget the messages of this call."""
+        self.values.clear()
+        self.sequences.clear()
+
+    def other(self, result: Any, message: Any, sequence: int) -> bytes | None:
+        """Return the bytes of a result that is neither str nor bytes exactly; None after a dead letter."""
+        if isinstance(result, (bytes, bytearray, memoryview)):
+            return bytes(result)
+        if isinstance(result, str):
+            try:
+                return str.encode(result)
+            except UnicodeEncodeError as err:
+                self._box.add(self.path, self.name, message, sequence, err, code="C504")
+                return None
+        self._box.add(self.path, self.name, message, sequence, WrongResultError(result, "str, bytes or None"))
+        return None
+
+    def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
+        """Yield the frames of this call."""
+        if not self.values:
+            return
+        try:
+            lengths, data = self._bytes()
+        except UnicodeEncodeError:
+            self._drop_unencodable()
+            lengths, data = self._bytes()
+        for start, end, piece in cut_ranges(lengths, data, self._frame_bytes):
+            header = FrameHeader(self.port, end - start, 0, SEQUENCES, PLAIN, timestamp_ms)
+            frame = finish(header, [], self.sequences[start:end], lengths[start:end], piece)
+            yield pb.Output(index=index, port=self.port, bucket=-1, frame=frame)
+
+    def _bytes(self) -> tuple[Sequence[int], bytes]:
+        if set(map(type, self.values)) == {str}:
+            return encode_text(self.values, "strict")
+        parts = [value if type(value) is bytes else value.encode() for value in self.values]
+        return list(map(len, parts)), b"".join(parts)
+
+    def _drop_unencodable(self) -> None:
+        """Make dead letters of texts with lone surrogates; by now only the encoder's result is at hand."""
+        kept: list[tuple[Any, int]] = []
+        for value, sequence in zip(self.values, self.sequences, strict=True):
+            try:
+                kept.append((value if type(value) is bytes else value.encode(), sequence))
+            except UnicodeEncodeError as err:
+                self._box.add(self.path, self.name, value, sequence, err, code="C504")
+        # The loop holds the lists' own append functions: they must stay the same lists.
+        self.values[:] = [value for value, _ in kept]
+        self.sequences[:] = [sequence for _, sequence in kept]
+
+
+def letter_outputs(box: LetterBox, index: int, frame_bytes: int) -> Iterator[pb.Output]:
+    """Yield the frames of a call's dead letters."""
+    lengths = list(map(len, box.letters))
+    for start, end, piece in cut_ranges(lengths, b"".join(box.letters), frame_bytes):
+        header = FrameHeader(DEAD_LETTER_PORT, end - start, 0, SEQUENCES, PLAIN, box.timestamp_ms)
+        frame = finish(header, [], box.sequences[start:end], lengths[start:end], piece)
+        yield pb.Output(index=index, port=DEAD_LETTER_PORT, bucket=-1, frame=frame)
+
+
+def finish(
+    header: FrameHeader, body: list[bytes], sequences: Sequence[int], lengths: Sequence[int], data: bytes
+) -> bytes:
+    """Write a frame with the columns that all our frames have."""
+    first = min(sequences)
+    header.sequence = first
+    body += [column([sequence - first for sequence in sequences]), column(lengths), data]
+    return write_frame(header, body)
+
+
+def cut_ranges(lengths: Sequence[int], data: bytes, frame_bytes: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield start, end and bytes of the messages of each frame: a frame is closed when it exceeds `frame_bytes`."""
+    limit = min(frame_bytes or MAX_BODY_BYTES, MAX_BODY_BYTES)
+    if len(data) + COLUMN_BYTES * len(lengths) <= limit:
+        if lengths:
+            yield 0, len(lengths), data
+        return
+    ends = list(accumulate(length + COLUMN_BYTES for length in lengths))
+    start = at = 0
+    while start < len(ends):
+        before = ends[start - 1] if start else 0
+        end = bisect_right(ends, before + limit) + 1
+        # Closing after the message that exceeds the limit must not exceed what a frame can hold.
+        if end > len(ends) or (end - 1 > start and ends[end - 1] - before > MAX_BODY_BYTES // 2):
+            end = min(end - 1, len(ends))
+        end = max(end, start + 1)
+        size = sum(lengths[start:end])
+        yield start, end, data[at : at + size]
+        start, at = end, at + size
+
+
+def _reindex(keys: list[bytes], indexes: Sequence[int]) -> tuple[list[bytes], list[int]]:
+    new: dict[int, int] = {}
+    renumbered = [new.setdefault(index, len(new)) for index in indexes]
+    return [keys[index] for index in new], renumbered

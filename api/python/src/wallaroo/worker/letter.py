@@ -1,0 +1,124 @@
+"""Dead letters: messages that user code failed on."""
+
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.frame import DEAD_LETTER_PORT, PLAIN
+from wallaroo.location import one_line, user_traceback
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.value import ValueCodec
+
+PREVIEW_CHARACTERS = 200
+
+
+class WrongResultError(Exception):
+    """User code returned what its kind of step cannot return. Code: C503."""
+
+    def __init__(self, result: Any, expected: str) -> None:
+        super().__init__(f"returned {shown(result)}; expected {expected}")
+        self.actual, self.expected = shown(result), expected
+
+
+class LetterBox:
+    """Collects the dead letters of one call.
+
+    Args:
+        codec: Serializes the failing steps' inputs.
+    """
+
+    def __init__(self, codec: ValueCodec) -> None:
+        self._codec = codec
+        self.source_port = DEAD_LETTER_PORT
+        self.timestamp_ms = 0
+        self.letters: list[bytes] = []
+        self.sequences: list[int] = []
+        self.counts: dict[str, int] = {}
+
+    def clear(self) -> None:
+        """Forget all letters."""
+        self.letters, self.sequences, self.counts = [], [], {}
+
+    def add(
+        self,
+        path: str,
+        step: str,
+        message: Any,
+        sequence: int,
+        error: BaseException,
+        *,
+        code: str = "C501",
+        key: bytes | None = None,
+        is_payload: bool = False,
+    ) -> None:
+        """Record that user code raised an error on a message, or returned a wrong result."""
+        if isinstance(error, WrongResultError):
+            finding = Diagnostic.of("C503", step=step, actual=error.actual, expected=error.expected)
+        elif code == "C504":
+            finding = _not_serializable(step, message, error)
+        else:
+            finding = Diagnostic.of(code, step=step, error=one_line(error))
+        trace = "" if isinstance(error, WrongResultError) else user_traceback(error)
+        self.put(finding, path, step, message, sequence, key=key, is_payload=is_payload, trace=trace)
+
+    def put(
+        self,
+        finding: Diagnostic,
+        path: str,
+        step: str,
+        message: Any,
+        sequence: int,
+        *,
+        key: bytes | None = None,
+        is_payload: bool = False,
+        trace: str = "",
+    ) -> None:
+        """Record a dead letter with the text of a diagnostic."""
+        encoding, data = (PLAIN, bytes(message)) if is_payload else self._input(message)
+        letter = pb.DeadLetter(
+            code=finding.code,
+            path=path,
+            step=step,
+            key=key or b"",
+            has_key=key is not None,
+            sequence=sequence,
+            port=self.source_port,
+            input=data,
+            encoding=encoding,
+            preview=preview(message),
+            error=_clean(finding.message.removeprefix(f"{step}: ")),
+            traceback=_clean(trace),
+            timestamp_ms=self.timestamp_ms,
+        )
+        self.letters.append(letter.SerializeToString())
+        self.sequences.append(sequence)
+        self.counts[path] = self.counts.get(path, 0) + 1
+
+    def _input(self, message: Any) -> tuple[int, bytes]:
+        try:
+            encoding, _, data = self._codec.encode([self._codec.freeze(message)])
+        except Exception:
+            # It is a dead letter whatever its input; the preview still shows it.
+            return PLAIN, b""
+        return encoding, data
+
+
+def preview(message: Any) -> str:
+    """Return a message for people, at most 200 characters."""
+    try:
+        text = repr(message[:PREVIEW_CHARACTERS] if isinstance(message, (str, bytes)) else message)
+    except Exception as err:
+        text = f"<{type(message).__name__} whose repr fails: {type(err).__name__}>"
+    text = _clean(text)
+    return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 1] + "…"
+
+
+def _not_serializable(step: str, message: Any, error: BaseException) -> Diagnostic:
+    return Diagnostic.of(
+        "C504", step=step, type=type(message).__name__, error=one_line(error),
+        fix="use a class of a module's top level, or define serialize and deserialize beside application_setup",
+    )  # fmt: skip
+
+
+def _clean(text: str) -> str:
+    # Protobuf refuses lone surrogates, which a repr or an error text may hold.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,251 @@
+"""The worker's gRPC service."""
+
+import os
+import platform
+import sys
+import threading
+import traceback
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from wallaroo.application import Source
+from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
+from wallaroo.frame import FrameError
+from wallaroo.program import Program
+from wallaroo.topology import PROTOCOL_VERSION, SDK_VERSION
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker._proto import worker_pb2_grpc
+from wallaroo.worker.bucket import BucketRun
+from wallaroo.worker.entry import HeaderError, WireReader
+from wallaroo.worker.letter import LetterBox
+from wallaroo.worker.stage import Stage
+from wallaroo.worker.state import BucketKey, BucketState, NotSerializableError, StateCache, StateReadError, Version
+from wallaroo.worker.value import ValueCodec
+
+MAX_STAGES = 64
+EMPTY = Version(0, 0)
+
+
+class ProtocolError(Exception):
+    """The client does what the protocol does not allow."""
+
+
+class WorkerService(worker_pb2_grpc.WorkerServicer):
+    """Serves the calls of one process.
+
+    User code runs under one lock: like in Wallaroo, it never runs in two threads of a process at once.
+
+    Args:
+        program: The program whose setup has run.
+        endpoints: All endpoints of the worker, this one included.
+        cache_bytes: Bound of the state cache of this process.
+    """
+
+    def __init__(self, program: Program, endpoints: list[str], cache_bytes: int) -> None:
+        self._program, self._endpoints = program, endpoints
+        self._codec = ValueCodec(program.application.serializer)
+        self._cache = StateCache(cache_bytes)
+        self._stages: OrderedDict[bytes, Stage] = OrderedDict()
+        self._user = threading.Lock()
+        self._calls = 0
+        self._idle = threading.Condition()
+
+    def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:
+        """Tell what this worker is; refuse what it cannot serve."""
+        worker = self._program.document["workers"][0]
+        reply = pb.InitReply(
+            protocol_version=PROTOCOL_VERSION,
+            sdk_version=SDK_VERSION,
+            language="python",
+            language_version=platform.python_version(),
+            application=self._program.application.name,
+            interface_hash=worker["interface_hash"],
+            code_hash=worker["code_hash"],
+            endpoints=self._endpoints,
+            process_id=os.getpid(),
+        )
+        finding = _refusal(request, reply, worker["name"])
+        if finding is not None:
+            reply.failure.CopyFrom(pb.Failure(code=finding.code, message=finding.message))
+        return reply
+
+    def Process(self, request_iterator: Iterator[pb.ProcessRequest], context: Any) -> Iterator[pb.ProcessReply]:
+        """Run a stage without state."""
+        with self._call():
+            try:
+                opening = _opening(next(request_iterator, None))
+                for request in request_iterator:
+                    yield from self._data(opening, request)
+            except Exception as err:
+                if context.is_active():
+                    yield pb.ProcessReply(failure=failure_of(err))
+
+    def ProcessState(self, request_iterator: Iterator[pb.StateRequest], context: Any) -> Iterator[pb.StateReply]:
+        """Run a stage that begins with state."""
+        with self._call():
+            try:
+                opening = _opening(next(request_iterator, None))
+                for request in request_iterator:
+                    yield from self._bucket(opening, request, request_iterator)
+            except Exception as err:
+                if context.is_active():
+                    yield pb.StateReply(failure=failure_of(err))
+
+    def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:
+        """Cut bytes where the user's decoder says."""
+        with self._call():
+            try:
+                sources = [node for node in self._program.application.nodes() if node.path == request.path]
+                if not sources or not isinstance(sources[0], Source):
+                    raise DiagnosticError([Diagnostic.of("W413", stage="SplitFrames", path=request.path)])
+                reader = WireReader(sources[0], LetterBox(self._codec))
+                with self._user:
+                    lengths, wanted = reader.split(request.data, request.max_message_bytes)
+            except Exception as err:
+                return pb.SplitReply(failure=failure_of(err))
+            return pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
+
+    def Drain(self, request: pb.DrainRequest, context: Any) -> pb.DrainReply:
+        """Wait until no call is in flight, and flush output."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._calls == 0 or not context.is_active(), context.time_remaining())
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        return pb.DrainReply()
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        with self._idle:
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._idle:
+                self._calls -= 1
+                self._idle.notify_all()
+
+    def _data(self, opening: pb.Opening, request: pb.ProcessRequest) -> Iterator[pb.ProcessReply]:
+        if request.WhichOneof("kind") != "data":
+            msg = f"a stream without state got {request.WhichOneof('kind')}"
+            raise ProtocolError(msg)
+        index = request.data.index
+        with self._user:
+            stage = self._stage(opening.stage)
+            outputs = stage.run(index, request.data.frames)
+            done = pb.Done(index=index, counts=stage.counts())
+        for output in outputs:
+            yield pb.ProcessReply(output=output)
+        yield pb.ProcessReply(done=done)
+
+    def _bucket(
+        self, opening: pb.Opening, request: pb.StateRequest, requests: Iterator[pb.StateRequest]
+    ) -> Iterator[pb.StateReply]:
+        call, frames = _whole_bucket(request, requests)
+        key = BucketKey(opening.application, opening.query, opening.stage.id, call.bucket)
+        version = Version(call.version.counter, call.version.nonce)
+        state = self._cache.take(key, version)
+        if version == EMPTY:
+            state = BucketState(self._codec)
+        elif state is None:
+            yield pb.StateReply(need_state=pb.NeedState(index=call.index))
+            state = self._read_log(call.index, requests)
+        with self._user:
+            result = BucketRun(self._stage(opening.stage), call, frames).attempt(state)
+        if result is None:
+            state = BucketState(self._codec)
+            if version != EMPTY:
+                yield pb.StateReply(need_state=pb.NeedState(index=call.index, rollback=True))
+                state = self._read_log(call.index, requests)
+            with self._user:
+                result = BucketRun(self._stage(opening.stage), call, frames).careful(state)
+        for output in result.outputs:
+            yield pb.StateReply(output=output)
+        for change in result.changes:
+            yield pb.StateReply(change=change)
+        result.done.cached_bytes = self._cache.file(key, Version(version.counter + 1, result.done.nonce), state)
+        yield pb.StateReply(done=result.done)
+
+    def _read_log(self, index: int, requests: Iterator[pb.StateRequest]) -> BucketState:
+        state = BucketState(self._codec)
+        for request in requests:
+            if request.WhichOneof("kind") != "log" or request.log.index != index:
+                msg = f"expected the state log of call {index}, got {request.WhichOneof('kind')}"
+                raise ProtocolError(msg)
+            state.read(request.log.entries)
+            if not request.log.more:
+                return state
+        msg = f"the stream ended before the state log of call {index}"
+        raise ProtocolError(msg)
+
+    def _stage(self, stage: pb.Stage) -> Stage:
+        wire = stage.SerializeToString(deterministic=True)
+        if wire not in self._stages:
+            self._stages[wire] = Stage(self._program.application, stage)
+            if len(self._stages) > MAX_STAGES:
+                self._stages.popitem(last=False)
+        return self._stages[wire]
+
+
+def failure_of(error: Exception) -> pb.Failure:
+    """Return an error as it crosses the process border; none of these goes away by trying again."""
+    trace = ""
+    if isinstance(error, DiagnosticError):
+        finding = error.diagnostics[0]
+    elif isinstance(error, FrameError):
+        finding = Diagnostic.of("W414", reason=error)
+    elif isinstance(error, StateReadError):
+        finding = Diagnostic.of("C507", key=shown(error.key), error=error)
+    elif isinstance(error, NotSerializableError):
+        fix = "keep only what can be pickled in the state"
+        finding = Diagnostic.of("C504", step="a snapshot", type=error.type_name, error=error, fix=fix)
+    elif isinstance(error, HeaderError):
+        finding = Diagnostic.of("C505", step="payload_length", error=error)
+    elif isinstance(error, ProtocolError):
+        finding = Diagnostic.of("I901", reason=error)
+    else:
+        finding = Diagnostic.of("I901", reason=f"{type(error).__name__}: {error}")
+        trace = "".join(traceback.format_exception(error))
+    message = finding.message.encode("utf-8", "backslashreplace").decode()
+    return pb.Failure(code=finding.code, message=message, retriable=False, traceback=trace)
+
+
+def _opening(request: Any) -> pb.Opening:
+    if request is None or request.WhichOneof("kind") != "opening":
+        msg = "a stream does not begin with its opening"
+        raise ProtocolError(msg)
+    opening: pb.Opening = request.opening
+    return opening
+
+
+def _whole_bucket(request: pb.StateRequest, requests: Iterator[pb.StateRequest]) -> tuple[pb.Bucket, list[bytes]]:
+    """Return the last part of a bucket call, and the frames of all its parts."""
+    frames: list[bytes] = []
+    index = request.bucket.index
+    while True:
+        if request.WhichOneof("kind") != "bucket" or request.bucket.index != index:
+            msg = f"expected messages of call {index}, got {request.WhichOneof('kind')}"
+            raise ProtocolError(msg)
+        if request.bucket.frames:
+            frames.append(request.bucket.frames)
+        if not request.bucket.more:
+            return request.bucket, frames
+        following = next(requests, None)
+        if following is None:
+            msg = f"the stream ended in the middle of call {index}"
+            raise ProtocolError(msg)
+        request = following
+
+
+def _refusal(request: pb.InitRequest, reply: pb.InitReply, worker: str) -> Diagnostic | None:
+    if request.protocol_version != PROTOCOL_VERSION:
+        actual, expected = PROTOCOL_VERSION, request.protocol_version
+        return Diagnostic.of("W402", worker=worker, actual=actual, expected=expected)
+    if request.interface_hash and request.interface_hash != reply.interface_hash:
+        return Diagnostic.of(
+            "W403", worker=worker, actual=reply.interface_hash, expected=request.interface_hash,
+            fix="emit the topology again with this program",
+        )  # fmt: skip
+    return None
+

@@ -1,0 +1,251 @@
+"""A stage made ready to run: the user's functions, the loops around them, and the exits."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.application import DEAD_LETTER, Application, Sink, Source, State, Step
+from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.frame import FRAMED, HEADER_BYTES, FrameError, cut, read_body, split_frames
+from wallaroo.key import key_bytes
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
+from wallaroo.worker.entry import WireReader
+from wallaroo.worker.exit import KeyExit, SinkExit, letter_outputs
+from wallaroo.worker.letter import LetterBox, WrongResultError
+from wallaroo.worker.value import ValueCodec
+
+STEP_KINDS = {
+    "computation": pb.COMPUTATION,
+    "computation_multi": pb.COMPUTATION_MULTI,
+    "state_computation": pb.STATE_COMPUTATION,
+    "state_computation_multi": pb.STATE_COMPUTATION_MULTI,
+}
+LIST_EXPECTED = "a list or None"
+PAIR_EXPECTED = "a tuple (message or None, persist)"
+PAIRS_EXPECTED = "a tuple (list of messages or None, persist)"
+
+
+@dataclass(slots=True)
+class StateEntry:
+    """A state step that a stage begins with.
+
+    Attributes:
+        closed_keys: The only keys that may have state; None when any may.
+    """
+
+    number: int
+    node: pb.Node
+    step: Step
+    state: State
+    closed_keys: frozenset[bytes] | None
+
+
+class Stage:
+    """Runs the nodes of one stage; one call at a time.
+
+    Args:
+        application: What the program declared.
+        stage: What to run.
+
+    Raises:
+        DiagnosticError: The stage names what the application does not have (W413).
+    """
+
+    def __init__(self, application: Application, stage: pb.Stage) -> None:
+        self.id, self.nodes = stage.id, list(stage.nodes)
+        self.codec = ValueCodec(application.serializer)
+        self.box = LetterBox(self.codec)
+        self._frame_bytes = stage.frame_bytes
+        self._hosted = {node.path: node for node in application.nodes()}
+        self._dropped, self._made = [0] * len(self.nodes), [0] * len(self.nodes)
+        self.entered = [0] * len(self.nodes)
+        self._exits: list[KeyExit | SinkExit] = []
+        self._readers: dict[int, tuple[int, Source, WireReader]] = {}
+        self.states: dict[int, StateEntry] = {}
+        self._links = self._link()
+        names = self._globals = self._names(stage)
+        source = ChainWriter(self._links, is_custom=self.codec.is_custom).source()
+        exec(compile(source, f"<stage {stage.id}>", "exec"), names)
+        self.loops: dict[int, Callable[..., Any]] = {
+            number: names[f"run{number}"] for number, link in enumerate(self._links) if not link.input_count
+        }
+
+    def clear(self) -> None:
+        """Forget what the call before left."""
+        for part in (self._dropped, self._made, self.entered):
+            part[:] = [0] * len(part)
+        for exit_ in self._exits:
+            exit_.clear()
+        self.box.clear()
+
+    def run(self, index: int, frames: bytes) -> list[pb.Output]:
+        """Run a stage without state on one or more frames; returns its outputs.
+
+        Raises:
+            FrameError: The frames are damaged or do not belong to this stage.
+        """
+        self.clear()
+        timestamp_ms = 0
+        for header, start, _ in split_frames(frames):
+            if header.port not in self._readers:
+                msg = f"port {header.port} is not an entry of stage {self.id}"
+                raise FrameError(msg)
+            number, source, wire = self._readers[header.port]
+            frame = read_body(header, frames, start + HEADER_BYTES)
+            timestamp_ms = timestamp_ms or header.timestamp_ms
+            self.box.source_port, self.box.timestamp_ms = header.port, header.timestamp_ms
+            self.entered[number] += header.count
+            if header.encoding == FRAMED:
+                payloads, sequences = wire.payloads(frame.data, header.count, header.sequence)
+            else:
+                payloads = cut(frame.data, frame.lengths)
+                sequences = list(range(header.sequence, header.sequence + header.count))
+            if frame.sequences:
+                first = sequences[0] if sequences else 0
+                sequences = [frame.sequence_of(sequence - first) for sequence in sequences]
+            self.loops[number](payloads, sequences)
+        return list(self.outputs(index, timestamp_ms))
+
+    def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
+        """Yield the frames of the call that has run."""
+        for exit_ in self._exits:
+            yield from exit_.outputs(index, timestamp_ms)
+        if self.box.letters:
+            yield from letter_outputs(self.box, index, self._frame_bytes)
+
+    @contextmanager
+    def guarded(self, number: int, after: Callable[[Any], object]) -> Iterator[None]:
+        """Call `after` with the state whenever a state computation has returned; what it raises counts as its failure."""
+        name = f"f{number}"
+        plain = self._globals[name]
+
+        def run(message: Any, state: Any) -> Any:
+            result = plain(message, state)
+            after(state)
+            return result
+
+        self._globals[name] = run
+        try:
+            yield
+        finally:
+            self._globals[name] = plain
+
+    def counts(self) -> list[pb.StepCount]:
+        """Return what went in and out of each node in the call that has run, derived from the rare cases counted."""
+        left = [0] * len(self.nodes)
+        entered = list(self.entered)
+        counts = []
+        for number, (node, link) in enumerate(zip(self.nodes, self._links, strict=True)):
+            dead = self.box.counts.get(node.path, 0)
+            is_multi = node.kind in (pb.COMPUTATION_MULTI, pb.STATE_COMPUTATION_MULTI)
+            out = self._made[number] if is_multi else entered[number] - dead
+            left[number] = out - self._dropped[number]
+            for reader in link.readers:
+                entered[reader] += left[number]
+            counts.append(
+                pb.StepCount(
+                    path=node.path, messages_in=entered[number], messages_out=left[number], dead_letters=dead
+                )
+            )
+        return counts
+
+    def _link(self) -> list[Link]:
+        links = [Link(node.kind) for node in self.nodes]
+        number_of = {node.path: number for number, node in enumerate(self.nodes) if node.kind not in (pb.KEY, pb.SINK)}
+        for number, node in enumerate(self.nodes):
+            for path in node.inputs:
+                if path not in number_of or number_of[path] >= number:
+                    raise self._unknown(path)
+                links[number_of[path]].readers.append(number)
+                links[number].input_count += 1
+        return links
+
+    def _names(self, stage: pb.Stage) -> dict[str, Any]:
+        """Return the names that the loops use."""
+        names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": _paired}
+        for number, node in enumerate(self.nodes):
+            hosted = self._hosted.get(node.path)
+            if isinstance(hosted, Source) and node.kind == pb.SOURCE:
+                self._readers[node.port] = (number, hosted, WireReader(hosted, self.box))
+                names[f"f{number}"] = hosted.decode
+                names[f"fail{number}"] = self._fail(node, hosted.name, code="C505", is_payload=True)
+            elif isinstance(hosted, Sink) and node.kind == pb.SINK:
+                self._add_sink(number, node, hosted, stage, names)
+            elif isinstance(hosted, Step) and node.kind == pb.KEY and hosted.state is not None:
+                self._add_key(number, node, hosted, stage, names)
+            elif isinstance(hosted, Step) and node.kind == STEP_KINDS[hosted.kind]:
+                self._add_step(number, node, hosted, names)
+            else:
+                raise self._unknown(node.path)
+        return names
+
+    def _add_step(self, number: int, node: pb.Node, step: Step, names: dict[str, Any]) -> None:
+        names[f"f{number}"] = step.run
+        names[f"fail{number}"] = self._fail(node, step.name)
+        names[f"items{number}"] = self._items(node, step.name)
+        names[f"listed{number}"] = _listed
+        if node.kind in STATE_KINDS:
+            assert step.state is not None
+            expected = PAIRS_EXPECTED if node.kind == pb.STATE_COMPUTATION_MULTI else PAIR_EXPECTED
+            names[f"wrong{number}"] = lambda result: WrongResultError(result, expected)
+            closed = frozenset(map(key_bytes, step.state.keys)) if step.state.unknown == DEAD_LETTER else None
+            self.states[node.port] = StateEntry(number, node, step, step.state, closed)
+
+    def _add_key(self, number: int, node: pb.Node, step: Step, stage: pb.Stage, names: dict[str, Any]) -> None:
+        assert step.state is not None
+        key_exit = KeyExit(node, step.name, stage, self.codec, self.box)
+        self._exits.append(key_exit)
+        names[f"f{number}"] = step.state.partition or _single_key
+        names[f"fail{number}"] = self._fail(node, step.name)
+        names[f"find{number}"], names[f"slot{number}"] = key_exit.slots.get, key_exit.slot
+        names[f"freeze{number}"] = key_exit.freeze
+
+    def _add_sink(self, number: int, node: pb.Node, sink: Sink, stage: pb.Stage, names: dict[str, Any]) -> None:
+        sink_exit = SinkExit(node, sink.name, stage, self.box)
+        self._exits.append(sink_exit)
+        names[f"f{number}"] = sink.encode
+        names[f"fail{number}"] = self._fail(node, sink.name)
+        names[f"put{number}"], names[f"mark{number}"] = sink_exit.values.append, sink_exit.sequences.append
+        names[f"other{number}"] = sink_exit.other
+
+    def _fail(
+        self, node: pb.Node, step: str, code: str = "C501", is_payload: bool = False
+    ) -> Callable[[Any, int, BaseException], None]:
+        path, add = node.path, self.box.add
+
+        def fail(message: Any, sequence: int, error: BaseException) -> None:
+            add(path, step, message, sequence, error, code=code, is_payload=is_payload)
+
+        return fail
+
+    def _items(self, node: pb.Node, step: str) -> Callable[[Any, Any, int], Sequence[Any]]:
+        path, add = node.path, self.box.add
+
+        def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:
+            found = _listed(result)
+            if found is None:
+                add(path, step, message, sequence, WrongResultError(result, LIST_EXPECTED))
+            return found or ()
+
+        return items
+
+    def _unknown(self, path: str) -> DiagnosticError:
+        return DiagnosticError([Diagnostic.of("W413", stage=self.id, path=path)])
+
+
+def _listed(result: Any) -> list[Any] | None:
+    """Return the items of a multi result; None when it is no list."""
+    if result is None:
+        return []
+    return list(result) if isinstance(result, (list, tuple)) else None
+
+
+def _paired(result: Any) -> tuple[Any, Any] | None:
+    """Return the pair that a tuple of another class, e.g. a named tuple, holds."""
+    return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else None
+
+
+def _single_key(message: Any) -> bytes:
+    return b""

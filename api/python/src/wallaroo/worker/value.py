@@ -1,0 +1,128 @@
+"""How messages and states become bytes: columns of one simple type as they are, all else one pickle per message.
+
+Messages are never pickled together: which objects are the same one after reading would then depend on how
+messages were framed.
+"""
+
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wallaroo.frame import PLAIN, FrameError, cut
+from wallaroo.serialization import Serializer
+
+PICKLED, TEXT, BYTES, INTEGERS, FLOATS, CUSTOM = 16, 17, 18, 19, 20, 32
+
+_IMMUTABLE = frozenset((str, bytes, int, float, bool))
+_NUMBERS = {INTEGERS: "q", FLOATS: "d"}
+
+
+class Serialized(bytes):
+    """A message that is bytes already, because it could change before its frame is written."""
+
+
+class ValueCodec:
+    """Writes and reads the values of frames between stages and in state logs.
+
+    Args:
+        serializer: The application's functions; the user's own see every message.
+    """
+
+    def __init__(self, serializer: Serializer) -> None:
+        self.is_custom = serializer.is_custom
+        self.encoding = CUSTOM if serializer.is_custom else PICKLED
+        self._dump, self.load = serializer.dump, serializer.load
+
+    def dump(self, value: Any) -> bytes:
+        """Serialize one message or state.
+
+        Raises:
+            TypeError: The user's `serialize` did not return bytes.
+        """
+        data = self._dump(value)
+        if isinstance(data, (bytes, bytearray)):
+            return bytes(data)
+        msg = f"serialize returned {type(data).__name__}; expected bytes"
+        raise TypeError(msg)
+
+    def freeze(self, message: Any) -> Any:
+        """Return a message in a form that later changes to it cannot reach."""
+        if not self.is_custom and type(message) in _IMMUTABLE:
+            return message
+        return Serialized(self.dump(message))
+
+    def encode(self, messages: Sequence[Any]) -> tuple[int, Sequence[int], bytes]:
+        """Return encoding, lengths and bytes of frozen messages."""
+        types = set(map(type, messages))
+        if types == {str}:
+            return (TEXT, *encode_text(messages))
+        if types == {Serialized}:
+            return self.encoding, list(map(len, messages)), b"".join(messages)
+        if types == {bytes}:
+            return BYTES, list(map(len, messages)), b"".join(messages)
+        if types == {float} or (types == {int} and _fit(messages)):
+            encoding = FLOATS if types == {float} else INTEGERS
+            numbers = array(_NUMBERS[encoding], messages)
+            if sys.byteorder == "big":
+                numbers.byteswap()
+            return encoding, bytes((8,)) * len(messages), numbers.tobytes()
+        parts = [value if type(value) is Serialized else self.dump(value) for value in messages]
+        return self.encoding, list(map(len, parts)), b"".join(parts)
+
+    def decode(self, encoding: int, lengths: Sequence[int], data: bytes) -> list[Any]:
+        """Return the messages of a frame.
+
+        Raises:
+            FrameError: The encoding is not one of ours.
+        """
+        if encoding == TEXT:
+            return decode_text(lengths, data)
+        if encoding in (BYTES, PLAIN):
+            return cut(data, lengths)
+        if encoding in _NUMBERS:
+            if len(data) != 8 * len(lengths):
+                msg = f"numbers of {len(data)} bytes; expected {8 * len(lengths)}"
+                raise FrameError(msg)
+            numbers = array(_NUMBERS[encoding], data)
+            if sys.byteorder == "big":
+                numbers.byteswap()
+            return numbers.tolist()
+        return list(map(self.loader(encoding), cut(data, lengths)))
+
+    def loader(self, encoding: int) -> Any:
+        """Return the function that reads one value of an encoding.
+
+        Raises:
+            FrameError: The encoding is not one of ours.
+        """
+        if encoding == self.encoding:
+            return self.load
+        if encoding == PICKLED:
+            from wallaroo.serialization import deserialize
+
+            return deserialize
+        msg = f"values have encoding {encoding}, which this worker did not write"
+        raise FrameError(msg)
+
+
+def encode_text(texts: Sequence[str], errors: str = "surrogatepass") -> tuple[Sequence[int], bytes]:
+    """Return lengths and UTF-8 bytes of texts."""
+    joined = "".join(texts)
+    if joined.isascii():
+        return list(map(len, texts)), joined.encode()
+    parts = [text.encode("utf-8", errors) for text in texts]
+    return list(map(len, parts)), b"".join(parts)
+
+
+def decode_text(lengths: Iterable[int], data: bytes) -> list[str]:
+    """Return the texts; lengths are in bytes."""
+    if data.isascii():
+        joined: Any = data.decode("ascii")
+        texts: list[str] = cut(joined, lengths)  # type: ignore[assignment]
+        return texts
+    return [part.decode("utf-8", "surrogatepass") for part in cut(data, lengths)]
+
+
+def _fit(numbers: Sequence[int]) -> bool:
+    return -(1 << 63) <= min(numbers) and max(numbers) < 1 << 63
