@@ -39,7 +39,8 @@ def bucket_ids(partitions: int, per_partition: int) -> tuple[int, ...]:
         [0, 1, 2, 0, 1, 2]
     """
     if partitions < 1 or per_partition < 1:
-        raise ValueError(f"{partitions} partitions of {per_partition} buckets; both must be at least 1")
+        reason = f"{partitions} partitions of {per_partition} buckets; both must be at least 1"
+        raise ValueError(reason)
     found: list[list[int]] = [[] for _ in range(partitions)]
     missing, candidate = partitions * per_partition, 0
     while missing:

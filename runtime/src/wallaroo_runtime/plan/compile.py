@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
-
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.plan.stage import DEAD_LETTER_PORT, Node, NodeKind, Plan, Stage

@@ -32,9 +32,10 @@ def explain(plan: Plan, topology: Topology) -> str:
 
 def _lines(plan: Plan, topology: Topology) -> Iterator[str]:
     yield f'application "{plan.application}"'
-    counts = ((len(plan.stages), "stage"), (len(plan.levels) - 1, "shuffle"))
-    shuffles = ", ".join(_count(number, noun) for number, noun in counts)
-    yield f"{shuffles}; {plan.bucket_count} buckets of keys over {plan.shuffle_partitions} shuffle partitions"
+    yield f"{count(len(plan.stages), 'stage')}, {count(len(plan.levels) - 1, 'shuffle')}"
+    if len(plan.levels) > 1:
+        partitions = count(plan.shuffle_partitions, "shuffle partition")
+        yield f"{plan.bucket_count} buckets of keys over {partitions}"
     parts = {part.path: part for part in topology.parts()}
     for level, stages in enumerate(plan.levels):
         for stage in stages:
@@ -49,7 +50,8 @@ def _lines(plan: Plan, topology: Topology) -> Iterator[str]:
     yield from _spark_lines(plan)
 
 
-def _count(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun in singular or plural."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

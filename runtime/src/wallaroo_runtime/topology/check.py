@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
-
 from wallaroo_runtime.topology.model import STATE_KINDS
 from wallaroo_runtime.topology.shape import hint, shown_json
 

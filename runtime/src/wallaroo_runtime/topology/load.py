@@ -79,9 +79,11 @@ def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     if len(value) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"key {shown_json(twice)} stands twice in one object")
+        reason = f"key {shown_json(twice)} stands twice in one object"
+        raise ValueError(reason)
     return value
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
+    reason = f"{name} is not a JSON number"
+    raise ValueError(reason)

@@ -11,6 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
+
 from wallaroo.diagnostic import Diagnostic
 
 _NOUNS = {"object": "an object", "array": "an array", "string": "a string", "integer": "an integer"}

@@ -1,0 +1,38 @@
+"""`wallaroo build DIR`: make a worker binary of a Go program."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.cli.parser import usage_error
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("build", help="make a worker binary of a Go program", description=__doc__)
+    parser.add_argument("directory", metavar="DIR", help="directory of the Go program; it is not changed")
+    parser.add_argument("-o", "--output", metavar="BIN", help="the binary; default: beside the other builds")
+    parser.add_argument("--goarch", metavar="ARCH", help="processor to build for, e.g. arm64; default: this machine's")
+    parser.add_argument(
+        "--init",
+        action="store_true",
+        help="write go.mod entries into DIR instead, so that plain go commands work there",
+    )
+    parser.add_argument("--json", action="store_true", help="write findings as a JSON array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Build, and print the path of the binary."""
+    # Late, since only `build` and runs of Go programs need it.
+    from wallaroo_runtime.worker.build import build, init
+
+    directory = Path(arguments.directory)
+    if arguments.init:
+        if arguments.output or arguments.goarch:
+            option = "--output" if arguments.output else "--goarch"
+            reason = f"--init builds nothing; {option} has no use"
+            raise usage_error(reason, "", (), "leave one of the two out", "wallaroo build")
+        init(directory)
+        return 0
+    print(build(directory, Path(arguments.output) if arguments.output else None, goarch=arguments.goarch))
+    return 0

@@ -1,0 +1,40 @@
+"""`wallaroo emit APP`: print the topology of a program."""
+
+import argparse
+import sys
+from typing import Any
+
+from wallaroo_runtime.cli.option import Split, split
+from wallaroo_runtime.cli.parser import app_of, tell_split
+from wallaroo_runtime.deploy.application import load_application
+from wallaroo_runtime.topology.canonical import canonical_text
+
+USED = frozenset({"--application-module", "--json"})
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser(
+        "emit", help="print the topology of a program", usage="wallaroo emit APP [APP ARGS]", description=__doc__
+    )
+    parser.add_argument("app", metavar="APP", nargs="?", help="Python file or module, Go directory, worker binary")
+    parser.add_argument("--application-module", metavar="MODULE", help="the same as APP")
+    parser.add_argument("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the application sees it")
+    parser.add_argument("--out", "-o", dest="outputs", default="", metavar="H:P,...", help="the application sees it")
+    parser.add_argument("--json", action="store_true", help="write findings as a JSON array")
+
+
+def split_arguments(tokens: list[str]) -> Split:
+    """Tell the command's own arguments from the application's."""
+    return split(tokens, USED)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Emit, check, and print one document to stdout, whatever the program prints."""
+    tell_split(arguments.parts)
+    topology, _ = load_application(
+        app_of(arguments, "wallaroo emit"), arguments.parts.app, arguments.inputs, arguments.outputs
+    )
+    sys.stdout.buffer.write(canonical_text(topology.document).encode("utf-8"))
+    sys.stdout.buffer.flush()
+    return 0

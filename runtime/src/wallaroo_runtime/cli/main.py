@@ -1,0 +1,107 @@
+"""The entry point: finds the command, runs it, and turns every error into a diagnostic and an exit code."""
+
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo_runtime.cli import build, emit, explain, graph, receive, run, send, validate
+from wallaroo_runtime.cli.option import Split
+from wallaroo_runtime.cli.parser import Parser, unknown_arguments
+from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
+
+COMMANDS: tuple[ModuleType, ...] = (run, emit, build, validate, explain, graph, send, receive)
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command `wallaroo`.
+
+    Args:
+        argv: The arguments after the program's name; None: those of this process.
+
+    Returns:
+        The exit code: 0, 1 run, 2 usage, 3 topology, 4 worker.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in arguments
+    try:
+        return dispatch(arguments)
+    except DiagnosticError as error:
+        report(error.diagnostics, as_json)
+        return exit_code(error)
+    except SystemExit as error:  # argparse, after --help
+        return error.code if isinstance(error.code, int) else 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Who read our output has seen enough, e.g. `| head`. Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return RUN
+    except Exception as error:
+        report([internal(error)], as_json)
+        return RUN
+
+
+def dispatch(argv: list[str]) -> int:
+    """Parse the arguments and run the command they name."""
+    parser = Parser(prog="wallaroo", description="Runs Wallaroo applications on Apache Spark.")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
+    modules: dict[str, ModuleType] = {}
+    for module in COMMANDS:
+        module.add_parser(subparsers)
+        modules[module.__name__.rpartition(".")[2]] = module
+    parts = Split(own=argv)
+    if argv and hasattr(modules.get(argv[0]), "split_arguments"):
+        parts = modules[argv[0]].split_arguments(argv[1:])
+        parts.own.insert(0, argv[0])
+    arguments, extras = parser.parse_known_args(parts.own)
+    if extras:
+        raise unknown_arguments(subparsers.choices[arguments.command], extras)
+    arguments.parts = parts
+    code: int = modules[arguments.command].run(arguments)
+    return code
+
+
+def exit_code(error: DiagnosticError) -> int:
+    """Return the exit code of an error; without one of its own it follows from the first code."""
+    if isinstance(error, RunError):
+        return error.exit_code
+    first = error.diagnostics[0].code if error.diagnostics else ""
+    return {"T": TOPOLOGY, "P": TOPOLOGY, "W": WORKER}.get(first[:1], USAGE if first == "R608" else RUN)
+
+
+def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
+    """Write diagnostics to stderr, for people or as one JSON array."""
+    if as_json:
+        print(json.dumps([finding.to_json() for finding in diagnostics], ensure_ascii=False), file=sys.stderr)
+    else:
+        print("\n".join(map(str, diagnostics)), file=sys.stderr)
+
+
+def internal(error: Exception) -> Diagnostic:
+    """Write the traceback of an unexpected error to a log file and return a diagnostic that names the file."""
+    text = "".join(traceback.format_exception(error))
+    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "wallaroo" / "crashes"
+    name = f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+    except OSError:
+        descriptor, path_text = tempfile.mkstemp(prefix="wallaroo-", suffix=".log")
+        path = Path(path_text)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    return Diagnostic.of("I901", reason=f"{summary}; the traceback is in {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

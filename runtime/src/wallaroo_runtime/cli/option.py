@@ -1,0 +1,96 @@
+"""Splits the command line of `run` and `emit`: what is the runtime's, what is the application's.
+
+Programs written for Wallaroo read their own options from what the runtime leaves over, and many stop at an option that
+they do not know. So everything that is the runtime's, or was Wallaroo's, is taken out; `--in` and `--out` stay visible.
+"""
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+OWN = {
+    "--master": True,
+    "--checkpoint": True,
+    "--fresh": False,
+    "--on-error": True,
+    "--stop-when-idle": True,
+    "--json": False,
+    "--application-module": True,
+}
+VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
+# Wallaroo's own runtime: addresses of its parts, its cluster, its files, fault injection, and options of Pony.
+WITHOUT_EFFECT = {
+    **dict.fromkeys(
+        ("--metrics", "-m", "--control", "-c", "--data", "-d", "--my-control", "-x", "--my-data", "-y"), True
+    ),
+    **dict.fromkeys(("--external", "-e", "--file", "-f", "--worker-count", "-w", "--name", "-n", "--join", "-j"), True),
+    **dict.fromkeys(("--cluster-initializer", "-t", "--log-rotation", "--run-with-resilience"), False),
+    **dict.fromkeys(("--resilience-dir", "-r", "--event-log-file-size", "-l", "--stop-pause", "-u"), True),
+    **dict.fromkeys(("--time-between-checkpoints", "--resilience-dos-server", "--phone-home", "-p"), True),
+    **dict.fromkeys(("--resilience-no-local-file-io", "--resilience-enable-io-journal", "--spike-drop"), False),
+    **dict.fromkeys(("--spike-seed", "--spike-prob", "--spike-margin", "--ponythreads", "--ponyminthreads"), True),
+    **dict.fromkeys(("--ponypin", "--ponypinasio", "--ponynoblock"), False),
+}
+
+
+@dataclass
+class Split:
+    """A command line in its parts.
+
+    Attributes:
+        own: For the command's parser.
+        app: What the application sees.
+        without_effect: Options of Wallaroo, or of another command, that were taken out.
+        suspicious: Options left to the application that look like a misspelt one of ours, with the likely one.
+    """
+
+    own: list[str] = field(default_factory=list)
+    app: list[str] = field(default_factory=list)
+    without_effect: list[str] = field(default_factory=list)
+    suspicious: list[tuple[str, str]] = field(default_factory=list)
+
+
+def split(tokens: list[str], used: frozenset[str]) -> Split:
+    """Split the tokens after the command's name.
+
+    Args:
+        tokens: What stands on the command line.
+        used: The options of `OWN` that this command has; others of them are taken out without effect.
+
+    Example:
+        >>> parts = split(["app.py", "--in", ":7010", "--metrics", "h:1", "--depth", "3"], frozenset())
+        >>> parts.own, parts.app, parts.without_effect
+        (['app.py', '--in', ':7010'], ['--in', ':7010', '--depth', '3'], ['--metrics'])
+    """
+    result = Split()
+    known = {**OWN, **VISIBLE, **WITHOUT_EFFECT}
+    has_app = any(token.partition("=")[0] == "--application-module" for token in tokens)
+    rest = iter(tokens)
+    for token in rest:
+        name, equals, _ = token.partition("=")
+        if token == "--":
+            result.app += rest
+        elif name in known:
+            taken = [token]
+            if known[name] and not equals:
+                taken += [value for value in (next(rest, None),) if value is not None]
+            _file(result, name, taken, used)
+        elif token in ("-h", "--help") and not has_app:
+            result.own.append(token)
+        elif not token.startswith("-") and not has_app:
+            has_app = True
+            result.own.append(token)
+        else:
+            result.app.append(token)
+            close = get_close_matches(name, used | {"--in", "--out"}, n=1, cutoff=0.8) if name[:2] == "--" else []
+            result.suspicious += [(name, other) for other in close]
+    return result
+
+
+def _file(result: Split, name: str, taken: list[str], used: frozenset[str]) -> None:
+    if name in VISIBLE:
+        result.own += taken
+        result.app += taken
+    elif name in used:
+        result.own += taken
+    else:
+        result.without_effect.append(name)

@@ -1,0 +1,72 @@
+"""The argument parser: its errors are diagnostics with a remedy."""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from wallaroo_runtime.cli.option import Split
+from wallaroo_runtime.errors import USAGE, RunError
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises R608 where argparse would print its usage and exit; knows no abbreviated options."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        options.setdefault("allow_abbrev", False)
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*arguments, **options)
+
+    def options(self) -> list[str]:
+        """Return the names of all options."""
+        return [name for action in self._actions for name in action.option_strings]
+
+    def error(self, message: str) -> NoReturn:
+        """Turn what argparse complains about into a diagnostic."""
+        choice = re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
+        if choice:
+            what, value, known = choice.groups()
+            names = [name.strip("'") for name in known.split(", ")]
+            reason = f"{value} is not a {'command' if what == 'COMMAND' else f'value of {what}'}"
+            raise usage_error(reason, value, names, f"use one of {', '.join(names)}", self.prog)
+        raise usage_error(message, "", (), "", self.prog)
+
+
+def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:
+    """Return the error for arguments that a command does not have."""
+    extra = extras[0].partition("=")[0]
+    if extra.startswith("-"):
+        reason = f"{extra} is not an option of {parser.prog}"
+    else:
+        reason = f"{extra} is one argument too many for {parser.prog}"
+    return usage_error(reason, extra, parser.options(), "", parser.prog)
+
+
+def usage_error(reason: str, value: str, known: Iterable[str], otherwise: str, program: str) -> RunError:
+    """Return an R608 that guesses what was meant, or else says `otherwise` or where to look."""
+    close = get_close_matches(value, list(known), n=1, cutoff=0.5) if value else []
+    fix = f"did you mean {close[0]}?" if close else otherwise or f"see `{program} --help`"
+    return RunError.of("R608", USAGE, reason=reason, fix=fix)
+
+
+def app_of(arguments: argparse.Namespace, program: str) -> str:
+    """Return the application that the command line names, as APP or as `--application-module`.
+
+    Raises:
+        RunError: R608, it names none or two.
+    """
+    names = [name for name in (arguments.app, arguments.application_module) if name]
+    if len(names) != 1:
+        reason = f"{program} needs an application" if not names else f"two applications: {names[0]} and {names[1]}"
+        raise usage_error(reason, "", (), f"give one APP, e.g. `{program} word_count.py`", program)
+    return str(names[0])
+
+
+def tell_split(parts: Split) -> None:
+    """Tell the user which options had no effect, and which look misspelt."""
+    if parts.without_effect:
+        print(f"note: no effect here: {', '.join(parts.without_effect)}", file=sys.stderr)
+    for name, other in parts.suspicious:
+        print(f"note: {name} goes to the application; did you mean {other}?", file=sys.stderr)

@@ -1,0 +1,76 @@
+"""Tells the user how a run goes: for people, or as JSON."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.deploy.snapshot import Snapshot
+
+READY = "Application has successfully initialized."
+
+
+class TextReporter:
+    """Writes for people; the progress line only where stderr is a terminal."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._has_line = False
+
+    def note(self, text: str) -> None:
+        """Print a line to stdout."""
+        self._clear()
+        print(text, flush=True)
+
+    def warn(self, finding: Diagnostic) -> None:
+        """Print a finding to stderr."""
+        self._clear()
+        print(finding, file=sys.stderr, flush=True)
+
+    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path) -> None:
+        """Print where sources listen, and Wallaroo's line that says so."""
+        for name, address in addresses:
+            self.note(f'source "{name}" listens at {address}')
+        self.note(READY)
+
+    def progress(self, snapshot: Snapshot) -> None:
+        """Rewrite the status line; at the end leave a summary, also where there is no terminal."""
+        text = (
+            f"in {snapshot.messages_in:,}  out {snapshot.messages_out:,}  {snapshot.rate:,.0f}/s  "
+            f"lag {snapshot.lag:,}  dead letters {snapshot.dead_letters:,}"
+        )
+        if snapshot.state == "stopped":
+            self.note(f"stopped: {text}")
+        elif self._is_terminal:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"\r\x1b[2K{text[:width]}", end="", file=sys.stderr, flush=True)
+            self._has_line = True
+
+    def _clear(self) -> None:
+        if self._has_line:
+            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+            self._has_line = False
+
+
+class JsonReporter:
+    """Writes one JSON object a line to stdout for each progress; everything else but the ready line to stderr."""
+
+    def note(self, text: str) -> None:
+        """Print a line to stderr."""
+        print(text, file=sys.stderr, flush=True)
+
+    def warn(self, finding: Diagnostic) -> None:
+        """Print the finding as a JSON array, like every finding."""
+        print(json.dumps([finding.to_json()], ensure_ascii=False), file=sys.stderr, flush=True)
+
+    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path) -> None:
+        """Print an object with the addresses, and Wallaroo's line."""
+        sources = [{"name": name, "address": address} for name, address in addresses]
+        state = {"state": "initialized", "checkpoint": str(checkpoint), "sources": sources}
+        print(json.dumps(state, ensure_ascii=False), flush=True)
+        print(READY, flush=True)
+
+    def progress(self, snapshot: Snapshot) -> None:
+        """Print the numbers."""
+        print(json.dumps(snapshot.to_json()), flush=True)

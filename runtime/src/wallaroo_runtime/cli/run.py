@@ -1,0 +1,67 @@
+"""`wallaroo run APP`: run an application on Spark until it is stopped."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.cli.option import OWN, Split, split
+from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
+from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
+
+USED = frozenset(OWN)
+MAX_IDLE_S = 1_000_000_000.0
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser(
+        "run",
+        help="run an application",
+        usage="wallaroo run APP [OPTIONS] [APP ARGS]",
+        description=__doc__,
+        epilog="Options that are not listed go to the application; -- ends the options of `run`.",
+    )
+    parser.add_argument(
+        "app", metavar="APP", nargs="?", help="Python file or module, Go directory, worker binary, or topology file"
+    )
+    add = parser.add_argument
+    add("--application-module", metavar="MODULE", help="the same as APP")
+    add("--in", "-i", dest="inputs", default="", metavar="[NAME@]H:P,...", help="where the sources listen")
+    add("--out", "-o", dest="outputs", default="", metavar="[NAME@]H:P,...", help="where the sinks send to")
+    add("--master", default="local[*]", metavar="URL", help="Spark master; default: local[*], this machine")
+    add("--checkpoint", metavar="DIR", help="default: a directory of the application in ~/.local/state/wallaroo")
+    add("--fresh", action="store_true", help="start over: remove what the checkpoint directory holds")
+    add("--on-error", choices=["dead_letter", "fail"], default="dead_letter", help="when user code fails")
+    add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
+    add("--json", action="store_true", help="progress and findings as JSON")
+
+
+def split_arguments(tokens: list[str]) -> Split:
+    """Tell the command's own arguments from the application's."""
+    return split(tokens, USED)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the application; returns when it has been stopped or is idle."""
+    # Late: everything below imports Spark's Python side sooner or later.
+    from wallaroo_runtime.deploy.run import RunOptions, execute
+
+    idle = arguments.stop_when_idle
+    if idle is not None and not 0 <= idle <= MAX_IDLE_S:
+        reason = f"--stop-when-idle {idle:g} is not a time"
+        raise usage_error(reason, "", (), "give seconds, e.g. 10", "wallaroo run")
+    app = app_of(arguments, "wallaroo run")
+    tell_split(arguments.parts)
+    options = RunOptions(
+        app=app,
+        args=tuple(arguments.parts.app),
+        inputs=arguments.inputs,
+        outputs=arguments.outputs,
+        master=arguments.master,
+        checkpoint=Path(arguments.checkpoint) if arguments.checkpoint else None,
+        fresh=arguments.fresh,
+        on_error=arguments.on_error,
+        stop_when_idle=idle,
+    )
+    execute(options, JsonReporter() if arguments.json else TextReporter())
+    return 0

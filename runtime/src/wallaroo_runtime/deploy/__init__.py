@@ -1,0 +1,1 @@
+"""One run of an application: its checkpoint directory, its processes, its query."""

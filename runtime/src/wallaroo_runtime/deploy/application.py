@@ -1,0 +1,74 @@
+"""Turns what the user named into a topology: a program is emitted, a document is read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.deploy.address import override
+from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
+from wallaroo_runtime.topology.canonical import interface_hash
+from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load, load_document
+from wallaroo_runtime.topology.model import Topology
+
+
+def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -> tuple[Topology, Path]:
+    """Return the topology of an application and the file or directory that the user named.
+
+    Args:
+        app: A Python file or module, a Go package directory, a worker binary, or a topology file.
+        args: What the application sees on its command line.
+        inputs: The value of `--in`; a program sees it itself, for a document it overrides the sources' addresses.
+        outputs: The value of `--out`, likewise for sinks.
+
+    Raises:
+        RunError: There is no such application (R609), or it is not correct; every finding.
+    """
+    if Path(app).suffix == ".json":
+        topology = override(load(read_file(Path(app))), inputs, outputs)
+        check_interface(topology)
+        return topology, Path(app)
+    # Late, since a run of a document needs no front-end.
+    from wallaroo_runtime.worker.app import resolve
+    from wallaroo_runtime.worker.emit import emit
+
+    resolved = resolve(app)
+    return load_document(emit(resolved, list(args))), Path(resolved.path)
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a topology file, never much more than a document may have.
+
+    Raises:
+        RunError: R616.
+    """
+    try:
+        if not path.is_file():  # opening a FIFO would wait for a writer for ever
+            reason = "it is not a file" if path.exists() else "there is no such file"
+            raise RunError.of("R616", USAGE, path=path, reason=reason)
+        with path.open("rb") as file:
+            return file.read(MAX_DOCUMENT_BYTES + 1)
+    except OSError as error:
+        raise RunError.of("R616", USAGE, path=path, reason=error.strerror or str(error)) from error
+
+
+def check_interface(topology: Topology) -> None:
+    """Refuse a document whose pipelines were changed after a worker's front-end wrote it.
+
+    Raises:
+        RunError: T226, for each worker.
+    """
+    expected = interface_hash(topology)
+    findings = [
+        Diagnostic.of(
+            "T226",
+            pointer=f"/workers/{number}/interface_hash",
+            worker=worker.name,
+            actual=worker.interface_hash,
+            expected=expected,
+            command="wallaroo emit APP",
+        )
+        for number, worker in enumerate(topology.workers)
+        if worker.interface_hash != expected
+    ]
+    if findings:
+        raise RunError(findings, TOPOLOGY)

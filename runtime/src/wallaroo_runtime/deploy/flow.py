@@ -1,0 +1,82 @@
+"""The parts of a run that is under way, looked at together."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.deploy.idle import Activity
+from wallaroo_runtime.deploy.process import Process
+from wallaroo_runtime.deploy.snapshot import Snapshot
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest import JournalReader
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.spark.query import Progress, RunningQuery
+
+RATE_WINDOW_S = 5.0
+
+
+class Flow:
+    """Gateway, journal, query and egress of a run."""
+
+    def __init__(self, gateway: Process, egress: Process, query: "RunningQuery", journal: JournalReader) -> None:
+        self._gateway, self._egress, self._query, self._journal = gateway, egress, query, journal
+        self._told: dict[str, list[Any]] = {"gateway": [], "egress": []}
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def check(self) -> None:
+        """Raise what ended the query or one of the processes."""
+        error = self._query.exception()
+        if error is not None:
+            raise error
+        if not self._query.is_active:
+            raise RunError.of("R611", reason="it ended without an error", fix="look into spark.log of the checkpoint")
+        if not self._gateway.is_alive():
+            raise self._gateway.failure()
+        self.check_egress()
+
+    def check_egress(self) -> None:
+        """Raise what ended the egress."""
+        if not self._egress.is_alive():
+            raise self._egress.failure()
+
+    def new_findings(self) -> Iterator[Diagnostic]:
+        """Yield what gateway and egress have found wrong since the last call."""
+        for process in (self._gateway, self._egress):
+            found = process.status().get("diagnostics", [])
+            told = self._told[process.name]
+            for finding in found:
+                if finding not in told:
+                    yield Diagnostic.from_json(finding)
+            self._told[process.name] = found
+
+    def activity(self) -> Activity:
+        """Return how far everything has come."""
+        progress = self._query.progress()
+        return Activity(self._journal.end().offset, progress.offset, self._is_delivered(progress))
+
+    def _is_delivered(self, progress: "Progress") -> bool:
+        sinks = self._egress.status().get("sinks", [])
+        return all(sink["pending_bytes"] == 0 or sink["state"] == "unreachable" for sink in sinks)
+
+    def snapshot(self, state: str) -> Snapshot:
+        """Return the numbers of this moment."""
+        progress, received = self._query.progress(), self._journal.end().sequence
+        now = time.monotonic()
+        self._samples.append((now, progress.messages_in))
+        while now - self._samples[0][0] > RATE_WINDOW_S:
+            self._samples.popleft()
+        (first, before), span = self._samples[0], now - self._samples[0][0]
+        rate = (progress.messages_in - before) / span if span > 0 and first < now else 0.0
+        return Snapshot(
+            state=state,
+            messages_in=received,
+            messages_processed=progress.messages_in,
+            messages_out=sum(sink.get("messages", 0) for sink in self._egress.status().get("sinks", [])),
+            dead_letters=progress.dead_letters,
+            batches=progress.batches,
+            rate=rate,
+            lag=max(0, received - progress.messages_in),
+        )

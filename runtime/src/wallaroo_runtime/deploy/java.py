@@ -1,0 +1,40 @@
+"""Finds Java before Spark is started: Spark's own complaint about it is a page of shell output."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from wallaroo_runtime.errors import RunError
+
+MINIMUM = 17
+DEADLINE_S = 30
+
+
+def check_java() -> int:
+    """Return the version of the Java that Spark will use.
+
+    Raises:
+        RunError: R602, there is none, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME", "")
+    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if program is None:
+        raise RunError.of("R602", reason="there is no `java` on PATH and JAVA_HOME is not set")
+    try:
+        done = subprocess.run(
+            [program, "-version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_S, check=False
+        )
+    except OSError as error:
+        where = f"JAVA_HOME is {home}; " if home else ""
+        raise RunError.of("R602", reason=f"{where}{program}: {error.strerror or error}") from error
+    except subprocess.TimeoutExpired as error:
+        raise RunError.of("R602", reason=f"{program} gave no answer within {DEADLINE_S} s") from error
+    text = (done.stderr + done.stdout).decode("utf-8", "replace")
+    version = re.search(r'version "(?:1\.)?([0-9]+)', text)
+    if done.returncode or version is None:
+        raise RunError.of("R602", reason=f"`{program} -version` failed: {text.strip()[:200] or done.returncode}")
+    if int(version[1]) < MINIMUM:
+        raise RunError.of("R602", reason=f"{program} is Java {version[1]}; Spark needs {MINIMUM} or newer")
+    return int(version[1])

@@ -1,0 +1,102 @@
+"""Where a checkpoint lies, and who may use it."""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import unicodedata
+from pathlib import Path
+
+from wallaroo_runtime.errors import USAGE, RunError
+
+LOCK = "driver.lock"
+MANIFEST = "application.json"
+
+
+def default_directory(application: str, language: str, app: Path) -> Path:
+    """Return the checkpoint directory of a run that names none.
+
+    Tutorials share application names, so the directory's name has the language and where the program lies.
+
+    Args:
+        application: Name of the application.
+        language: Language of its first worker.
+        app: File or directory that was run.
+    """
+    root = os.environ.get("XDG_STATE_HOME", "")
+    state = Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state"
+    digest = hashlib.sha256(os.fsencode(app.resolve())).hexdigest()[:12]
+    return state / "wallaroo" / f"{slug(application)}-{language}-{digest}"
+
+
+def slug(name: str) -> str:
+    """Return a name as part of a file name: lower-case ASCII letters, digits and hyphens.
+
+    Example:
+        >>> slug("Word Count: é!")
+        'word-count-e'
+    """
+    text = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", text).strip("-")[:60] or "application"
+
+
+class Place:
+    """A checkpoint directory that this process holds the lock of.
+
+    Attributes:
+        path: The directory, absolute.
+    """
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    @classmethod
+    def take(cls, path: Path) -> "Place":
+        """Make the directory if need be, private to the user, and lock it until `release` or the process's end.
+
+        Raises:
+            RunError: R610 when another driver holds it; R608 when it is something else than a checkpoint.
+        """
+        path = path.absolute()
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if path.stat().st_uid != os.getuid():
+                raise _not_usable(path, "it belongs to another user")
+            if not (path / LOCK).exists() and not (path / MANIFEST).exists() and any(path.iterdir()):
+                raise _not_usable(path, "it holds other files")
+            path.chmod(0o700)
+            lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise _not_usable(path, error.strerror or str(error)) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(lock)
+            raise RunError.of("R610", process=holder, path=path) from error
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        return cls(path, lock)
+
+    def release(self) -> None:
+        """Give the lock back; the file stays."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def clear(self) -> None:
+        """Remove everything in the directory but the lock; links are removed, not followed."""
+        for entry in self.path.iterdir():
+            if entry.name == LOCK:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+
+def _not_usable(path: Path, reason: str) -> RunError:
+    reason = f"{path} cannot be used as a checkpoint; {reason}"
+    return RunError.of("R608", USAGE, reason=reason, fix="give another --checkpoint")

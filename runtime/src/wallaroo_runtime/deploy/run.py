@@ -1,0 +1,214 @@
+"""One run of an application, from its name to its end."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from wallaroo_runtime.deploy.application import load_application
+from wallaroo_runtime.deploy.checkpoint import Checkpoint
+from wallaroo_runtime.deploy.flow import Flow
+from wallaroo_runtime.deploy.idle import IdleWatch
+from wallaroo_runtime.deploy.java import check_java
+from wallaroo_runtime.deploy.master import shuffle_partitions
+from wallaroo_runtime.deploy.place import Place, default_directory
+from wallaroo_runtime.deploy.process import Process, announce
+from wallaroo_runtime.deploy.service import egress_of, gateway_of, is_cut_by_worker, stop_left_behind
+from wallaroo_runtime.deploy.snapshot import Reporter
+from wallaroo_runtime.ingest import JournalReader, JournalWriter
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.topology.model import Topology
+
+BUCKETS_PER_PARTITION = 4
+LOOK_S = 0.1
+PROGRESS_S = 1.0
+DELIVERY_DEADLINE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the command line says about a run.
+
+    Attributes:
+        app: A Python file or module, a Go package directory, a worker binary, or a topology file.
+        args: What the application sees on its command line.
+        inputs: `--in`; overrides the sources of a topology file.
+        outputs: `--out`; overrides the sinks of a topology file.
+        master: Address of the Spark master.
+        checkpoint: The checkpoint directory; None: the application's own.
+        fresh: Whether to start over.
+        on_error: `dead_letter` or `fail`.
+        stop_when_idle: Seconds without input after which the run ends; None: it goes on.
+    """
+
+    app: str
+    args: tuple[str, ...] = ()
+    inputs: str = ""
+    outputs: str = ""
+    master: str = "local[*]"
+    checkpoint: Path | None = None
+    fresh: bool = False
+    on_error: str = "dead_letter"
+    stop_when_idle: float | None = None
+
+
+def execute(options: RunOptions, reporter: Reporter) -> None:
+    """Run an application until it is stopped by a signal, or idle.
+
+    Raises:
+        RunError: It cannot start, or it failed; everything that was started has ended.
+    """
+    with _stop_signals() as stopped:
+        topology, home = load_application(options.app, options.args, options.inputs, options.outputs)
+        check_java()
+        path = options.checkpoint or default_directory(topology.name, topology.workers[0].language, home)
+        place = Place.take(path)
+        try:
+            if options.fresh:
+                stop_left_behind(place.path)
+                place.clear()
+            partitions = shuffle_partitions(options.master)
+            checkpoint = Checkpoint(
+                place, topology, shuffle_partitions=partitions, buckets_per_partition=BUCKETS_PER_PARTITION
+            )
+            plan = compile_topology(
+                topology,
+                shuffle_partitions=checkpoint.shuffle_partitions,
+                buckets_per_partition=checkpoint.buckets_per_partition,
+            )
+            _run(options, reporter, topology, plan, checkpoint, stopped)
+        finally:
+            place.release()
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """Give an event that SIGINT and SIGTERM set; a second SIGINT interrupts whatever goes on."""
+    stopped = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if stopped.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stopped.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _kept_signals() -> Iterator[None]:
+    """Put back our handlers: PySpark installs one for SIGINT when it starts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run(
+    options: RunOptions,
+    reporter: Reporter,
+    topology: Topology,
+    plan: Plan,
+    checkpoint: Checkpoint,
+    stopped: threading.Event,
+) -> None:
+    # Late: pyspark takes a second to import, and a run that cannot start need not wait for it.
+    from wallaroo_runtime.spark.query import QueryOptions, start_query
+    from wallaroo_runtime.spark.session import create_session
+
+    announce(checkpoint.path)
+    directory = checkpoint.path / "journal"
+    JournalWriter(directory).close()  # the query needs one that exists
+    journal = JournalReader(directory)
+    _tell_past(reporter, checkpoint, journal)
+    with ExitStack() as stack:
+        egress = _start(stack, egress_of(topology, plan, checkpoint.path))
+        # A port that is in use should be told at once. Only where workers cut the messages must they run first.
+        waits = is_cut_by_worker(topology)
+        gateway = None if waits else _start(stack, gateway_of(topology, plan, checkpoint.path, {}))
+        if stopped.is_set():
+            return
+        with _kept_signals():
+            session = create_session(
+                topology.name,
+                master=options.master,
+                shuffle_partitions=checkpoint.shuffle_partitions,
+                directory=checkpoint.path / "logs",
+            )
+        stack.callback(session.stop)
+        if stopped.is_set():
+            return
+        query_options = QueryOptions(checkpoint=checkpoint.path, on_error=options.on_error)
+        query = start_query(session, plan, topology, query_options)
+        stack.callback(query.stop)
+        gateway = gateway or _start(stack, gateway_of(topology, plan, checkpoint.path, query.targets))
+        flow = Flow(gateway, egress, query, journal)
+        flow.check()
+        reporter.initialized(_addresses(gateway.status()), checkpoint.path)
+        _watch(options, reporter, flow, stopped)
+        gateway.stop()
+        query.stop()
+        _wait_delivered(flow)
+        reporter.progress(flow.snapshot("stopped"))
+
+
+def _start(stack: ExitStack, process: Process) -> Process:
+    stack.callback(process.stop)
+    process.start()
+    process.wait_ready()
+    return process
+
+
+def _tell_past(reporter: Reporter, checkpoint: Checkpoint, journal: JournalReader) -> None:
+    if checkpoint.continues:
+        count = journal.end().sequence
+        reporter.note(f"continuing from {checkpoint.path}, {count:,} messages so far; --fresh starts over")
+    for name in checkpoint.changed_code:
+        reporter.note(f'the code of worker "{name}" is not that of the last run')
+
+
+def _addresses(status: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(str(source["name"]), str(source["address"])) for source in status.get("sources", [])]
+
+
+def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: threading.Event) -> None:
+    """Look after the run until it shall end; raises when a part of it fails."""
+    now = time.monotonic()
+    idle = IdleWatch(options.stop_when_idle, now) if options.stop_when_idle is not None else None
+    told = now
+    while not stopped.wait(LOOK_S):
+        flow.check()
+        for finding in flow.new_findings():
+            reporter.warn(finding)
+        now = time.monotonic()
+        if now - told >= PROGRESS_S:
+            told = now
+            reporter.progress(flow.snapshot("running"))
+        if idle is not None and idle.is_over(flow.activity(), now):
+            return
+
+
+def _wait_delivered(flow: Flow) -> None:
+    """Give the receivers a moment to take what the last batches made; the rest is sent by the next run."""
+    deadline = time.monotonic() + DELIVERY_DEADLINE_S
+    while time.monotonic() < deadline and not flow.activity().is_delivered:
+        flow.check_egress()
+        time.sleep(LOOK_S)

@@ -1,0 +1,81 @@
+"""What gateway and egress of an application are started with."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from wallaroo_runtime.daemon import process_start_time
+from wallaroo_runtime.deploy.process import POLL_S, STOP_DEADLINE_S, Process
+from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.topology.model import Framing, Source, Topology
+
+FSYNC = {"fsync": "interval", "fsync_interval_ms": 50}
+BACKLOG_BYTES = 4 * 1024 * 1024 * 1024
+NAMES = ("gateway", "egress")
+
+
+def is_cut_by_worker(topology: Topology) -> bool:
+    """Say whether a source's messages can only be found by a worker, so that workers must run first."""
+    return any(source.framing.kind == "worker" for source in topology.sources())
+
+
+def gateway_of(topology: Topology, plan: Plan, checkpoint: Path, targets: Mapping[str, str]) -> Process:
+    """Return the gateway of an application, not started.
+
+    Args:
+        topology: Has the sources.
+        plan: Has their ports.
+        checkpoint: The checkpoint directory.
+        targets: Name of a worker to its gRPC target, for sources that a worker cuts.
+    """
+    sources = [
+        {
+            "port": plan.ports[source.path],
+            "path": source.path,
+            "name": source.name,
+            "host": source.host,
+            "tcp_port": source.port,
+            "framing": _framing(source, targets),
+            "max_message_bytes": source.max_message_bytes,
+        }
+        for source in topology.sources()
+    ]
+    config = {"journal": str(checkpoint / "journal"), "sources": sources, "backlog_bytes": BACKLOG_BYTES, **FSYNC}
+    return Process("gateway", "wallaroo_runtime.ingest", checkpoint, config)
+
+
+def _framing(source: Source, targets: Mapping[str, str]) -> dict[str, str | int]:
+    framing: Framing = source.framing
+    if framing.kind != "worker":
+        return {"kind": framing.kind}
+    return {"kind": "worker", "header_bytes": framing.header_bytes, "target": targets[source.worker]}
+
+
+def egress_of(topology: Topology, plan: Plan, checkpoint: Path) -> Process:
+    """Return the egress of an application, not started."""
+    sinks = [
+        {"port": plan.ports[sink.path], "name": sink.name, "host": sink.host, "tcp_port": sink.port}
+        for sink in topology.sinks()
+    ]
+    return Process(
+        "egress", "wallaroo_runtime.egress", checkpoint, {"outbox": str(checkpoint / "outbox"), "sinks": sinks}
+    )
+
+
+def stop_left_behind(checkpoint: Path) -> None:
+    """End gateway and egress of an earlier driver, before their files are removed."""
+    for name in NAMES:
+        try:
+            status = json.loads((checkpoint / f"{name}.json").read_bytes())
+            pid, started = int(status["pid"]), int(status["start_time"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            end = time.monotonic() + STOP_DEADLINE_S
+            if process_start_time(pid) == started:
+                os.kill(pid, number)
+            while process_start_time(pid) == started and time.monotonic() < end:
+                time.sleep(POLL_S)

@@ -1,0 +1,52 @@
+"""What a run looks like at one moment, and to whom it is told."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from wallaroo.diagnostic import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Numbers of a run.
+
+    Attributes:
+        state: `running` or `stopped`.
+        messages_in: Messages that arrived since the checkpoint began.
+        messages_processed: Those of them that finished batches have dealt with.
+        messages_out: Messages that were handed to the receivers' TCP since the egress process started.
+        dead_letters: Messages that user code failed on, since this run began.
+        batches: Micro-batches of this run.
+        rate: Messages processed per second, lately.
+        lag: Messages that arrived and are not processed yet.
+    """
+
+    state: str
+    messages_in: int
+    messages_processed: int
+    messages_out: int
+    dead_letters: int
+    batches: int
+    rate: float
+    lag: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as a JSON object."""
+        return {**asdict(self), "rate": round(self.rate, 1)}
+
+
+class Reporter(Protocol):
+    """Tells the user what happens; every method is called from one thread."""
+
+    def note(self, text: str) -> None:
+        """Tell something worth knowing."""
+
+    def warn(self, finding: Diagnostic) -> None:
+        """Tell of something wrong that does not end the run."""
+
+    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path) -> None:
+        """Tell that sources listen, at which addresses (name, HOST:PORT), and that the query is active."""
+
+    def progress(self, snapshot: Snapshot) -> None:
+        """Tell the numbers; called about once a second and once at the end."""
