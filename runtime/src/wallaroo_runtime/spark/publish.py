@@ -5,34 +5,35 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from wallaroo.frame import DEAD_LETTER_PORT, read_frame
+from wallaroo.frame import DEAD_LETTER_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.egress.outbox import Outbox
+from wallaroo_runtime.egress import Outbox, StagedFile
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure import TaskFailure
-from wallaroo_runtime.spark.row import StagedRow
 
 
-def longest(rows: Iterable[StagedRow]) -> list[StagedRow]:
-    """Return for each file the row that covers most of it, in order of partition and port.
+def longest(files: Iterable[StagedFile]) -> list[StagedFile]:
+    """Return each file once, as the row tells that covers most of it, in order of partition and port.
 
     A task tells after each bucket how far its files have grown.
     """
-    found: dict[str, StagedRow] = {}
-    for row in rows:
-        known = found.get(row.path)
-        if known is None or row.bytes > known.bytes:
-            found[row.path] = row
-    return sorted(found.values(), key=lambda row: (row.partition, row.port))
+    found: dict[str, StagedFile] = {}
+    for file in files:
+        known = found.get(file.path)
+        if known is None or file.bytes > known.bytes:
+            found[file.path] = file
+    return sorted(found.values(), key=lambda file: (file.partition, file.port))
 
 
 def first_dead_letter(paths: Iterable[str]) -> pb.DeadLetter:
     """Return the dead letter of the earliest source message."""
-    letters = []
+    letters: list[pb.DeadLetter] = []
     for path in paths:
-        frame = read_frame(Path(path).read_bytes())
-        letters += [pb.DeadLetter.FromString(value) for value in frame.values()]
-    return min(letters, key=lambda letter: letter.sequence)
+        data = Path(path).read_bytes()
+        for _, start, _ in split_frames(data):
+            letters += [pb.DeadLetter.FromString(value) for value in read_frame(data, start).values()]
+    first: pb.DeadLetter = min(letters, key=lambda letter: letter.sequence)
+    return first
 
 
 class Publisher:
@@ -42,35 +43,35 @@ class Publisher:
         failure: Why it stopped the query, when it did.
     """
 
-    def __init__(self, checkpoint: Path, *, fails: bool) -> None:
+    def __init__(self, outbox: Outbox, *, fails: bool) -> None:
         self.failure: RunError | None = None
-        self._fails = fails
-        self._outbox = Outbox(checkpoint)
+        self._outbox, self._fails = outbox, fails
         self._batches = self._messages = self._letters = 0
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Publish one micro-batch; Spark may call again for a batch that was published already."""
+        rows = frame.collect()
         try:
-            self._publish(longest(StagedRow(*row) for row in frame.collect()), batch)
+            if rows:
+                self._publish(rows[0]["query"], batch, longest(StagedFile(*row[1:]) for row in rows))
         except RunError as error:
             self.failure = error
             raise TaskFailure(error) from error
+        self._batches += 1
 
-    def _publish(self, rows: list[StagedRow], batch: int) -> None:
-        letters = [row for row in rows if row.port == DEAD_LETTER_PORT]
+    def _publish(self, query: str, batch: int, files: list[StagedFile]) -> None:
+        letters = [file for file in files if file.port == DEAD_LETTER_PORT]
         if letters and self._fails:
-            letter = first_dead_letter(row.path for row in letters)
+            letter = first_dead_letter(file.path for file in letters)
             raise RunError.of(
                 "R611",
-                reason=f"{letter.code} {letter.step}: {letter.error}",
+                reason=f"{letter.code} {letter.error}",
                 fix="correct the user code and run again, or run with --on-error dead_letter",
                 traceback=letter.traceback,
             )
-        if rows:
-            self._outbox.publish(rows[0].query, batch, rows)
-        self._batches += 1
-        self._letters += sum(row.messages for row in letters)
-        self._messages += sum(row.messages for row in rows if row.port != DEAD_LETTER_PORT)
+        self._outbox.publish(query, batch, files)
+        self._letters += sum(file.messages for file in letters)
+        self._messages += sum(file.messages for file in files if file.port != DEAD_LETTER_PORT)
 
     def counts(self) -> dict[str, int]:
         """Return the counters of a `Progress` that this run has moved."""

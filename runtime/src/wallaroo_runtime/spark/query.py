@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from wallaroo_runtime.egress import Outbox
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.failure import translated
@@ -121,12 +122,8 @@ class RunningQuery:
         """Return Spark's own reports of the latest micro-batches."""
         return [json.loads(report.json) for report in self._query.recentProgress]
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until the query has stopped; say whether it has.
-
-        Returns:
-            False when it still ran after `seconds`.
-        """
+    def wait(self, seconds: int) -> bool:
+        """Wait at most so long until the query has stopped; say whether it has."""
         try:
             return bool(self._query.awaitTermination(seconds))
         except Exception:  # what it stopped with is asked for by `exception`
@@ -167,7 +164,8 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         staging=str(checkpoint / "staging"),
         chunk_bytes=options.chunk_bytes,
     )
-    publisher = Publisher(checkpoint, fails=options.on_error == "fail")
+    outbox = Outbox(checkpoint / "outbox", checkpoint / "dead-letters", checkpoint / "staging")
+    publisher = Publisher(outbox, fails=options.on_error == "fail")
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     query = (

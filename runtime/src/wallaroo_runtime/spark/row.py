@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from wallaroo_runtime.egress import StagedFile
+
 DATA, DONE = 0, 1  # kinds: to be processed by the next level; to be staged by it
 FRAME_SCHEMA = "bucket INT, sequence LONG, ordinal INT, kind INT, payload BINARY"
-DESCRIPTOR_SCHEMA = "query STRING, partition INT, port INT, path STRING, bytes LONG, crc32 LONG, messages LONG"
+DESCRIPTOR_SCHEMA = "query STRING, port INT, path STRING, bytes LONG, crc32 LONG, messages LONG, partition INT"
 _FRAME_ARROW = pa.schema(
     [
         ("bucket", pa.int32()),
@@ -21,12 +23,12 @@ _FRAME_ARROW = pa.schema(
 _DESCRIPTOR_ARROW = pa.schema(
     [
         ("query", pa.string()),
-        ("partition", pa.int32()),
         ("port", pa.int32()),
         ("path", pa.string()),
         ("bytes", pa.int64()),
         ("crc32", pa.int64()),
         ("messages", pa.int64()),
+        ("partition", pa.int32()),
     ]
 )
 _HEAD = struct.Struct("<6xHI4xQ")
@@ -70,27 +72,11 @@ def frame_batch(rows: Sequence[FrameRow]) -> pa.RecordBatch:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StagedRow:
-    """A row that `foreachBatch` collects; its fields are the columns of `DESCRIPTOR_SCHEMA`."""
-
-    query: str
-    partition: int
-    port: int
-    path: str
-    bytes: int
-    crc32: int
-    messages: int
-
-    def as_tuple(self) -> tuple[str, int, int, str, int, int, int]:
-        """Return the columns."""
-        return self.query, self.partition, self.port, self.path, self.bytes, self.crc32, self.messages
+def staged_columns(query: str, file: StagedFile) -> dict[str, object]:
+    """Return a descriptor as the columns of `DESCRIPTOR_SCHEMA`."""
+    return {"query": query, **{name: getattr(file, name) for name in StagedFile.__slots__}}
 
 
-def staged_batch(rows: Sequence[StagedRow]) -> pa.RecordBatch:
+def staged_batch(query: str, files: Sequence[StagedFile]) -> pa.RecordBatch:
     """Return descriptors as Arrow."""
-    columns = zip(*(row.as_tuple() for row in rows), strict=True)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, _DESCRIPTOR_ARROW, strict=True)],
-        schema=_DESCRIPTOR_ARROW,
-    )
+    return pa.RecordBatch.from_pylist([staged_columns(query, file) for file in files], schema=_DESCRIPTOR_ARROW)

@@ -55,12 +55,17 @@ class StatelessLevel:
         return FrameRow(column, FrameHead.of(output.frame).sequence, ordinal, kind, output.frame)
 
     def _stage(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
-        with Staged(self.level.staging, attempt) as staged:
+        staged = Staged(self.level.staging, attempt)
+        try:
             for outputs in self._outputs(ranges, attempt):
                 for output in outputs:
-                    staged.add(output.port, output.frame)
-        if rows := staged.rows():
-            yield staged_batch(rows)
+                    staged.write(output.port, output.frame)
+            files = staged.finish()
+        except BaseException:
+            staged.abort()
+            raise
+        if files:
+            yield staged_batch(attempt.query, files)
 
     def _outputs(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[list[pb.Output]]:
         for stage in self.level.stages:

@@ -9,7 +9,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
-from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow
+from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow, staged_columns
 from wallaroo_runtime.spark.staged import Staged
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
@@ -96,13 +96,13 @@ class BucketProcessor(StatefulProcessor):
         for session in self._sessions.values():
             session.close()
         if self._staged is not None:
-            self._staged.close()
+            self._staged.finish()
 
     def _abandon(self) -> None:
         for session in self._sessions.values():
             session.abandon()
         if self._staged is not None:
-            self._staged.abandon()
+            self._staged.abort()
 
     def _run(self, bucket_id: int, rows: Iterable[Row]) -> Iterator[Row]:
         if self._attempt is None:
@@ -146,7 +146,7 @@ class BucketProcessor(StatefulProcessor):
         if self._staged is None:
             self._staged = Staged(self.level.staging, attempt)
         for row in outputs:
-            self._staged.add(FrameHead.of(row.payload).port, row.payload)
+            self._staged.write(FrameHead.of(row.payload).port, row.payload)
         # Nobody knows which bucket is a task's last: each tells how far the files have grown, and the longest counts.
-        for staged in self._staged.rows():
-            yield Row(**dict(zip(staged.__slots__, staged.as_tuple(), strict=True)))
+        for file in self._staged.so_far():
+            yield Row(**staged_columns(attempt.query, file))

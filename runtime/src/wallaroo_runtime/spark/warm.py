@@ -1,12 +1,11 @@
 """Starts and stops workers on the executors, outside of any query."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
@@ -69,14 +68,12 @@ def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None
     _on_executors(session, stop)
 
 
-def _on_executors(session: SparkSession, function: "type | object") -> list[tuple[str, str]]:
+def _on_executors(
+    session: SparkSession, function: Callable[[Iterable[int]], Iterator[tuple[str, str]]]
+) -> list[tuple[str, str]]:
     context = session.sparkContext
     count = context.defaultParallelism
     try:
-        found: list[tuple[str, str]] = context.parallelize(range(count), count).mapPartitions(function).collect()  # type: ignore[arg-type]
-    except Py4JJavaError as error:
-        raise translated(str(error.java_exception)) from error
-    return found
-
-
-__all__ = ["RunError", "start_workers", "stop_workers", "worker_specs"]
+        return list(context.parallelize(range(count), count).mapPartitions(function).collect())
+    except PySparkException as error:
+        raise translated(str(error)) from error

@@ -92,9 +92,11 @@ class WorkerChannel:
         self._broken_count += 1
         details = cause.details() if isinstance(cause, grpc.Call) else cause
         if isinstance(cause, grpc.Call) and cause.code() not in BROKEN_CODES:
-            raise self.broke_rules(f"{cause.code().name}: {details}") from cause
+            msg = f"{cause.code().name}: {details}"
+            raise self.broke_rules(msg) from cause
         if self._broken_count > BROKEN_LIMIT:
-            raise self.broke_rules(f"its streams broke {self._broken_count} times in a row; last: {details}") from cause
+            msg = f"its streams broke {self._broken_count} times in a row; last: {details}"
+            raise self.broke_rules(msg) from cause
 
 
 def close_all() -> None:
@@ -145,7 +147,8 @@ class Stream:
             reply = next(self.call)
         except StopIteration as error:
             self.close()
-            raise self.channel.broke_rules("it ended a stream that was not finished") from error
+            msg = "it ended a stream that was not finished"
+            raise self.channel.broke_rules(msg) from error
         except grpc.RpcError as error:
             self.close()
             if self.deadline.has_passed:

@@ -16,7 +16,8 @@ def ask(directory: Path, request: Mapping[str, Any], timeout: float) -> dict[str
     Requests are `{"op": "wait"}`: until the worker serves or has failed for good; `{"op": "recover", "generation": g}`:
     likewise, but not that process, whose streams broke; `{"op": "kill", "generation": g, "reason": text}`;
     `{"op": "retry"}`: try again after a failure; `{"op": "status"}`: at once; `{"op": "stop"}`.
-    A reply is `{"state": "ready", "generation", "pid"}` or `{"state": "failed", "diagnostics"}` or `{"state": "stopped"}`.
+    A reply is `{"state": "ready", "generation", "pid"}`, `{"state": "failed", "diagnostics"}` or
+    `{"state": "stopped"}`.
 
     Raises:
         OSError: The supervisor is gone, or gave no answer within `timeout` seconds.
@@ -28,6 +29,7 @@ def ask(directory: Path, request: Mapping[str, Any], timeout: float) -> dict[str
         with connection.makefile("rb") as file:
             line = file.readline(MAX_LINE_BYTES)
     if not line.endswith(b"\n"):
-        raise ConnectionResetError("the supervisor closed the connection")
+        msg = "the supervisor closed the connection"
+        raise ConnectionResetError(msg)
     reply: dict[str, Any] = json.loads(line)
     return reply

@@ -97,7 +97,8 @@ def _ask(spec: WorkerSpec, directory: Path, owner: Owner | None, request: dict[s
         if reply["state"] == "failed":
             raise RunError([Diagnostic.from_json(finding) for finding in reply["diagnostics"]], WORKER)
         raise _did_not_start(spec, "the application is being stopped")
-    raise AssertionError("unreachable")
+    msg = "unreachable"
+    raise AssertionError(msg)
 
 
 def _start_supervisor(spec: WorkerSpec, directory: Path, owner: Owner) -> None:

@@ -75,7 +75,8 @@ class ProcessCall:
             reply = stream.receive()
             kind = reply.WhichOneof("kind")
             if kind not in ("output", "done") or getattr(reply, kind).index != index:
-                raise self.channel.broke_rules(f"{kind or 'an empty reply'} came out of turn; call {index} is not done")
+                msg = f"{kind or 'an empty reply'} came out of turn; call {index} is not done"
+                raise self.channel.broke_rules(msg)
             if kind == "done":
                 self._count(reply.done)
                 return outputs

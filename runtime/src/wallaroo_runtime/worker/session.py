@@ -145,7 +145,8 @@ class StateSession:
             reply = stream.receive()
             kind = reply.WhichOneof("kind")
             if kind is None or getattr(reply, kind).index != index:
-                raise self.channel.broke_rules(f"{kind or 'an empty reply'} came out of turn; call {index} is not done")
+                msg = f"{kind or 'an empty reply'} came out of turn; call {index} is not done"
+                raise self.channel.broke_rules(msg)
             if kind == "need_state":
                 stream.deadline.rest()
                 self._send_log(stream, index, load_log())
@@ -166,7 +167,8 @@ class StateSession:
     def _done(self, stream: Stream, done: pb.StateDone, result: BucketResult) -> BucketResult:
         stream.deadline.rest()
         if not done.nonce:
-            raise self.channel.broke_rules("a version's nonce is 0")
+            msg = "a version's nonce is 0"
+            raise self.channel.broke_rules(msg)
         result.version = Version(result.version.counter + 1, done.nonce)
         result.is_snapshot, result.keys = done.snapshot, done.keys
         return result

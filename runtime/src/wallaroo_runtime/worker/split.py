@@ -54,7 +54,8 @@ class WorkerSplitter:
                     raise RunError.of("W410", WORKER, worker=self.path, reason=reason) from error
             else:
                 return reply
-        raise AssertionError("unreachable")
+        msg = "unreachable"
+        raise AssertionError(msg)
 
     def close(self) -> None:
         """Close the connection."""

@@ -288,7 +288,8 @@ class Supervisor:
             case "status":
                 pass
             case other:
-                raise ValueError(f"unknown operation {other!r}")
+                msg = f"unknown operation {other!r}"
+                raise ValueError(msg)
         return self.state
 
     async def _settled(self, states: tuple[str, ...], after: int) -> None:
