@@ -1,0 +1,83 @@
+// Package application declares stream applications: pipelines of sources, computations and sinks.
+//
+//	a := application.MakeApplication("Word Count Application")
+//	a.NewPipeline("Split and Count", application.MakeTCPSourceConfig("127.0.0.1", "7010", &Decoder{})).
+//		ToMulti(&SplitBuilder{}).
+//		ToStatePartition(&CountWords{}, &WordTotalsBuilder{}, "word totals", &WordPartitionFunction{}).
+//		ToSink(application.MakeTCPSinkConfig("127.0.0.1", "7002", &Encoder{}))
+//	return a.ToJson()
+//
+// A mistake in a declaration is never a panic: all findings are reported together when the application is emitted.
+//
+// Source: Wallaroo 0.4 and 0.5, package wallarooapi/application.
+package application
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/launch"
+	"wallarooapi/internal/topology"
+)
+
+// Application is an application under declaration. It is not safe for use by several goroutines.
+type Application struct {
+	declared *declaration.Application
+}
+
+// MakeApplication begins the declaration of an application.
+func MakeApplication(name string) *Application {
+	return &Application{&declaration.Application{Name: name, Place: declaration.Caller()}}
+}
+
+// NewPipeline begins a pipeline, whose name must be unique, with its source.
+func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *PipelineBuilder {
+	place := declaration.Caller()
+	pipeline := &declaration.Pipeline{Name: name, Number: len(a.declared.Pipelines), Place: place}
+	a.declared.Pipelines = append(a.declared.Pipelines, pipeline)
+	node := &declaration.Node{Path: pipeline.Path("sources", 0), What: "NewPipeline", Place: place}
+	pipeline.Nodes = append(pipeline.Nodes, node)
+	if sourceConfig == nil {
+		a.declared.Report(diagnostic.Of("T207", "method", "NewPipeline", "parameter", "sourceConfig", "actual", "nil",
+			"expected", "a source", "fix", "pass what MakeTCPSourceConfig returns"), declaration.Pointer(node.Path), place)
+	} else {
+		pipeline.Source = sourceConfig.source()
+		pipeline.Source.Path, pipeline.Source.Name, pipeline.Source.Place = node.Path, name, place
+		a.declared.NewSource(pipeline.Source)
+	}
+	return &PipelineBuilder{a.declared, pipeline, node}
+}
+
+// Check returns an error that describes everything that is wrong with the declaration, or nil.
+func (a *Application) Check() error {
+	if found := a.declared.Check(); len(found) > 0 {
+		return diagnostic.Error(found)
+	}
+	return nil
+}
+
+// ToJson ends the declaration and returns the topology document in its canonical form. If something is wrong
+// with the declaration it returns an object with the key "diagnostics" instead.
+func (a *Application) ToJson() string {
+	result := a.result()
+	declaration.File(result)
+	return result.Text
+}
+
+func (a *Application) result() declaration.Result {
+	found := a.declared.Check()
+	if len(found) == 0 {
+		document, err := launch.Document(a.declared)
+		if err == nil {
+			return declaration.Result{Application: a.declared, Text: string(topology.Canonical(document.Tree()))}
+		}
+		found = append(found, diagnostic.Of("I901", "reason", err))
+	}
+	text, err := json.MarshalIndent(map[string]any{"diagnostics": found}, "", "  ")
+	if err != nil {
+		text = fmt.Appendf(nil, "%v", diagnostic.Error(found))
+	}
+	return declaration.Result{Text: string(text), Found: found}
+}

@@ -1,0 +1,153 @@
+package application
+
+import (
+	wa "wallarooapi"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/topology"
+)
+
+// PipelineBuilder stands at one place of a pipeline. Each method returns a builder that stands behind what it
+// added; a builder that is used twice makes a branch, whose messages go both ways.
+type PipelineBuilder struct {
+	application *declaration.Application
+	pipeline    *declaration.Pipeline
+	node        *declaration.Node
+}
+
+// To adds a computation.
+func (p *PipelineBuilder) To(builder wa.ComputationBuilder) *PipelineBuilder {
+	step, next := p.add("To", declaration.Computation)
+	p.application.NewComputation(step, "To", builder)
+	return next
+}
+
+// ToMulti adds a computation with any number of results.
+func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineBuilder {
+	step, next := p.add("ToMulti", declaration.ComputationMulti)
+	p.application.NewComputation(step, "ToMulti", builder)
+	return next
+}
+
+// ToStatePartition sends each message to the state of its key and runs a state computation there.
+//
+// pf is a wallarooapi.PartitionFunction or a wallarooapi.PartitionFunctionU64. Messages with one key are processed in
+// arrival order; different keys run in parallel. Pipelines that use one state name share the state.
+//
+// Without keys every new key gets new state (Wallaroo 0.5). A list of keys is closed (Wallaroo 0.4): a message
+// with another key becomes a dead letter.
+func (p *PipelineBuilder) ToStatePartition(sc wa.StateComputation, sb wa.StateBuilder, name string, pf interface{}, keys ...[]uint64) *PipelineBuilder {
+	return p.addState("ToStatePartition", sc, nil, integerKeys(name, sb, keys), pf)
+}
+
+// ToStatePartitionWithKeys is ToStatePartition with keys that are known beforehand; other keys get new state too.
+func (p *PipelineBuilder) ToStatePartitionWithKeys(sc wa.StateComputation, sb wa.StateBuilder, name string, pf wa.PartitionFunction, keys [][]byte) *PipelineBuilder {
+	return p.addState("ToStatePartitionWithKeys", sc, nil, byteKeys(name, sb, keys), pf)
+}
+
+// ToStatePartitionMulti is ToStatePartition for a computation with any number of results.
+func (p *PipelineBuilder) ToStatePartitionMulti(sc wa.StateComputationMulti, sb wa.StateBuilder, name string, pf interface{}, keys ...[]uint64) *PipelineBuilder {
+	return p.addState("ToStatePartitionMulti", nil, sc, integerKeys(name, sb, keys), pf)
+}
+
+// ToStatePartitionMultiWithKeys is ToStatePartitionWithKeys for a computation with any number of results.
+func (p *PipelineBuilder) ToStatePartitionMultiWithKeys(sc wa.StateComputationMulti, sb wa.StateBuilder, name string, pf wa.PartitionFunction, keys [][]byte) *PipelineBuilder {
+	return p.addState("ToStatePartitionMultiWithKeys", nil, sc, byteKeys(name, sb, keys), pf)
+}
+
+// ToSink ends the pipeline: messages are encoded and sent.
+func (p *PipelineBuilder) ToSink(sinkConfig SinkConfig) *PipelineBuilder {
+	return p.addSinks("ToSink", sinkConfig)
+}
+
+// ToSinks ends the pipeline: every message goes to each of the sinks.
+func (p *PipelineBuilder) ToSinks(sinkConfigs ...SinkConfig) *PipelineBuilder {
+	return p.addSinks("ToSinks", sinkConfigs...)
+}
+
+// Done ends the pipeline without a sink: messages are dropped.
+func (p *PipelineBuilder) Done() {
+	p.follow("Done", declaration.Caller())
+	p.node.Ended = true
+}
+
+func (p *PipelineBuilder) add(method, kind string) (*declaration.Step, *PipelineBuilder) {
+	place := declaration.Caller()
+	p.follow(method, place)
+	p.node.Consumers++
+	step := &declaration.Step{
+		Path: p.pipeline.Path("steps", len(p.pipeline.Steps)), Kind: kind, Input: p.node.Path, Place: place,
+	}
+	p.pipeline.Steps = append(p.pipeline.Steps, step)
+	node := &declaration.Node{Path: step.Path, What: method, Place: place}
+	p.pipeline.Nodes = append(p.pipeline.Nodes, node)
+	return step, &PipelineBuilder{p.application, p.pipeline, node}
+}
+
+func (p *PipelineBuilder) addState(method string, single wa.StateComputation, multi wa.StateComputationMulti, state *declaration.State, pf any) *PipelineBuilder {
+	kind, named := declaration.StateComputation, interface{ Name() string }(single)
+	if single == nil {
+		kind, named = declaration.StateComputationMulti, multi
+	}
+	if multi == nil && single == nil {
+		named = nil
+	}
+	step, next := p.add(method, kind)
+	step.Compute, step.Multi, step.State, step.Given = single, multi, state, pf
+	p.application.NewStateComputation(step, method, named)
+	return next
+}
+
+func (p *PipelineBuilder) addSinks(method string, sinkConfigs ...SinkConfig) *PipelineBuilder {
+	place := declaration.Caller()
+	p.follow(method, place)
+	for _, config := range sinkConfigs {
+		path := p.pipeline.Path("sinks", len(p.pipeline.Sinks))
+		sink := &declaration.Sink{}
+		if config != nil {
+			sink = config.sink()
+		}
+		if sink.Encoder == nil {
+			p.wrongParameter(method, path, place)
+		}
+		sink.Path, sink.Name, sink.Input, sink.Place = path, p.pipeline.Name, p.node.Path, place
+		p.pipeline.Sinks = append(p.pipeline.Sinks, sink)
+	}
+	if len(sinkConfigs) == 0 {
+		p.wrongParameter(method, p.node.Path, place)
+	}
+	p.node.Ended = true
+	return p
+}
+
+func (p *PipelineBuilder) wrongParameter(method, path string, place declaration.Place) {
+	p.application.Report(diagnostic.Of("T207", "method", method, "parameter", "sinkConfig", "actual", "without a sink or an encoder",
+		"expected", "a sink", "fix", "pass what MakeTCPSinkConfig returns for an encoder"), declaration.Pointer(path), place)
+}
+
+// follow reports a call behind one that ended the pipeline.
+func (p *PipelineBuilder) follow(method string, place declaration.Place) {
+	if p.node.Ended {
+		p.application.Report(diagnostic.Of("T212", "method", method, "previous", "the end of pipeline \""+p.pipeline.Name+"\"",
+			"reason", "nothing goes on behind a sink", "fix", "put it before ToSink, or use ToSinks for several sinks"),
+			declaration.Pointer(p.node.Path), place)
+	}
+}
+
+func integerKeys(name string, sb wa.StateBuilder, lists [][]uint64) *declaration.State {
+	state := &declaration.State{Name: name, Builder: sb, Closed: len(lists) > 0}
+	for _, list := range lists {
+		for _, number := range list {
+			state.Keys = append(state.Keys, topology.IntegerKey(number))
+		}
+	}
+	return state
+}
+
+func byteKeys(name string, sb wa.StateBuilder, keys [][]byte) *declaration.State {
+	state := &declaration.State{Name: name, Builder: sb}
+	for _, key := range keys {
+		state.Keys = append(state.Keys, topology.Key{Bytes: append([]byte(nil), key...)})
+	}
+	return state
+}

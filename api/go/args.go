@@ -1,0 +1,24 @@
+package wallarooapi
+
+import (
+	"encoding/json"
+	"os"
+)
+
+// Args are the application's arguments: a program name, then what is left over after the runtime took
+// its own options. --in and --out stay visible.
+var Args = arguments(os.Getenv("WALLAROO_ARGS"))
+
+// arguments reads the variable of the runtime; without it the program was started by hand or by a test. What is not a JSON
+// array is reported when the program starts to serve.
+func arguments(text string) []string {
+	if text == "" {
+		return append([]string(nil), os.Args...)
+	}
+	args := []string{os.Args[0]}
+	var given []string
+	if json.Unmarshal([]byte(text), &given) == nil {
+		args = append(args, given...)
+	}
+	return args
+}

@@ -1,0 +1,17 @@
+// Package cstring stands in for the few names of import "C" that Wallaroo's tutorials use. `wallaroo build`
+// puts it in place of "C", so that the program needs no C compiler.
+package cstring
+
+// Char stands for C.char; a pointer to it is a text.
+type Char struct{ text string }
+
+// CString stands for C.CString.
+func CString(text string) *Char { return &Char{text} }
+
+// GoString stands for C.GoString.
+func GoString(c *Char) string {
+	if c == nil {
+		return ""
+	}
+	return c.text
+}

@@ -1,0 +1,92 @@
+package codec
+
+import (
+	"encoding"
+	"encoding/gob"
+	"fmt"
+	"reflect"
+	"sync"
+)
+
+var (
+	checked sync.Map // reflect.Type → error or nil
+
+	gobEncoderType = reflect.TypeFor[gob.GobEncoder]()
+	marshalerType  = reflect.TypeFor[encoding.BinaryMarshaler]()
+)
+
+// CheckType tells why values of a type cannot be serialized without wa.Serialize; nil when they can. encoding/gob leaves
+// out, without a word, what is not exported: here that is an error, because the state would come back without it.
+func CheckType(t reflect.Type) error {
+	if known, ok := checked.Load(t); ok {
+		err, _ := known.(error)
+		return err
+	}
+	err := checkType(t, map[reflect.Type]bool{})
+	checked.Store(t, err)
+	return err
+}
+
+func checkType(t reflect.Type, seen map[reflect.Type]bool) error {
+	if seen[t] || t.Implements(gobEncoderType) || t.Implements(marshalerType) ||
+		reflect.PointerTo(t).Implements(gobEncoderType) || reflect.PointerTo(t).Implements(marshalerType) {
+		return nil
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Chan, reflect.Func, reflect.UnsafePointer, reflect.Uintptr:
+		return fmt.Errorf("values of type %s have no bytes", t)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return checkType(t.Elem(), seen)
+	case reflect.Map:
+		if err := checkType(t.Key(), seen); err != nil {
+			return err
+		}
+		return checkType(t.Elem(), seen)
+	case reflect.Struct:
+		return checkFields(t, seen)
+	}
+	return nil
+}
+
+func checkFields(t reflect.Type, seen map[reflect.Type]bool) error {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if field.Name == "_" {
+			continue
+		}
+		if !field.IsExported() && (!field.Anonymous || field.Type.Kind() != reflect.Struct) {
+			return fmt.Errorf("field %s of %s is not exported", field.Name, t)
+		}
+		if err := checkType(field.Type, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FillMaps makes the maps that are nil in a state read back and not nil in a new state: gob does not tell an
+// empty map from a nil map, and a state computation must be able to write to a map that its builder made.
+func FillMaps(value, prototype any) {
+	into, from := reflect.ValueOf(value), reflect.ValueOf(prototype)
+	if into.IsValid() && from.IsValid() && into.Type() == from.Type() {
+		fillMaps(into, from)
+	}
+}
+
+func fillMaps(into, from reflect.Value) {
+	switch into.Kind() {
+	case reflect.Pointer:
+		if !into.IsNil() && !from.IsNil() {
+			fillMaps(into.Elem(), from.Elem())
+		}
+	case reflect.Struct:
+		for i := range into.NumField() {
+			fillMaps(into.Field(i), from.Field(i))
+		}
+	case reflect.Map:
+		if into.IsNil() && !from.IsNil() && into.CanSet() {
+			into.Set(reflect.MakeMap(into.Type()))
+		}
+	}
+}

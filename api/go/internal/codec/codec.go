@@ -1,0 +1,102 @@
+// Package codec turns messages and states into bytes and back: with the program's Serialize and Deserialize when it
+// set them, else by itself.
+package codec
+
+import (
+	"fmt"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/trace"
+)
+
+// The encodings of values that this worker writes, as in a frame's header.
+const (
+	Custom = 16 // what Serialize returned
+	Native = 17 // a tag byte and the value
+)
+
+// Fix says what a program can do about a type that cannot be serialized.
+const Fix = "set wa.Serialize and wa.Deserialize to functions that cover the type"
+
+// Error says why a value cannot be serialized or read. Code: C504.
+type Error struct {
+	Type   string
+	Reason string
+	Stack  string // of a panic in user code
+}
+
+// Error returns the reason.
+func (e *Error) Error() string { return e.Reason }
+
+// Encoder writes the values of one frame after the other; it is used by one goroutine at a time.
+type Encoder struct {
+	serialize func(any) []byte
+	gob       gobEncoder
+}
+
+// NewEncoder makes an encoder of the form that the program chose.
+func NewEncoder() *Encoder { return &Encoder{serialize: wa.Serialize} }
+
+// Encoding returns the encoding of what Append writes.
+func (e *Encoder) Encoding() byte {
+	if e.serialize != nil {
+		return Custom
+	}
+	return Native
+}
+
+// Reset begins a new frame: what follows is read without what came before.
+func (e *Encoder) Reset() { e.gob.reset() }
+
+// Append appends the bytes of a value. After an error out is as it was.
+func (e *Encoder) Append(out []byte, value any) (result []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			reason, stack := trace.Panic(r)
+			result, err = out, &Error{fmt.Sprintf("%T", value), "Serialize panicked: " + reason, stack}
+		}
+	}()
+	if e.serialize == nil {
+		return e.appendNative(out, value)
+	}
+	serialized := e.serialize(value)
+	if serialized == nil {
+		return out, &Error{Type: fmt.Sprintf("%T", value), Reason: "Serialize returned nil"}
+	}
+	return append(out, serialized...), nil
+}
+
+// Decoder reads the values of one frame after the other, all of them and in order; it is used by one goroutine at a time.
+type Decoder struct {
+	deserialize func([]byte) any
+	gob         gobDecoder
+}
+
+// NewDecoder makes a decoder.
+func NewDecoder() *Decoder { return &Decoder{deserialize: wa.Deserialize} }
+
+// Reset begins a new frame.
+func (d *Decoder) Reset() { d.gob.reset() }
+
+// Decode reads a value of an encoding.
+func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			reason, stack := trace.Panic(r)
+			value, err = nil, &Error{"a serialized value", "Deserialize panicked: " + reason, stack}
+		}
+	}()
+	switch {
+	case encoding == Native:
+		return d.decodeNative(data)
+	case encoding != Custom:
+		return nil, &Error{Type: "a serialized value", Reason: fmt.Sprintf("encoding %d was not written by this SDK", encoding)}
+	case d.deserialize == nil:
+		return nil, &Error{Type: "a serialized value", Reason: "it was written with wa.Serialize, and wa.Deserialize is not set"}
+	}
+	value = d.deserialize(data)
+	if value == nil {
+		return nil, &Error{Type: "a serialized value", Reason: "Deserialize returned nil"}
+	}
+	return value, nil
+}

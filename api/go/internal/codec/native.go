@@ -1,0 +1,147 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// The tags: which type the bytes behind the tag have. They stand in state logs and never change their meaning.
+const (
+	tagString = iota + 1
+	tagStringPointer
+	tagBytes
+	tagFalse
+	tagTrue
+	tagInt
+	tagInt8
+	tagInt16
+	tagInt32
+	tagInt64
+	tagUint
+	tagUint8
+	tagUint16
+	tagUint32
+	tagUint64
+	tagFloat32
+	tagFloat64
+)
+
+const (
+	tagGobFirst        = iota + 64 // name of the type, then the type's description and the value
+	tagGobFirstPointer             // the same; the value is behind a pointer
+	tagGobNext                     // number of the type in this frame, then the value
+	tagGobNextPointer
+)
+
+func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case string:
+		return append(append(out, tagString), v...), nil
+	case *string:
+		if v == nil {
+			return out, &Error{Type: "*string", Reason: "the pointer is nil"}
+		}
+		return append(append(out, tagStringPointer), *v...), nil
+	case []byte:
+		return append(append(out, tagBytes), v...), nil
+	case bool:
+		if v {
+			return append(out, tagTrue), nil
+		}
+		return append(out, tagFalse), nil
+	case float32:
+		return binary.LittleEndian.AppendUint32(append(out, tagFloat32), math.Float32bits(v)), nil
+	case float64:
+		return binary.LittleEndian.AppendUint64(append(out, tagFloat64), math.Float64bits(v)), nil
+	}
+	if tag, number, ok := integer(value); ok {
+		return binary.AppendUvarint(append(out, tag), number), nil
+	}
+	return e.gob.append(out, value)
+}
+
+// integer returns the tag and the bits of an integer.
+func integer(value any) (tag byte, bits uint64, ok bool) {
+	switch v := value.(type) {
+	case int:
+		return tagInt, zigzag(int64(v)), true
+	case int8:
+		return tagInt8, zigzag(int64(v)), true
+	case int16:
+		return tagInt16, zigzag(int64(v)), true
+	case int32:
+		return tagInt32, zigzag(int64(v)), true
+	case int64:
+		return tagInt64, zigzag(v), true
+	case uint:
+		return tagUint, uint64(v), true
+	case uint8:
+		return tagUint8, uint64(v), true
+	case uint16:
+		return tagUint16, uint64(v), true
+	case uint32:
+		return tagUint32, uint64(v), true
+	case uint64:
+		return tagUint64, v, true
+	}
+	return 0, 0, false
+}
+
+// zigzag gives numbers near zero of either sign few bits.
+func zigzag(number int64) uint64 { return uint64(number)<<1 ^ uint64(number>>63) }
+
+func unzigzag(bits uint64) int64 { return int64(bits>>1) ^ -int64(bits&1) }
+
+func (d *Decoder) decodeNative(data []byte) (any, error) {
+	if len(data) == 0 {
+		return nil, &Error{Type: "a serialized value", Reason: "it has no bytes"}
+	}
+	tag, rest := data[0], data[1:]
+	switch {
+	case tag == tagString:
+		return string(rest), nil
+	case tag == tagStringPointer:
+		text := string(rest)
+		return &text, nil
+	case tag == tagBytes:
+		return append([]byte{}, rest...), nil
+	case tag == tagFalse || tag == tagTrue:
+		return tag == tagTrue, nil
+	case tag == tagFloat32 && len(rest) == 4:
+		return math.Float32frombits(binary.LittleEndian.Uint32(rest)), nil
+	case tag == tagFloat64 && len(rest) == 8:
+		return math.Float64frombits(binary.LittleEndian.Uint64(rest)), nil
+	case tag >= tagInt && tag <= tagUint64:
+		if bits, size := binary.Uvarint(rest); size == len(rest) && size > 0 {
+			return wholeNumber(tag, bits), nil
+		}
+	case tag >= tagGobFirst && tag <= tagGobNextPointer:
+		return d.gob.decode(tag, rest)
+	}
+	return nil, &Error{Type: "a serialized value", Reason: fmt.Sprintf("tag %d with %d bytes was not written by this SDK", tag, len(rest))}
+}
+
+func wholeNumber(tag byte, bits uint64) any {
+	switch tag {
+	case tagInt:
+		return int(unzigzag(bits))
+	case tagInt8:
+		return int8(unzigzag(bits))
+	case tagInt16:
+		return int16(unzigzag(bits))
+	case tagInt32:
+		return int32(unzigzag(bits))
+	case tagInt64:
+		return unzigzag(bits)
+	case tagUint:
+		return uint(bits)
+	case tagUint8:
+		return uint8(bits)
+	case tagUint16:
+		return uint16(bits)
+	case tagUint32:
+		return uint32(bits)
+	}
+	return bits
+}

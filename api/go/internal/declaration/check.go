@@ -1,0 +1,151 @@
+package declaration
+
+import (
+	"bytes"
+	"net"
+	"strconv"
+
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/topology"
+)
+
+// Check returns every finding about the application, sorted by pointer.
+func (a *Application) Check() []diagnostic.Diagnostic {
+	checked := &Application{Name: a.Name, Place: a.Place, Pipelines: a.Pipelines}
+	checked.Found = append(checked.Found, a.Found...)
+	checked.checkNames()
+	checked.checkEnds()
+	checked.checkAddresses()
+	checked.checkStates()
+	diagnostic.Sort(checked.Found)
+	return checked.Found
+}
+
+func (a *Application) checkNames() {
+	a.checkName("application", a.Name, "/name", a.Place)
+	seen := map[string]bool{}
+	for _, pipeline := range a.Pipelines {
+		pointer := Pointer(strconv.Itoa(pipeline.Number), "name")
+		a.checkName("pipeline", pipeline.Name, pointer, pipeline.Place)
+		if seen[pipeline.Name] {
+			a.Report(diagnostic.Of("T203", "name", pipeline.Name), pointer, pipeline.Place)
+		}
+		seen[pipeline.Name] = true
+		for _, step := range pipeline.Steps {
+			// A step without a symbol has been reported already: nothing could tell its name.
+			if step.Symbol != "" {
+				a.checkName("step", step.Name, Pointer(step.Path, "name"), step.Place)
+			}
+			if step.State != nil {
+				a.checkName("state", step.State.Name, Pointer(step.Path, "state", "name"), step.Place)
+			}
+		}
+	}
+}
+
+func (a *Application) checkName(what, name, pointer string, place Place) {
+	if fault := topology.NameFault(name); fault != "" {
+		a.Report(diagnostic.Of("T210", "what", what, "name", diagnostic.Shown(name), "reason", fault), pointer, place)
+	}
+}
+
+func (a *Application) checkEnds() {
+	sinks := 0
+	for _, pipeline := range a.Pipelines {
+		sinks += len(pipeline.Sinks)
+		for _, node := range pipeline.Nodes {
+			if node.Consumers == 0 && !node.Ended {
+				a.Report(diagnostic.Of("T222", "name", pipeline.Name), Pointer(strconv.Itoa(pipeline.Number)), node.Place)
+			}
+		}
+	}
+	if sinks == 0 {
+		a.Report(diagnostic.Of("T204", "name", a.Name), "/pipelines", a.Place)
+	}
+}
+
+func (a *Application) checkAddresses() {
+	names := map[string]string{}
+	for _, pipeline := range a.Pipelines {
+		source := pipeline.Source
+		if source == nil {
+			continue
+		}
+		number, usable := a.checkAddress("source", source.Host, source.Port, source.Path, source.Place)
+		address := net.JoinHostPort(source.Host, strconv.Itoa(number))
+		first, taken := names[address]
+		switch {
+		case !usable || number == 0:
+		case taken:
+			a.Report(diagnostic.Of("T219", "second", source.Name, "address", address, "first", first),
+				Pointer(source.Path, "port"), source.Place)
+		default:
+			names[address] = source.Name
+		}
+		for _, sink := range pipeline.Sinks {
+			a.checkAddress("sink", sink.Host, sink.Port, sink.Path, sink.Place)
+		}
+	}
+}
+
+func (a *Application) checkAddress(what, host, port, path string, place Place) (number int, usable bool) {
+	number, fault := topology.Address(host, port)
+	if fault == "" {
+		return number, true
+	}
+	a.Report(diagnostic.Of("T211", "what", what, "value", diagnostic.Shown(host+":"+port), "reason", fault),
+		Pointer(path, "host"), place)
+	return 0, false
+}
+
+func (a *Application) checkStates() {
+	classes, keys := map[string]string{}, map[string][]topology.Key{}
+	for _, pipeline := range a.Pipelines {
+		for _, step := range pipeline.Steps {
+			if step.State == nil {
+				continue
+			}
+			state := step.State
+			if first, known := classes[state.Name]; known && first != state.Class && state.Class != "" {
+				a.Report(diagnostic.Of("T205", "name", state.Name, "first", first, "second", state.Class),
+					Pointer(step.Path, "state"), step.Place)
+			} else if state.Class != "" {
+				classes[state.Name] = state.Class
+			}
+			a.checkKeys(step, keys)
+		}
+	}
+}
+
+// checkKeys finds keys that are listed twice, and lists that differ from an earlier one of the same state.
+func (a *Application) checkKeys(step *Step, lists map[string][]topology.Key) {
+	state := step.State
+	pointer := Pointer(step.Path, "state", "key", "values")
+	seen := make(map[string]bool, len(state.Keys))
+	for _, key := range state.Keys {
+		if seen[string(key.Bytes)] {
+			a.Report(diagnostic.Of("T209", "state", state.Name, "key", key), pointer, step.Place)
+		}
+		seen[string(key.Bytes)] = true
+	}
+	first, known := lists[state.Name]
+	switch {
+	case len(state.Keys) == 0:
+	case !known:
+		lists[state.Name] = state.Keys
+	case !sameKeys(first, state.Keys):
+		a.Report(diagnostic.Of("T218", "name", state.Name), pointer, step.Place)
+	}
+}
+
+func sameKeys(first, second []topology.Key) bool {
+	if len(first) != len(second) {
+		return false
+	}
+	for i := range first {
+		if first[i].Integer != second[i].Integer || !bytes.Equal(first[i].Bytes, second[i].Bytes) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,135 @@
+// Package declaration holds what a program declared: the applications, with the user's objects, that package
+// application fills in, the checks on them, and the topology document made of them.
+package declaration
+
+import (
+	"runtime"
+	"strconv"
+	"strings"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/topology"
+	"wallarooapi/internal/trace"
+)
+
+// Place is where in the user's program something was declared.
+type Place struct {
+	File string
+	Line int
+}
+
+// Caller returns the first place on the stack that is not in this SDK.
+func Caller() Place {
+	var counters [16]uintptr
+	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters[:])])
+	for {
+		frame, more := frames.Next()
+		if frame.File != "" && !trace.InSDK(frame.Function) {
+			return Place{frame.File, frame.Line}
+		}
+		if !more {
+			return Place{}
+		}
+	}
+}
+
+// Application is one declared application.
+type Application struct {
+	Name      string
+	Place     Place
+	Pipelines []*Pipeline
+	Found     []diagnostic.Diagnostic // what was wrong at the time of declaration
+}
+
+// Pipeline is one declared pipeline.
+type Pipeline struct {
+	Name   string
+	Number int
+	Place  Place
+	Source *Source
+	Steps  []*Step
+	Sinks  []*Sink
+	Nodes  []*Node // the source and the steps, to find open ends
+}
+
+// Node is a place in a pipeline that messages leave from.
+type Node struct {
+	Path      string
+	What      string // the name, for messages
+	Place     Place
+	Consumers int
+	Ended     bool // a sink or Done follows
+}
+
+// Source is a declared TCP source.
+type Source struct {
+	Path    string
+	Name    string
+	Host    string
+	Port    string
+	Decoder wa.FramedDecoder // nil when something else was given
+	Given   any
+	Place   Place
+	Framing topology.Framing
+}
+
+// Sink is a declared TCP sink.
+type Sink struct {
+	Path    string
+	Name    string
+	Host    string
+	Port    string
+	Input   string
+	Encoder wa.Encoder
+	Place   Place
+}
+
+// The kinds of steps, as in the document.
+const (
+	Computation           = "computation"
+	ComputationMulti      = "computation_multi"
+	StateComputation      = "state_computation"
+	StateComputationMulti = "state_computation_multi"
+)
+
+// Step is a declared computation. Of Build, Compute and Multi the one of its kind is set; Build makes a
+// computation of either stateless kind.
+type Step struct {
+	Path      string
+	Name      string
+	Kind      string
+	Input     string
+	Place     Place
+	Symbol    string
+	Build     func() (wa.Computation, wa.ComputationMulti)
+	Compute   wa.StateComputation
+	Multi     wa.StateComputationMulti
+	State     *State
+	Partition func(data any) []byte
+	Given     any // the partition function
+}
+
+// State is the state of a state step.
+type State struct {
+	Name    string
+	Builder wa.StateBuilder
+	Class   string // type of the objects that Builder makes
+	Keys    []topology.Key
+	Closed  bool // keys outside Keys make dead letters
+}
+
+// Pointer returns the JSON pointer of a part of the document: of a path, or of a member below it.
+func Pointer(path string, members ...string) string {
+	return "/pipelines/" + strings.Join(append([]string{path}, members...), "/")
+}
+
+// Path returns the path of a source, step or sink.
+func (p *Pipeline) Path(collection string, number int) string {
+	return strconv.Itoa(p.Number) + "/" + collection + "/" + strconv.Itoa(number)
+}
+
+// Report files a finding.
+func (a *Application) Report(d diagnostic.Diagnostic, pointer string, place Place) {
+	a.Found = append(a.Found, d.At(pointer, place.File, place.Line))
+}

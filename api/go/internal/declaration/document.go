@@ -1,0 +1,94 @@
+package declaration
+
+import (
+	"fmt"
+	"os"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/topology"
+)
+
+// Language, SDKVersion and Protocol describe this SDK.
+const (
+	Language   = "go"
+	SDKVersion = "0.1.0"
+	Protocol   = 1
+)
+
+// Document makes the topology of a checked application; without the code hash, which takes a while.
+func (a *Application) Document() (*topology.Document, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("the path of this program: %w", err)
+	}
+	directory, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("the working directory: %w", err)
+	}
+	document := &topology.Document{Name: a.Name, Worker: topology.Worker{
+		Language: Language, SDKVersion: SDKVersion, Protocol: Protocol,
+		Command: []string{executable}, Directory: directory, Args: arguments(),
+	}}
+	for _, pipeline := range a.Pipelines {
+		document.Pipelines = append(document.Pipelines, pipeline.document())
+		document.Worker.Components = append(document.Worker.Components, pipeline.components()...)
+	}
+	document.Worker.InterfaceHash = document.Hash()
+	return document, nil
+}
+
+func arguments() []string {
+	if len(wa.Args) == 0 {
+		return nil
+	}
+	return wa.Args[1:]
+}
+
+func (p *Pipeline) document() topology.Pipeline {
+	out := topology.Pipeline{Name: p.Name}
+	port, _ := topology.Address(p.Source.Host, p.Source.Port)
+	out.Sources = []topology.Source{{
+		Path: p.Source.Path, Name: p.Source.Name, Host: p.Source.Host, Port: port, Framing: p.Source.Framing,
+	}}
+	for _, step := range p.Steps {
+		out.Steps = append(out.Steps, step.document())
+	}
+	for _, sink := range p.Sinks {
+		port, _ := topology.Address(sink.Host, sink.Port)
+		out.Sinks = append(out.Sinks, topology.Sink{
+			Path: sink.Path, Name: sink.Name, Host: sink.Host, Port: port, Inputs: []string{sink.Input},
+		})
+	}
+	return out
+}
+
+func (s *Step) document() topology.Step {
+	out := topology.Step{Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: []string{s.Input}}
+	if s.State != nil {
+		unknown := "create"
+		if s.State.Closed {
+			unknown = "dead_letter"
+		}
+		out.State = &topology.State{Name: s.State.Name, Keys: s.State.Keys, Unknown: unknown}
+	}
+	return out
+}
+
+func (p *Pipeline) components() []topology.Component {
+	var all []topology.Component
+	add := func(path, symbol string, place Place) {
+		all = append(all, topology.Component{Path: path, Symbol: symbol, File: place.File, Line: place.Line})
+	}
+	add(p.Source.Path, typeName(p.Source.Given), p.Source.Place)
+	for _, step := range p.Steps {
+		add(step.Path, step.Symbol, step.Place)
+		if step.State != nil {
+			add(step.Path+"/partition", typeName(step.Given), step.Place)
+			add(step.Path+"/state", step.State.Class, step.Place)
+		}
+	}
+	for _, sink := range p.Sinks {
+		add(sink.Path, typeName(sink.Encoder), sink.Place)
+	}
+	return all
+}

@@ -1,0 +1,138 @@
+package declaration
+
+import (
+	"encoding/binary"
+	"fmt"
+	"reflect"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/known"
+	"wallarooapi/internal/topology"
+)
+
+// NewSource fills in what the decoder tells about its framing.
+func (a *Application) NewSource(source *Source) {
+	pointer := Pointer(source.Path)
+	framed, ok := source.Given.(wa.FramedDecoder)
+	if !ok || isNil(source.Given) {
+		a.Report(diagnostic.Of("T223", "what", "decoder", "type", typeName(source.Given), "method", "HeaderLength or PayloadLength",
+			"signature", "HeaderLength() uint64, PayloadLength([]byte) uint64 and Decode([]byte) interface{}"), pointer, source.Place)
+		return
+	}
+	length := framed.HeaderLength()
+	if !topology.HeaderLengthIsUsable(length) {
+		a.Report(diagnostic.Of("T224", "name", source.Name, "value", length), pointer, source.Place)
+		return
+	}
+	source.Decoder = framed
+	source.Framing = topology.ProbeFraming(int(length), framed.PayloadLength)
+}
+
+// NewComputation makes a stateless step of what a builder builds.
+func (a *Application) NewComputation(step *Step, method string, builder interface{ Build() interface{} }) {
+	if isNil(builder) {
+		a.wrongParameter(step, method, "builder", "nil", "a value with a method Build")
+		return
+	}
+	built := builder.Build()
+	step.Symbol = typeName(built)
+	switch made := built.(type) {
+	case wa.Computation:
+		step.Name = made.Name()
+		if step.Kind == Computation {
+			step.Build = func() (wa.Computation, wa.ComputationMulti) { return builder.Build().(wa.Computation), nil }
+			return
+		}
+	case wa.ComputationMulti:
+		step.Name = made.Name()
+		if step.Kind == ComputationMulti {
+			step.Build = func() (wa.Computation, wa.ComputationMulti) { return nil, builder.Build().(wa.ComputationMulti) }
+			return
+		}
+	}
+	signature := "Compute(data interface{}) interface{}"
+	if step.Kind == ComputationMulti {
+		signature = "Compute(data interface{}) []interface{}"
+	}
+	a.Report(diagnostic.Of("T223", "what", "the result of Build of", "type", typeName(builder)+", "+typeName(built)+",",
+		"method", signature, "signature", "Name() string and "+signature), Pointer(step.Path), step.Place)
+}
+
+// NewStateComputation completes a state step, whose Compute or Multi is set.
+func (a *Application) NewStateComputation(step *Step, method string, named interface{ Name() string }) {
+	if isNil(named) {
+		a.wrongParameter(step, method, "sc", "nil", "a state computation")
+	} else {
+		step.Name, step.Symbol = named.Name(), typeName(named)
+	}
+	if isNil(step.State.Builder) {
+		a.wrongParameter(step, method, "sb", "nil", "a state builder")
+	} else {
+		a.learnState(step)
+	}
+	a.setPartition(step, method)
+}
+
+// learnState looks at one state object, for its class and to find out before the first failure whether it can
+// be serialized.
+func (a *Application) learnState(step *Step) {
+	built := step.State.Builder.Build()
+	step.State.Class = typeName(built)
+	if isNil(built) {
+		a.wrongParameter(step, "Build of "+typeName(step.State.Builder), "result", "nil", "a state object")
+		return
+	}
+	known.Register(reflect.TypeOf(built))
+	if wa.Serialize != nil {
+		return
+	}
+	if err := codec.CheckType(reflect.TypeOf(built)); err != nil {
+		a.Report(diagnostic.Of("C504", "step", step.Name, "type", step.State.Class, "error", err, "fix", codec.Fix),
+			Pointer(step.Path, "state"), step.Place)
+	}
+}
+
+func (a *Application) setPartition(step *Step, method string) {
+	switch function := step.Given.(type) {
+	case wa.PartitionFunction:
+		if !isNil(function) {
+			step.Partition = function.Partition
+			return
+		}
+	case wa.PartitionFunctionU64:
+		if !isNil(function) {
+			step.Partition = func(data any) []byte {
+				return binary.BigEndian.AppendUint64(make([]byte, 0, 8), function.Partition(data))
+			}
+			return
+		}
+	}
+	if isNil(step.Given) {
+		a.wrongParameter(step, method, "pf", "nil", "a partition function")
+		return
+	}
+	partition, ok := reflect.TypeOf(step.Given).MethodByName("Partition")
+	if !ok {
+		a.Report(diagnostic.Of("T223", "what", "partition function", "type", typeName(step.Given), "method", "Partition",
+			"signature", "Partition(data interface{}) []byte"), Pointer(step.Path, "state"), step.Place)
+		return
+	}
+	actual := "nothing"
+	if partition.Type.NumOut() > 0 {
+		actual = partition.Type.Out(0).String()
+	}
+	a.Report(diagnostic.Of("T208", "state", step.State.Name, "type", typeName(step.Given), "actual", actual,
+		"expected", "[]byte or uint64"), Pointer(step.Path, "state"), step.Place)
+}
+
+func (a *Application) wrongParameter(step *Step, method, parameter, actual, expected string) {
+	a.Report(diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", actual, "expected", expected,
+		"fix", "pass "+expected), Pointer(step.Path), step.Place)
+}
+
+func typeName(value any) string { return fmt.Sprintf("%T", value) }
+
+// isNil tells whether a value is nil, or an interface around a nil pointer of an object that its methods need.
+func isNil(value any) bool { return value == nil }

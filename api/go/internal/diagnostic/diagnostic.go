@@ -1,0 +1,136 @@
+// Package diagnostic describes findings about a program, each with a stable code and a remedy. The texts stand in
+// the error catalogue, which all languages share.
+package diagnostic
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+const shownCharacters = 80
+
+//go:embed errors.json
+var catalogueJSON []byte
+
+type entry struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Fix     string `json:"fix"`
+}
+
+var catalogue = sync.OnceValue(func() map[string]entry {
+	var file struct {
+		Errors []entry `json:"errors"`
+	}
+	if err := json.Unmarshal(catalogueJSON, &file); err != nil {
+		panic(fmt.Sprintf("the embedded error catalogue: %v", err))
+	}
+	entries := make(map[string]entry, len(file.Errors))
+	for _, e := range file.Errors {
+		entries[e.Code] = e
+	}
+	return entries
+})
+
+// Diagnostic is one finding: a code, what is wrong, where, and what to do.
+type Diagnostic struct {
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	Fix       string `json:"fix"`
+	Pointer   string `json:"pointer,omitempty"`
+	File      string `json:"file,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	Traceback string `json:"traceback,omitempty"`
+}
+
+// Of makes the diagnostic of a code of the catalogue. The pairs are names and values for its texts.
+func Of(code string, pairs ...any) Diagnostic {
+	e, ok := catalogue()[code]
+	if !ok {
+		return Diagnostic{Code: "I901", Message: "code " + code + " is not in the catalogue", Fix: code}
+	}
+	replacements := []string{"{{", "{", "}}", "}"}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		replacements = append(replacements, "{"+fmt.Sprint(pairs[i])+"}", fmt.Sprint(pairs[i+1]))
+	}
+	fill := strings.NewReplacer(replacements...)
+	return Diagnostic{Code: code, Message: fill.Replace(e.Message), Fix: fill.Replace(e.Fix)}
+}
+
+// At returns the diagnostic with the place in the document and in the program.
+func (d Diagnostic) At(pointer, file string, line int) Diagnostic {
+	d.Pointer, d.File, d.Line = pointer, file, line
+	return d
+}
+
+// With returns the diagnostic with a stack or a compiler's output.
+func (d Diagnostic) With(traceback string) Diagnostic {
+	d.Traceback = traceback
+	return d
+}
+
+// String returns the text for people.
+func (d Diagnostic) String() string {
+	var text strings.Builder
+	text.WriteString(d.Code + " " + d.Message)
+	declared := d.File
+	if d.Line > 0 {
+		declared += ":" + strconv.Itoa(d.Line)
+	}
+	switch {
+	case d.Pointer != "" && declared != "":
+		text.WriteString("\n  at " + d.Pointer + "  (declared in " + declared + ")")
+	case d.Pointer != "" || declared != "":
+		text.WriteString("\n  at " + d.Pointer + declared)
+	}
+	for line := range strings.Lines(strings.TrimRight(d.Traceback, "\n ")) {
+		text.WriteString("\n  | " + strings.TrimRight(line, "\n"))
+	}
+	text.WriteString("\n  fix: " + d.Fix)
+	return text.String()
+}
+
+// Sort orders diagnostics by pointer, then code.
+func Sort(found []Diagnostic) {
+	sort.SliceStable(found, func(i, j int) bool {
+		if found[i].Pointer != found[j].Pointer {
+			return found[i].Pointer < found[j].Pointer
+		}
+		return found[i].Code < found[j].Code
+	})
+}
+
+// Error carries one or more diagnostics.
+type Error []Diagnostic
+
+// Error returns the texts of all diagnostics.
+func (e Error) Error() string {
+	texts := make([]string, len(e))
+	for i, d := range e {
+		texts[i] = d.String()
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Shown returns a value as a message shows it: quoted when it is text, cut at 80 characters.
+func Shown(value any) string {
+	text := fmt.Sprint(value)
+	if s, ok := value.(string); ok {
+		text = strconv.Quote(s)
+	}
+	return Cut(text, shownCharacters)
+}
+
+// Cut shortens a text to a number of characters, with an ellipsis where something is missing.
+func Cut(text string, characters int) string {
+	if utf8.RuneCountInString(text) <= characters {
+		return text
+	}
+	return string([]rune(text)[:characters-1]) + "…"
+}

@@ -1,0 +1,138 @@
+package frame
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// Builder collects the messages of one frame. Set the exported fields, add messages, take Frame, and go on with
+// Reset; buffers are reused. Either every message has a key or none.
+type Builder struct {
+	Port        uint16
+	Encoding    byte
+	TimestampMs int64
+
+	keyLengths []uint32
+	keyBytes   []byte
+	keyIndexes []uint32
+	sequences  []uint64
+	lengths    []uint32
+	values     []byte
+	absent     []int
+
+	topKeyLength uint32
+	topLength    uint32
+}
+
+// Count returns the number of messages.
+func (b *Builder) Count() int { return len(b.lengths) }
+
+// KeyCount returns the number of distinct keys.
+func (b *Builder) KeyCount() int { return len(b.keyLengths) }
+
+// BodyBytes returns about how long the body would be: never less than it will be.
+func (b *Builder) BodyBytes() int {
+	return 64 + len(b.values) + len(b.keyBytes) + 4*(len(b.keyLengths)+len(b.keyIndexes)+len(b.lengths)) +
+		8*len(b.sequences) + len(b.absent)
+}
+
+// AddKey adds a distinct key and returns its position for UseKey.
+func (b *Builder) AddKey(key []byte) uint32 {
+	b.keyLengths = append(b.keyLengths, uint32(len(key)))
+	b.topKeyLength = max(b.topKeyLength, uint32(len(key)))
+	b.keyBytes = append(b.keyBytes, key...)
+	return uint32(len(b.keyLengths) - 1)
+}
+
+// UseKey gives the message added next the key of a position.
+func (b *Builder) UseKey(position uint32) { b.keyIndexes = append(b.keyIndexes, position) }
+
+// UseSequence gives the message added next a sequence number.
+func (b *Builder) UseSequence(sequence uint64) { b.sequences = append(b.sequences, sequence) }
+
+// Buffer returns the bytes of all values so far. The next value is appended to it and then filed with Extend.
+func (b *Builder) Buffer() []byte { return b.values }
+
+// Extend files what stands in the buffer behind the values so far as the value of one message.
+func (b *Builder) Extend(buffer []byte) {
+	length := uint32(len(buffer) - len(b.values))
+	b.lengths = append(b.lengths, length)
+	b.topLength = max(b.topLength, length)
+	b.values = buffer
+}
+
+// Add adds a message.
+func (b *Builder) Add(value []byte) { b.Extend(append(b.values, value...)) }
+
+// AddAbsent adds a message without a value.
+func (b *Builder) AddAbsent() {
+	b.absent = append(b.absent, len(b.lengths))
+	b.lengths = append(b.lengths, 0)
+}
+
+// Reset forgets the messages; Port, Encoding and TimestampMs stay.
+func (b *Builder) Reset() {
+	*b = Builder{
+		Port: b.Port, Encoding: b.Encoding, TimestampMs: b.TimestampMs,
+		keyLengths: b.keyLengths[:0], keyBytes: b.keyBytes[:0], keyIndexes: b.keyIndexes[:0],
+		sequences: b.sequences[:0], lengths: b.lengths[:0], values: b.values[:0], absent: b.absent[:0],
+	}
+}
+
+// Frame returns the frame. It fails when the body is longer than a frame may be.
+func (b *Builder) Frame() ([]byte, error) {
+	out := make([]byte, HeaderBytes, HeaderBytes+b.BodyBytes()+len(b.lengths)/8)
+	flags, sequence := byte(0), uint64(0)
+	if len(b.keyLengths) > 0 {
+		flags |= FlagKeys
+		out = binary.LittleEndian.AppendUint32(out, uint32(len(b.keyLengths)))
+		out = appendColumn(out, b.keyLengths, b.topKeyLength)
+		out = append(out, b.keyBytes...)
+		out = appendColumn(out, b.keyIndexes, uint32(len(b.keyLengths)-1))
+	}
+	if len(b.sequences) > 0 {
+		flags |= FlagSequences
+		out, sequence = b.appendSequences(out)
+	}
+	if len(b.absent) > 0 {
+		flags |= FlagAbsent
+		out = b.appendAbsent(out)
+	}
+	out = append(appendColumn(out, b.lengths, b.topLength), b.values...)
+	size := len(out) - HeaderBytes
+	if size > MaxBodyBytes {
+		return nil, damaged("the body has %d bytes; at most %d fit into a frame", size, MaxBodyBytes)
+	}
+	copy(out, magic)
+	out[4], out[5] = flags, b.Encoding
+	binary.LittleEndian.PutUint16(out[6:], b.Port)
+	binary.LittleEndian.PutUint32(out[8:], uint32(len(b.lengths)))
+	binary.LittleEndian.PutUint32(out[12:], uint32(size))
+	binary.LittleEndian.PutUint64(out[16:], sequence)
+	binary.LittleEndian.PutUint64(out[24:], uint64(b.TimestampMs))
+	checksum := crc32.Update(crc32.ChecksumIEEE(out[:36]), crc32.IEEETable, out[HeaderBytes:])
+	binary.LittleEndian.PutUint32(out[36:], checksum)
+	return out, nil
+}
+
+// appendSequences writes the sequence numbers as differences from the smallest, which it returns. It leaves
+// the differences in place of the numbers, so it runs once per frame.
+func (b *Builder) appendSequences(out []byte) ([]byte, uint64) {
+	least, top := b.sequences[0], b.sequences[0]
+	for _, sequence := range b.sequences {
+		least, top = min(least, sequence), max(top, sequence)
+	}
+	for i := range b.sequences {
+		b.sequences[i] -= least
+	}
+	return appendColumn(out, b.sequences, top-least), least
+}
+
+func (b *Builder) appendAbsent(out []byte) []byte {
+	start := len(out)
+	out = append(out, make([]byte, (len(b.lengths)+7)/8)...)
+	for _, i := range b.absent {
+		out[start+i>>3] |= 1 << (i & 7)
+	}
+	return out
+}

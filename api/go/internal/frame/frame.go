@@ -1,0 +1,245 @@
+// Package frame reads and writes frames: the bytes of many messages as one value. SPECIFICATION.md, section 2,
+// describes the layout.
+package frame
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// HeaderBytes is the length of a frame's header; MaxBytes that of a whole frame at most.
+const (
+	HeaderBytes  = 40
+	MaxBytes     = 64 * 1024 * 1024
+	MaxBodyBytes = MaxBytes - HeaderBytes
+)
+
+// The flags: which columns a frame has.
+const (
+	FlagKeys = 1 << iota
+	FlagSequences
+	FlagTimestamps
+	FlagHeaders
+	FlagAbsent
+	allFlags = 1<<iota - 1
+)
+
+// The encodings of values that this package knows.
+const (
+	Plain  = 0
+	Framed = 1
+)
+
+// DeadLetterPort is the port of frames whose values are dead letters; in a dead letter it says "not known".
+const DeadLetterPort = 65535
+
+const magic = "WFR1"
+
+// Error says in what way a frame is damaged. Code: W414.
+type Error string
+
+// Error returns the text.
+func (e Error) Error() string { return string(e) }
+
+func damaged(format string, args ...any) error { return Error(fmt.Sprintf(format, args...)) }
+
+// Header is what the first 40 bytes of a frame say.
+type Header struct {
+	Flags       byte
+	Encoding    byte
+	Port        uint16
+	Count       int
+	BodyBytes   int
+	Sequence    uint64
+	TimestampMs int64
+}
+
+// Frame is a frame whose columns have been found. Its slices point into the bytes that were read.
+type Frame struct {
+	Header
+	Keys       [][]byte // the distinct keys
+	KeyIndexes Column   // for each message the position of its key
+	sequences  Column
+	timestamps Column
+	Headers    [][]byte // for each message its encoded headers
+	absent     []byte
+	Lengths    Column // of the values; empty for framed values
+	Values     []byte // all values, one after the other
+}
+
+// SequenceOf returns the sequence number of a message.
+func (f *Frame) SequenceOf(i int) uint64 {
+	if f.sequences.width == 0 {
+		return f.Sequence + uint64(i)
+	}
+	return f.Sequence + f.sequences.At(i)
+}
+
+// TimestampOf returns when a message arrived, in milliseconds since 1970 UTC.
+func (f *Frame) TimestampOf(i int) int64 {
+	if f.timestamps.width == 0 {
+		return f.TimestampMs
+	}
+	return f.TimestampMs + int64(f.timestamps.At(i))
+}
+
+// HasAbsent tells whether some message may have no value.
+func (f *Frame) HasAbsent() bool { return f.Flags&FlagAbsent != 0 }
+
+// IsAbsent tells whether a message has no value.
+func (f *Frame) IsAbsent(i int) bool {
+	return f.absent != nil && f.absent[i>>3]>>(i&7)&1 == 1
+}
+
+// readHeader reads the header at the start of data and checks it against the length of data.
+func readHeader(data []byte) (h Header, err error) {
+	if len(data) < HeaderBytes {
+		return h, damaged("%d bytes are left; a header has %d", len(data), HeaderBytes)
+	}
+	if string(data[:4]) != magic {
+		return h, damaged("magic is %q; expected %q", data[:4], magic)
+	}
+	if reserved := binary.LittleEndian.Uint32(data[32:]); data[4]&^allFlags != 0 || reserved != 0 {
+		return h, damaged("flags %d or reserved %d are not known", data[4], reserved)
+	}
+	size := binary.LittleEndian.Uint32(data[12:])
+	if size > MaxBodyBytes {
+		return h, damaged("the header announces %d bytes; at most %d are possible", size, MaxBodyBytes)
+	}
+	if int(size) > len(data)-HeaderBytes {
+		return h, damaged("the frame has %d bytes; %d are left", HeaderBytes+int(size), len(data))
+	}
+	h = Header{
+		Flags:       data[4],
+		Encoding:    data[5],
+		Port:        binary.LittleEndian.Uint16(data[6:]),
+		Count:       int(binary.LittleEndian.Uint32(data[8:])),
+		BodyBytes:   int(size),
+		Sequence:    binary.LittleEndian.Uint64(data[16:]),
+		TimestampMs: int64(binary.LittleEndian.Uint64(data[24:])),
+	}
+	return h, nil
+}
+
+// Read verifies the frame at the start of data, finds its columns, and returns the bytes behind it. It reuses the
+// slices of f. After an error f must not be used.
+func (f *Frame) Read(data []byte) (rest []byte, err error) {
+	header, err := readHeader(data)
+	if err != nil {
+		return nil, err
+	}
+	end := HeaderBytes + header.BodyBytes
+	checksum := crc32.Update(crc32.ChecksumIEEE(data[:36]), crc32.IEEETable, data[HeaderBytes:end])
+	if expected := binary.LittleEndian.Uint32(data[36:]); checksum != expected {
+		return nil, damaged("checksum is %#010x; the header has %#010x", checksum, expected)
+	}
+	*f = Frame{Header: header, Keys: f.Keys[:0], Headers: f.Headers[:0]}
+	body := body{data[HeaderBytes:end:end]}
+	if err := f.readColumns(&body); err != nil {
+		return nil, err
+	}
+	return data[end:], nil
+}
+
+func (f *Frame) readColumns(body *body) (err error) {
+	if f.Flags&FlagKeys != 0 {
+		if err := f.readKeys(body); err != nil {
+			return err
+		}
+	}
+	if f.Flags&FlagSequences != 0 {
+		if f.sequences, err = body.column(f.Count); err != nil {
+			return err
+		}
+	}
+	if f.Flags&FlagTimestamps != 0 {
+		if f.timestamps, err = body.column(f.Count); err != nil {
+			return err
+		}
+	}
+	if f.Flags&FlagHeaders != 0 {
+		if f.Headers, err = body.pieces(f.Count, f.Headers); err != nil {
+			return err
+		}
+	}
+	if f.Flags&FlagAbsent != 0 {
+		if f.absent, err = body.take(uint64(f.Count+7) / 8); err != nil {
+			return err
+		}
+	}
+	return f.readValues(body)
+}
+
+func (f *Frame) readKeys(body *body) error {
+	raw, err := body.take(4)
+	if err != nil {
+		return err
+	}
+	count := int(binary.LittleEndian.Uint32(raw))
+	if f.Keys, err = body.pieces(count, f.Keys); err != nil {
+		return err
+	}
+	if f.KeyIndexes, err = body.column(f.Count); err != nil {
+		return err
+	}
+	if top := f.KeyIndexes.Max(); f.Count > 0 && top >= uint64(count) {
+		return damaged("a key index of %d; the frame has %d keys", top, count)
+	}
+	return nil
+}
+
+func (f *Frame) readValues(body *body) (err error) {
+	if f.Encoding != Framed {
+		if f.Lengths, err = body.column(f.Count); err != nil {
+			return err
+		}
+		left := uint64(len(body.data))
+		if total, ok := f.Lengths.sum(left); !ok || total != left {
+			return damaged("the lengths of the values do not add up to the %d bytes left in the body", left)
+		}
+	}
+	f.Values = body.data
+	return nil
+}
+
+// body takes the sections of a body from front to back, never past its end.
+type body struct{ data []byte }
+
+func (b *body) take(size uint64) ([]byte, error) {
+	if size > uint64(len(b.data)) {
+		return nil, damaged("a section of %d bytes; %d are left in the body", size, len(b.data))
+	}
+	taken := b.data[:size:size]
+	b.data = b.data[size:]
+	return taken, nil
+}
+
+func (b *body) column(count int) (Column, error) {
+	width, err := b.take(1)
+	if err != nil {
+		return Column{}, err
+	}
+	switch width[0] {
+	case 1, 2, 4, 8:
+	default:
+		return Column{}, damaged("a column of width %d; expected 1, 2, 4 or 8", width[0])
+	}
+	data, err := b.take(uint64(count) * uint64(width[0]))
+	return Column{int(width[0]), data}, err
+}
+
+func (b *body) pieces(count int, into [][]byte) ([][]byte, error) {
+	lengths, err := b.column(count)
+	if err != nil {
+		return into, err
+	}
+	for i := 0; i < count; i++ {
+		piece, err := b.take(lengths.At(i))
+		if err != nil {
+			return into, err
+		}
+		into = append(into, piece)
+	}
+	return into, nil
+}

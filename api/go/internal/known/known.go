@@ -1,0 +1,46 @@
+// Package known maps the names of types to types, so that bytes written by one process of a program can be
+// read by another, which may not have met the type yet.
+package known
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+)
+
+var byName sync.Map // string → reflect.Type
+
+func init() {
+	for _, value := range []any{
+		[]string(nil), [][]byte(nil), []int(nil), []int64(nil), []uint64(nil), []float64(nil), []any(nil),
+		map[string]string(nil), map[string]int(nil), map[string]int64(nil), map[string]uint64(nil),
+		map[string]float64(nil), map[string]any(nil),
+	} {
+		Register(reflect.TypeOf(value))
+	}
+}
+
+// Register makes a type known; of a pointer, the type it points to.
+func Register(t reflect.Type) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	byName.Store(Name(t), t)
+}
+
+// Lookup returns the type of a name.
+func Lookup(name string) (reflect.Type, bool) {
+	found, ok := byName.Load(name)
+	if !ok {
+		return nil, false
+	}
+	return found.(reflect.Type), true
+}
+
+// Name returns the name under which a type is known: stable between processes of one program.
+func Name(t reflect.Type) string {
+	if path := t.PkgPath(); path != "" && t.Name() != "" {
+		return strings.Join([]string{path, t.Name()}, ".")
+	}
+	return t.String()
+}

@@ -1,0 +1,152 @@
+// Package launch starts a program in the way that the runtime asks for: as a worker, or to emit its topology.
+package launch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/topology"
+	"wallarooapi/internal/trace"
+)
+
+// The exit statuses of a program.
+const (
+	exitGood  = 0
+	exitBad   = 1
+	exitUsage = 2
+	exitSetup = 3
+)
+
+// Setup declares the application and returns the text of ToJson.
+type Setup func() string
+
+// Run does what the environment asks for and returns the exit status.
+func Run(setup Setup) int {
+	mode := os.Getenv("WALLAROO_MODE")
+	if mode == "" {
+		fmt.Fprintln(os.Stderr, diagnostic.Of("W412", "program", filepath.Base(os.Args[0])))
+		return exitUsage
+	}
+	if mode != "emit" && mode != "worker" {
+		return fail(fmt.Errorf("WALLAROO_MODE is %q", mode))
+	}
+	result := declare(setup)
+	if mode == "emit" {
+		return emit(result, os.Getenv("WALLAROO_EMIT_FILE"))
+	}
+	directory := os.Getenv("WALLAROO_WORKER_DIR")
+	if len(result.Found) > 0 {
+		if err := write(filepath.Join(directory, "failure.json"), result); err != nil {
+			return fail(err)
+		}
+		return exitSetup
+	}
+	if err := serve(result.Application, directory); err != nil {
+		return fail(err)
+	}
+	return exitGood
+}
+
+func fail(err error) int {
+	fmt.Fprintln(os.Stderr, diagnostic.Of("I901", "reason", err))
+	return exitBad
+}
+
+// declare runs the user's setup; a panic of it is a finding.
+func declare(setup Setup) (result declaration.Result) {
+	defer func() {
+		if r := recover(); r != nil {
+			reason, stack := trace.Panic(r)
+			place := trace.First(stack)
+			result = declaration.Result{Found: []diagnostic.Diagnostic{
+				diagnostic.Of("T217", "function", "ApplicationSetup", "error", "panic: "+reason).
+					At("", place.File, place.Line).With(stack),
+			}}
+		}
+	}()
+	if found := checkArguments(os.Getenv("WALLAROO_ARGS")); len(found) > 0 {
+		return declaration.Result{Found: found}
+	}
+	text := setup()
+	result, ok := declaration.Lookup(text)
+	if !ok {
+		return declaration.Result{Found: []diagnostic.Diagnostic{
+			diagnostic.Of("T216", "function", "ApplicationSetup", "actual", diagnostic.Shown(text)),
+		}}
+	}
+	return result
+}
+
+func checkArguments(text string) []diagnostic.Diagnostic {
+	var args []string
+	if text == "" || json.Unmarshal([]byte(text), &args) == nil {
+		return nil
+	}
+	return []diagnostic.Diagnostic{diagnostic.Of("R608", "reason", "WALLAROO_ARGS is not a JSON array of strings",
+		"fix", `set it to e.g. ["--in", "127.0.0.1:7010"]`)}
+}
+
+// emit writes what the setup came to.
+func emit(result declaration.Result, path string) int {
+	if path == "" {
+		return fail(errors.New("WALLAROO_EMIT_FILE is not set"))
+	}
+	if err := write(path, result); err != nil {
+		return fail(err)
+	}
+	return exitGood
+}
+
+// write writes a result in one step, so that nobody reads half of it.
+func write(path string, result declaration.Result) error {
+	var content bytes.Buffer
+	if len(result.Found) == 0 {
+		content.WriteString(`{"topology": `)
+		content.WriteString(result.Text)
+		content.WriteString("}\n")
+	} else if err := json.NewEncoder(&content).Encode(map[string]any{"diagnostics": result.Found}); err != nil {
+		return fmt.Errorf("the diagnostics: %w", err)
+	}
+	temporary := path + ".part"
+	if err := os.WriteFile(temporary, content.Bytes(), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+// Document makes the whole topology of an application, hashes included.
+func Document(application *declaration.Application) (*topology.Document, error) {
+	document, err := application.Document()
+	if err != nil {
+		return nil, err
+	}
+	document.Worker.CodeHash, err = codeHash()
+	return document, err
+}
+
+// codeHash is computed once: the binary does not change under a running program.
+var codeHash = sync.OnceValues(func() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("the path of this program: %w", err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("this program: %w", err)
+	}
+	defer file.Close()
+	digest := sha256.New()
+	if _, err := io.Copy(digest, file); err != nil {
+		return "", fmt.Errorf("this program: %w", err)
+	}
+	return topology.Notation(digest.Sum(nil)), nil
+})

@@ -1,0 +1,104 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/server"
+)
+
+const (
+	socketName        = "worker.sock"
+	defaultCacheBytes = 512 << 20
+	// gracePeriod is for calls in flight; the whole end may take 5 s.
+	gracePeriod = 4 * time.Second
+)
+
+// serve answers calls on the socket in a directory until the program is told to end.
+func serve(application *declaration.Application, directory string) error {
+	if directory == "" {
+		return errors.New("WALLAROO_WORKER_DIR is not set")
+	}
+	cacheBytes, err := cacheLimit(os.Getenv("WALLAROO_STATE_CACHE_BYTES"))
+	if err != nil {
+		return err
+	}
+	document, err := Document(application)
+	if err != nil {
+		return err
+	}
+	path, err := filepath.Abs(filepath.Join(directory, socketName))
+	if err != nil {
+		return err
+	}
+	stop, forget := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer forget()
+	listener, err := listen(path)
+	if err != nil {
+		return err
+	}
+	workerServer := server.New(application, document, "unix:"+path, cacheBytes)
+	ended := make(chan error, 1)
+	go func() { ended <- workerServer.Serve(listener) }()
+	if err := os.Rename(path+".part", path); err != nil {
+		workerServer.Stop()
+		return fmt.Errorf("the socket %s: %w", path, err)
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-stop.Done():
+		end(workerServer)
+		return nil
+	}
+}
+
+// listen binds the socket under a temporary name: the final name appears when the worker serves.
+func listen(path string) (net.Listener, error) {
+	temporary := path + ".part"
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	listener, err := net.Listen("unix", temporary)
+	if err != nil {
+		return nil, err
+	}
+	listener.(*net.UnixListener).SetUnlinkOnClose(false)
+	return listener, os.Chmod(temporary, 0o600)
+}
+
+func cacheLimit(text string) (int64, error) {
+	if text == "" {
+		return defaultCacheBytes, nil
+	}
+	limit, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || limit < 0 {
+		return 0, fmt.Errorf("WALLAROO_STATE_CACHE_BYTES is %q", text)
+	}
+	return limit, nil
+}
+
+// end lets calls in flight finish, for a while.
+func end(workerServer *grpc.Server) {
+	finished := make(chan struct{})
+	go func() {
+		workerServer.GracefulStop()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+	case <-time.After(gracePeriod):
+		workerServer.Stop()
+	}
+}

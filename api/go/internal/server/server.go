@@ -1,0 +1,216 @@
+// Package server answers the calls of the worker protocol, which topology-schema/worker.proto and SPECIFICATION.md
+// describe.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/stage"
+	"wallarooapi/internal/state"
+	"wallarooapi/internal/topology"
+	pb "wallarooapi/internal/workerpb"
+)
+
+const (
+	messageBytes = frame.MaxBytes + 1<<20
+	windowBytes  = 16 << 20
+	bufferBytes  = 1 << 18
+)
+
+// Worker hosts one application.
+type Worker struct {
+	pb.UnimplementedWorkerServer
+	application *declaration.Application
+	document    *topology.Document
+	endpoint    string
+	sources     map[string]*declaration.Source
+	cache       *state.Cache
+}
+
+// New makes the gRPC server of an application that listens at an endpoint, a gRPC target. Its state cache holds
+// at most cacheBytes.
+func New(application *declaration.Application, document *topology.Document, endpoint string, cacheBytes int64) *grpc.Server {
+	w := &Worker{
+		application: application, document: document, endpoint: endpoint,
+		sources: map[string]*declaration.Source{}, cache: state.NewCache(cacheBytes),
+	}
+	for _, pipeline := range application.Pipelines {
+		w.sources[pipeline.Source.Path] = pipeline.Source
+	}
+	server := grpc.NewServer(
+		grpc.MaxRecvMsgSize(messageBytes), grpc.MaxSendMsgSize(messageBytes),
+		grpc.InitialWindowSize(windowBytes), grpc.InitialConnWindowSize(windowBytes),
+		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes),
+	)
+	pb.RegisterWorkerServer(server, w)
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	return server
+}
+
+// Init is the handshake.
+func (w *Worker) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, error) {
+	own := w.document.Worker
+	reply := &pb.InitReply{
+		ProtocolVersion: declaration.Protocol,
+		SdkVersion:      declaration.SDKVersion,
+		Language:        declaration.Language,
+		LanguageVersion: runtime.Version(),
+		Application:     w.application.Name,
+		InterfaceHash:   own.InterfaceHash,
+		CodeHash:        own.CodeHash,
+		Endpoints:       []string{w.endpoint},
+		ProcessId:       uint32(os.Getpid()),
+	}
+	if request.GetProtocolVersion() != declaration.Protocol {
+		reply.Failure = failureOf(diagnostic.Of("W402", "worker", topology.WorkerName,
+			"actual", declaration.Protocol, "expected", request.GetProtocolVersion()))
+	} else if asked := request.GetInterfaceHash(); asked != "" && asked != own.InterfaceHash {
+		reply.Failure = failureOf(diagnostic.Of("W403", "worker", topology.WorkerName,
+			"actual", own.InterfaceHash, "expected", asked, "fix", "emit the topology again with this program"))
+	}
+	return reply, nil
+}
+
+// SplitFrames cuts bytes where only the decoder knows the framing.
+func (w *Worker) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.SplitReply, error) {
+	source, ok := w.sources[request.GetPath()]
+	if !ok {
+		return &pb.SplitReply{Failure: failureOf(unknown("", request.GetPath()))}, nil
+	}
+	limit := request.GetMaxMessageBytes()
+	if limit == 0 {
+		limit = topology.MaxMessageBytes
+	}
+	lengths, wanted, err := stage.Split(source, request.GetData(), limit)
+	reply := &pb.SplitReply{Lengths: lengths, WantedBytes: wanted}
+	if err != nil {
+		reply.Failure = failure(err)
+	}
+	return reply, nil
+}
+
+// Drain has nothing to flush: everything is answered within its call.
+func (w *Worker) Drain(context.Context, *pb.DrainRequest) (*pb.DrainReply, error) {
+	return &pb.DrainReply{}, nil
+}
+
+// Process runs a stage without state.
+func (w *Worker) Process(stream grpc.BidiStreamingServer[pb.ProcessRequest, pb.ProcessReply]) error {
+	return end(w.process(stream), func(failure *pb.Failure) error {
+		return stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Failure{Failure: failure}})
+	})
+}
+
+func (w *Worker) process(stream grpc.BidiStreamingServer[pb.ProcessRequest, pb.ProcessReply]) (err error) {
+	defer guard(&err)
+	first, err := stream.Recv()
+	if err != nil {
+		return broken(err)
+	}
+	x, err := w.open(first.GetOpening())
+	if err != nil {
+		return err
+	}
+	for {
+		request, err := stream.Recv()
+		if err != nil {
+			return broken(err)
+		}
+		data := request.GetData()
+		if data == nil {
+			return protocol("a second opening")
+		}
+		err = x.Run(data.GetFrames(), func(port uint16, bucket int32, bytes []byte) error {
+			return send(stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Output{Output: &pb.Output{
+				Index: data.GetIndex(), Port: uint32(port), Bucket: bucket, Frame: bytes,
+			}}}))
+		})
+		if err != nil {
+			return err
+		}
+		done := &pb.Done{Index: data.GetIndex(), Counts: x.Counts()}
+		if err := stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Done{Done: done}}); err != nil {
+			return broken(err)
+		}
+	}
+}
+
+// open compiles the stage of an opening.
+func (w *Worker) open(opening *pb.Opening) (*stage.Executor, error) {
+	if opening.GetStage() == nil {
+		return nil, protocol("the stream does not begin with an opening")
+	}
+	x, err := stage.New(w.application, opening.GetStage())
+	if failed := (*stage.Failure)(nil); errors.As(err, &failed) && failed.Code == "W413" {
+		failed.Reason = fmt.Sprintf("stage %q: %s", opening.GetStage().GetId(), failed.Reason)
+	}
+	return x, err
+}
+
+// errBroken says that the client is gone; nothing can be told to it.
+type errBroken struct{ cause error }
+
+func (e errBroken) Error() string { return e.cause.Error() }
+
+// broken tells the client's proper end of a stream from a failure of the connection.
+func broken(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return errBroken{err}
+}
+
+func send(err error) error {
+	if err != nil {
+		return errBroken{err}
+	}
+	return nil
+}
+
+func protocol(reason string) error {
+	d := diagnostic.Of("W410", "worker", topology.WorkerName, "reason", "the client sent "+reason)
+	return &stage.Failure{Code: d.Code, Reason: d.Message}
+}
+
+func unknown(stageID, path string) diagnostic.Diagnostic {
+	return diagnostic.Of("W413", "stage", stageID, "path", path)
+}
+
+// guard turns a panic of the SDK itself into a failure: user code is guarded where it is called.
+func guard(err *error) {
+	if r := recover(); r != nil {
+		*err = &stage.Failure{Code: "I901", Reason: fmt.Sprintf("panic: %v", r), Traceback: string(debug.Stack())}
+	}
+}
+
+// end tells the client why a stream ends, unless it ended it itself.
+func end(err error, tell func(*pb.Failure) error) error {
+	if gone := (errBroken{}); err == nil || errors.As(err, &gone) {
+		return err
+	}
+	return tell(failure(err))
+}
+
+func failure(err error) *pb.Failure {
+	failed := &stage.Failure{Code: "I901", Reason: err.Error()}
+	errors.As(err, &failed)
+	// Only our own bugs may go away by themselves.
+	return &pb.Failure{Code: failed.Code, Message: failed.Reason, Traceback: failed.Traceback, Retriable: failed.Code == "I901"}
+}
+
+func failureOf(d diagnostic.Diagnostic) *pb.Failure {
+	return &pb.Failure{Code: d.Code, Message: d.Message}
+}

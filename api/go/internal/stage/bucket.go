@@ -1,0 +1,212 @@
+package stage
+
+import (
+	"errors"
+
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/state"
+)
+
+const changeBytes = 1 << 20
+
+// Output is one frame that leaves a bucket call.
+type Output struct {
+	Port   uint16
+	Bucket int32
+	Frame  []byte
+}
+
+// Call is the run of one bucket's messages of one micro-batch. Its outputs are kept until it is sure to succeed.
+type Call struct {
+	x       *Executor
+	bucket  *state.Bucket
+	rebuild func() (*state.Bucket, error)
+	parts   [][]byte
+	outputs []Output
+}
+
+// NewCall begins a call on a bucket that holds the committed state. rebuild gives another copy of it; it
+// is called once at most, when a state computation failed.
+func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *Call {
+	c := &Call{x: x, bucket: bucket, rebuild: rebuild}
+	x.keyed.careful = false
+	return c
+}
+
+// Run runs the messages of one or more frames. The frames must not change until the call has ended.
+func (c *Call) Run(frames []byte) error {
+	c.parts = append(c.parts, frames)
+	c.x.keyed.bucket = c.bucket
+	err := c.x.feed(frames, c.keep)
+	if !errors.Is(err, errRollback) {
+		return err
+	}
+	return c.replay()
+}
+
+// replay runs all messages again on another copy of the committed state. From now on each state is saved before a
+// message, so that a failure costs no more than going back to it.
+func (c *Call) replay() error {
+	bucket, err := c.rebuild()
+	if err != nil {
+		return err
+	}
+	c.x.Reset()
+	c.bucket, c.outputs = bucket, nil
+	c.x.keyed.bucket, c.x.keyed.careful, c.x.keyed.saver = bucket, true, codec.NewEncoder()
+	for _, frames := range c.parts {
+		if err := c.x.feed(frames, c.keep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Call) keep(port uint16, bucket int32, bytes []byte) error {
+	c.outputs = append(c.outputs, Output{port, bucket, bytes})
+	return nil
+}
+
+// Finish ends the call: it returns its outputs, the frames of the changed states (with whole: of all states), and the
+// bucket, which has no version yet.
+func (c *Call) Finish(whole bool) (outputs []Output, changes [][]byte, bucket *state.Bucket, err error) {
+	c.x.flush()
+	if c.x.err != nil {
+		return nil, nil, nil, c.x.err
+	}
+	err = c.bucket.Tables(func(table *state.Table) error {
+		frames, err := c.x.changes(table, whole)
+		changes = append(changes, frames...)
+		return err
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	c.x.keyed.bucket = nil
+	return c.outputs, changes, c.bucket, nil
+}
+
+// changes writes the states of a table that are to be persisted.
+func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err error) {
+	encoder := codec.NewEncoder()
+	builder := frame.Builder{Port: table.Port, Encoding: encoder.Encoding()}
+	end := func() error {
+		if builder.Count() == 0 {
+			return nil
+		}
+		bytes, err := builder.Frame()
+		if err != nil {
+			return &Failure{Code: "C504", Reason: "state \"" + x.stateName(table.Port) + "\" cannot be persisted; " + err.Error()}
+		}
+		frames = append(frames, bytes)
+		builder.Reset()
+		encoder.Reset()
+		return nil
+	}
+	err = table.Changes(whole, func(entry *state.Entry) error {
+		before := len(builder.Buffer())
+		buffer, err := encoder.Append(builder.Buffer(), entry.Value)
+		if err != nil {
+			return notSerializable(x.stateName(table.Port), entry.Value, err)
+		}
+		size := len(buffer) - before
+		if builder.Count() > 0 && builder.BodyBytes()+size+len(entry.Key) > changeBytes {
+			// The state moves to the next frame, where its type is described again.
+			if err := end(); err != nil {
+				return err
+			}
+			if buffer, err = encoder.Append(builder.Buffer(), entry.Value); err != nil {
+				return notSerializable(x.stateName(table.Port), entry.Value, err)
+			}
+		}
+		builder.UseKey(builder.AddKey([]byte(entry.Key)))
+		builder.Extend(buffer)
+		table.Resize(entry, size)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return frames, end()
+}
+
+func (x *Executor) stateName(port uint16) string {
+	for _, n := range x.nodes {
+		if n.stateful != nil && n.stateful.port == port {
+			return n.stateful.state.Name
+		}
+	}
+	return ""
+}
+
+// Loader builds a bucket from its state log.
+type Loader struct {
+	x       *Executor
+	bucket  *state.Bucket
+	decoder *codec.Decoder
+	frame   frame.Frame
+}
+
+// NewLoader begins with the empty state.
+func (x *Executor) NewLoader() *Loader {
+	return &Loader{x: x, bucket: state.NewBucket(), decoder: codec.NewDecoder()}
+}
+
+// Bucket returns what has been loaded.
+func (l *Loader) Bucket() *state.Bucket { return l.bucket }
+
+// Load reads the next entry of the log; later ones win.
+func (l *Loader) Load(entry []byte) error {
+	rest, err := l.frame.Read(entry)
+	switch {
+	case err != nil:
+		return damaged(err)
+	case len(rest) > 0 || l.frame.Flags&frame.FlagKeys == 0 || l.frame.Encoding == frame.Framed:
+		return damaged(errors.New("an entry of a state log is not one frame of keyed states"))
+	}
+	var owner *stateful
+	for _, n := range l.x.nodes {
+		if n.stateful != nil && n.stateful.port == l.frame.Port {
+			owner = n.stateful
+		}
+	}
+	if owner == nil {
+		return damaged(errors.New("a state log has a state that the stage does not use"))
+	}
+	l.decoder.Reset()
+	return l.loadStates(owner)
+}
+
+func (l *Loader) loadStates(owner *stateful) error {
+	table := l.bucket.Table(l.frame.Port)
+	var prototype any
+	if l.frame.Encoding == codec.Native {
+		prototype = owner.state.Builder.Build()
+	}
+	data := l.frame.Values
+	for i := range l.frame.Count {
+		length := l.frame.Lengths.At(i)
+		serialized := data[:length:length]
+		data = data[length:]
+		key := l.frame.Keys[l.frame.KeyIndexes.At(i)]
+		if l.frame.IsAbsent(i) {
+			table.Remove(string(key))
+			continue
+		}
+		value, err := l.decoder.Decode(l.frame.Encoding, serialized)
+		if err != nil {
+			return notReadable(owner.state.Name, err)
+		}
+		if prototype != nil {
+			codec.FillMaps(value, prototype)
+		}
+		entry := table.Get(key)
+		if entry == nil {
+			entry = table.Add(key, value)
+		}
+		entry.Value = value
+		table.Resize(entry, len(serialized))
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/topology"
+	"wallarooapi/internal/trace"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// maxKnownKeys bounds what a key exit remembers about keys.
+const maxKnownKeys = 1 << 16
+
+// sinkExit encodes messages for a sink.
+type sinkExit struct {
+	node    *node
+	encoder wa.Encoder
+	writer  *writer
+}
+
+func (s *sinkExit) write(value any) {
+	bytes := s.encode(value)
+	if bytes == nil {
+		return
+	}
+	if len(bytes) > maxValueBytes {
+		s.node.bury("C504", value, tooLong(len(bytes)), "")
+		return
+	}
+	s.node.out++
+	s.writer.add(bytes)
+}
+
+func (s *sinkExit) encode(value any) []byte {
+	defer s.node.rescue(value)
+	return s.encoder.Encode(value)
+}
+
+func (s *sinkExit) flush() { s.writer.flush() }
+
+func tooLong(size int) string {
+	return fmt.Sprintf("it has %d bytes; at most %d are possible", size, maxValueBytes)
+}
+
+// keyExit serializes messages for a state step, into frames per bucket.
+type keyExit struct {
+	node      *node
+	partition func(any) []byte
+	known     map[string]*knownKey
+	buckets   []*writer
+}
+
+// knownKey remembers the bucket of a key and its position in the frame of that bucket under way.
+type knownKey struct {
+	writer   *writer
+	frames   uint32 // of the writer when position was taken
+	position uint32
+}
+
+func newKeyExit(n *node, partition func(any) []byte, port uint16, description *pb.Stage) *keyExit {
+	k := &keyExit{node: n, partition: partition, known: map[string]*knownKey{}}
+	k.buckets = make([]*writer, description.GetBucketCount())
+	for i := range k.buckets {
+		encoder := codec.NewEncoder()
+		w := newWriter(n.x, port, int32(i), frameBytes(description), encoder.Encoding())
+		w.encoder = encoder
+		k.buckets[i] = w
+	}
+	return k
+}
+
+func (k *keyExit) write(value any) {
+	key, ok := k.keyOf(value)
+	if !ok {
+		return
+	}
+	if key == nil {
+		k.node.bury("C503", value, "Partition returned nil; expected a key", "")
+		return
+	}
+	at := k.lookup(key)
+	w := at.writer
+	before := len(w.builder.Buffer())
+	buffer, err := w.encoder.Append(w.builder.Buffer(), value)
+	if err != nil {
+		k.bury(value, err)
+		return
+	}
+	if size := len(buffer) - before + len(key); size > maxValueBytes {
+		// A gob stream of this frame has a gap now: what follows needs a new frame.
+		w.flush()
+		w.encoder.Reset()
+		k.node.bury("C504", value, tooLong(size), "")
+		return
+	}
+	if at.frames != w.frames {
+		at.frames, at.position = w.frames, w.builder.AddKey(key)
+	}
+	w.builder.UseKey(at.position)
+	w.extend(buffer)
+}
+
+func (k *keyExit) bury(value any, err error) {
+	stack := ""
+	if failed := (*codec.Error)(nil); errors.As(err, &failed) {
+		stack = failed.Stack
+	}
+	k.node.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Fix), stack)
+}
+
+func (k *keyExit) keyOf(value any) (key []byte, ok bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			reason, stack := trace.Panic(r)
+			k.node.bury("C501", value, reason, stack)
+			key, ok = nil, false
+		}
+	}()
+	return k.partition(value), true
+}
+
+func (k *keyExit) lookup(key []byte) *knownKey {
+	if at, ok := k.known[string(key)]; ok {
+		return at
+	}
+	if len(k.known) >= maxKnownKeys {
+		k.flush()
+		clear(k.known)
+	}
+	w := k.buckets[topology.Bucket(key, uint32(len(k.buckets)))]
+	at := &knownKey{writer: w, frames: w.frames - 1}
+	k.known[string(key)] = at
+	return at
+}
+
+func (k *keyExit) flush() {
+	for _, w := range k.buckets {
+		w.flush()
+	}
+}

@@ -1,0 +1,166 @@
+package stage
+
+import (
+	"encoding/hex"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/trace"
+	pb "wallarooapi/internal/workerpb"
+)
+
+const (
+	previewCharacters = 200
+	previewBytes      = 4 * previewCharacters
+)
+
+func userFailure(n *node, recovered any) error {
+	reason, stack := trace.Panic(recovered)
+	return &Failure{"C501", n.name + ": " + reason, stack}
+}
+
+// rescue is deferred around user code that gets a live message: a panic makes it a dead letter.
+func (n *node) rescue(input any) {
+	if r := recover(); r != nil {
+		reason, stack := trace.Panic(r)
+		n.bury("C501", input, reason, stack)
+	}
+}
+
+// bury makes a dead letter of a live message.
+func (n *node) bury(code string, input any, reason, stack string) {
+	letter := &pb.DeadLetter{Code: code, Error: reason, Traceback: stack, Preview: preview(input)}
+	encoder := codec.NewEncoder()
+	if bytes, err := encoder.Append(nil, input); err == nil && len(bytes) <= maxValueBytes/2 {
+		letter.Input, letter.Encoding = bytes, uint32(encoder.Encoding())
+	}
+	n.file(letter)
+}
+
+// buryBytes makes a dead letter of a message of which only the bytes are there.
+func (n *node) buryBytes(code string, input []byte, encoding byte, reason, stack string) {
+	letter := &pb.DeadLetter{Code: code, Error: reason, Traceback: stack, Preview: previewOf(input)}
+	if len(input) <= maxValueBytes/2 {
+		letter.Input, letter.Encoding = input, uint32(encoding)
+	}
+	n.file(letter)
+}
+
+func (n *node) file(letter *pb.DeadLetter) {
+	x := n.x
+	n.dead++
+	letter.Path, letter.Step = n.path, n.name
+	letter.Sequence, letter.Port, letter.TimestampMs = x.sequence, uint32(x.fromPort), x.timestamp
+	if n.stateful != nil {
+		letter.Key, letter.HasKey = x.keyed.key, true
+	}
+	value, err := proto.Marshal(letter)
+	if err != nil {
+		// Only text that is not UTF-8 can fail; what user code said may be such text.
+		letter.Preview, letter.Error, letter.Traceback = valid(letter.Preview), valid(letter.Error), valid(letter.Traceback)
+		if value, err = proto.Marshal(letter); err != nil {
+			x.err = &Failure{Code: "I901", Reason: err.Error()}
+			return
+		}
+	}
+	x.dead.add(value)
+}
+
+func valid(text string) string { return string([]rune(text)) }
+
+// preview shows a live message to people.
+func preview(value any) (text string) {
+	switch v := value.(type) {
+	case []byte:
+		return previewOf(v)
+	case string:
+		return previewOf([]byte(v[:min(len(v), previewBytes)]))
+	case *string:
+		if v != nil {
+			return preview(*v)
+		}
+	}
+	return diagnostic.Cut(valid(fmt.Sprintf("%+v", value)), previewCharacters)
+}
+
+// previewOf shows bytes: as text where they are text, else in hexadecimal.
+func previewOf(input []byte) string {
+	start := input[:min(len(input), previewBytes)]
+	if len(start) < len(input) {
+		for cut := 0; cut < utf8.UTFMax && !utf8.Valid(start); cut++ {
+			start = start[:len(start)-1]
+		}
+	}
+	text := string(start)
+	if !utf8.ValidString(text) || hasControls(text) {
+		text = hex.EncodeToString(input[:min(len(input), previewCharacters/2)])
+	}
+	if len(start) < len(input) {
+		text += "…"
+	}
+	return diagnostic.Cut(text, previewCharacters)
+}
+
+func hasControls(text string) bool {
+	for _, r := range text {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// writer collects messages for one port and bucket and emits them as frames.
+type writer struct {
+	x          *Executor
+	bucket     int32
+	frameBytes int
+	frames     uint32 // emitted so far; positions of keys are good within one frame
+	builder    frame.Builder
+	encoder    *codec.Encoder
+}
+
+func newWriter(x *Executor, port uint16, bucket int32, frameBytes int, encoding byte) *writer {
+	w := &writer{x: x, bucket: bucket, frameBytes: frameBytes}
+	w.builder.Port, w.builder.Encoding = port, encoding
+	return w
+}
+
+// add adds the bytes of the message at work.
+func (w *writer) add(value []byte) { w.extend(append(w.builder.Buffer(), value...)) }
+
+// extend adds the message at work, whose value has been appended to the builder's buffer.
+func (w *writer) extend(buffer []byte) {
+	if w.builder.Count() == 0 {
+		w.builder.TimestampMs = w.x.timestamp
+	}
+	w.builder.UseSequence(w.x.sequence)
+	w.builder.Extend(buffer)
+	if w.builder.BodyBytes() > w.frameBytes {
+		w.flush()
+	}
+}
+
+func (w *writer) flush() {
+	if w.builder.Count() == 0 {
+		return
+	}
+	bytes, err := w.builder.Frame()
+	if err == nil {
+		err = w.x.emit(w.builder.Port, w.bucket, bytes)
+	}
+	if err != nil && w.x.err == nil {
+		w.x.err = err
+	}
+	w.frames++
+	w.builder.Reset()
+	if w.encoder != nil {
+		w.encoder.Reset()
+	}
+}

@@ -1,0 +1,200 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/state"
+	"wallarooapi/internal/topology"
+	"wallarooapi/internal/trace"
+)
+
+// errRollback says that a state computation failed and may have left its state half changed.
+var errRollback = errors.New("a state computation failed")
+
+// keyed is what an executor knows while it runs messages against states.
+type keyed struct {
+	bucket  *state.Bucket
+	careful bool // states are saved before each message
+	saver   *codec.Encoder
+	saved   []byte
+	entries []*state.Entry // of the keys of the frame at hand
+	key     []byte         // of the message at work
+}
+
+// stateful is the state side of a state step.
+type stateful struct {
+	single  wa.StateComputation
+	multi   wa.StateComputationMulti
+	state   *declaration.State
+	port    uint16 // of the state in state logs
+	allowed map[string]bool
+}
+
+func newStateful(step *declaration.Step, port uint16) *stateful {
+	s := &stateful{single: step.Compute, multi: step.Multi, state: step.State, port: port}
+	if step.State.Closed {
+		s.allowed = make(map[string]bool, len(step.State.Keys))
+		for _, key := range step.State.Keys {
+			s.allowed[string(key.Bytes)] = true
+		}
+	}
+	return s
+}
+
+// runState runs the messages of the frame at hand against the states of their keys.
+func (x *Executor) runState(n *node) error {
+	f := &x.frame
+	switch {
+	case x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0 && f.Count > 0:
+		return damaged(fmt.Errorf("a frame for state step %s has no keys", n.path))
+	case f.Encoding == frame.Framed || f.HasAbsent():
+		return damaged(fmt.Errorf("a frame for state step %s has values of encoding %d or none", n.path, f.Encoding))
+	}
+	table := x.keyed.bucket.Table(n.stateful.port)
+	x.keyed.entries = append(x.keyed.entries[:0], make([]*state.Entry, len(f.Keys))...)
+	data := f.Values
+	for i := 0; i < f.Count && x.err == nil; i++ {
+		length := f.Lengths.At(i)
+		value := data[:length:length]
+		data = data[length:]
+		x.fromPort, x.sequence, x.timestamp = frame.DeadLetterPort, f.SequenceOf(i), f.TimestampOf(i)
+		if err := n.runKeyed(table, int(f.KeyIndexes.At(i)), value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runKeyed runs one message against the state of the key at a position of the frame's keys.
+func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
+	x := n.x
+	n.in++
+	x.keyed.key = x.frame.Keys[position]
+	message, err := x.decoder.Decode(x.frame.Encoding, value)
+	if err != nil {
+		n.buryBytes("C504", value, x.frame.Encoding, "the message cannot be read back; "+err.Error(), stackOf(err))
+		return nil
+	}
+	entry := x.keyed.entries[position]
+	fresh := false
+	if entry == nil {
+		if entry = table.Get(x.keyed.key); entry == nil {
+			if entry = n.create(table, message); entry == nil {
+				return nil
+			}
+			fresh = true
+		}
+		x.keyed.entries[position] = entry
+	}
+	if x.keyed.careful && !fresh {
+		if err := x.save(n, entry); err != nil {
+			return err
+		}
+	}
+	single, many, persist, fault := n.computeState(message, entry.Value)
+	if fault != nil {
+		if !x.keyed.careful {
+			return errRollback
+		}
+		n.bury(fault.Code, message, fault.Reason, fault.Traceback)
+		return x.restore(n, table, entry, position, fresh)
+	}
+	if persist {
+		table.Touch(entry)
+	}
+	n.forward(single)
+	for _, item := range many {
+		n.forward(item)
+	}
+	return nil
+}
+
+// create gives the key of the message at work a new state; nil when it must not or cannot have one.
+func (n *node) create(table *state.Table, message any) *state.Entry {
+	key := n.x.keyed.key
+	if n.stateful.allowed != nil && !n.stateful.allowed[string(key)] {
+		n.bury("C502", message, diagnostic.Of("C502", "step", n.name, "key", topology.ShowKey(key),
+			"state", n.stateful.state.Name).Message, "")
+		return nil
+	}
+	built, ok := n.buildState(message)
+	if !ok {
+		return nil
+	}
+	return table.Add(key, built)
+}
+
+func (n *node) buildState(message any) (built any, ok bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			reason, stack := trace.Panic(r)
+			n.bury("C501", message, reason, stack)
+			ok = false
+		}
+	}()
+	return n.stateful.state.Builder.Build(), true
+}
+
+func (n *node) computeState(message, value any) (single any, many []any, persist bool, fault *Failure) {
+	defer func() {
+		if r := recover(); r != nil {
+			reason, stack := trace.Panic(r)
+			single, many, fault = nil, nil, &Failure{"C501", reason, stack}
+		}
+	}()
+	if n.stateful.single != nil {
+		single, persist = n.stateful.single.Compute(message, value)
+		return single, nil, persist, nil
+	}
+	many, persist = n.stateful.multi.Compute(message, value)
+	return nil, many, persist, nil
+}
+
+// save keeps the bytes of a state, to go back to them when the next message fails.
+func (x *Executor) save(n *node, entry *state.Entry) (err error) {
+	x.keyed.saver.Reset()
+	x.keyed.saved, err = x.keyed.saver.Append(x.keyed.saved[:0], entry.Value)
+	if err != nil {
+		return notSerializable(n.stateful.state.Name, entry.Value, err)
+	}
+	return nil
+}
+
+// restore gives a key the state that it had before the message at work.
+func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, position int, fresh bool) error {
+	if fresh {
+		table.Remove(entry.Key)
+		x.keyed.entries[position] = nil
+		return nil
+	}
+	decoder := codec.NewDecoder()
+	value, err := decoder.Decode(x.keyed.saver.Encoding(), x.keyed.saved)
+	if err != nil {
+		return notReadable(n.stateful.state.Name, err)
+	}
+	codec.FillMaps(value, n.stateful.state.Builder.Build())
+	entry.Value = value
+	return nil
+}
+
+func notSerializable(stateName string, value any, err error) error {
+	return &Failure{"C504", diagnostic.Of("C504", "step", "state \""+stateName+"\"", "type", fmt.Sprintf("%T", value),
+		"error", err, "fix", codec.Fix).Message + "; " + codec.Fix, stackOf(err)}
+}
+
+func notReadable(stateName string, err error) error {
+	return &Failure{"C504", fmt.Sprintf("state %q cannot be read back; %v", stateName, err), stackOf(err)}
+}
+
+func stackOf(err error) string {
+	if failed := (*codec.Error)(nil); errors.As(err, &failed) {
+		return failed.Stack
+	}
+	return ""
+}

@@ -1,0 +1,292 @@
+// Package stage runs stages: the steps of a topology between two shuffles. Messages pass from step to step as live
+// objects; they are decoded or deserialized where they enter and encoded or serialized where they leave.
+package stage
+
+import (
+	"fmt"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/frame"
+	pb "wallarooapi/internal/workerpb"
+)
+
+const (
+	defaultFrameBytes = 1 << 20
+	maxFrameBytes     = 16 << 20
+	// maxValueBytes leaves room for a frame's other columns and for the messages before it.
+	maxValueBytes = frame.MaxBodyBytes - maxFrameBytes - 1<<16
+)
+
+// Emit takes one output of a stage: its port, its bucket (-1: none) and the frame, which it may keep.
+type Emit func(port uint16, bucket int32, frame []byte) error
+
+// Failure is why a stage cannot go on: not a message's fault.
+type Failure struct {
+	Code      string
+	Reason    string
+	Traceback string
+}
+
+// Error returns the reason.
+func (f *Failure) Error() string { return f.Code + " " + f.Reason }
+
+func damaged(err error) error { return &Failure{Code: "W414", Reason: err.Error()} }
+
+// Executor runs one stage for one stream. It is used by one goroutine at a time.
+type Executor struct {
+	nodes   []*node
+	entries map[uint16]*node
+	exits   []exit
+	dead    *writer
+	decoder *codec.Decoder
+	emit    Emit
+	err     error // of emit, or another reason to stop
+
+	frame     frame.Frame
+	fromPort  uint16
+	sequence  uint64
+	timestamp int64
+
+	keyed keyed
+}
+
+// node is one step of a stage.
+type node struct {
+	path, name string
+	kind       pb.NodeKind
+	x          *Executor
+	next       []*node
+
+	in, out, dead uint64
+
+	source      *entry
+	computation wa.Computation
+	multi       wa.ComputationMulti
+	stateful    *stateful
+	exit        exit
+}
+
+// exit is where messages leave a stage.
+type exit interface {
+	write(value any)
+	flush()
+}
+
+// New compiles a stage of an application.
+func New(application *declaration.Application, description *pb.Stage) (*Executor, error) {
+	x := &Executor{entries: map[uint16]*node{}, decoder: codec.NewDecoder()}
+	x.dead = newWriter(x, frame.DeadLetterPort, -1, frameBytes(description), frame.Plain)
+	parts := partsOf(application)
+	byPath := map[string]*node{}
+	for _, d := range description.GetNodes() {
+		n := &node{path: d.GetPath(), kind: d.GetKind(), x: x}
+		if err := x.compile(n, d, description, parts); err != nil {
+			return nil, err
+		}
+		if err := x.connect(n, d, byPath); err != nil {
+			return nil, err
+		}
+		x.nodes = append(x.nodes, n)
+	}
+	return x, nil
+}
+
+func frameBytes(description *pb.Stage) int {
+	switch asked := int(description.GetFrameBytes()); {
+	case asked == 0:
+		return defaultFrameBytes
+	case asked > maxFrameBytes:
+		return maxFrameBytes
+	default:
+		return asked
+	}
+}
+
+// connect files a node under its path and appends it to the nodes that it reads from.
+func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
+	for _, input := range d.GetInputs() {
+		from, ok := byPath[input]
+		if !ok {
+			return &Failure{Code: "W413", Reason: fmt.Sprintf("%s reads from %s, which does not stand before it in the stage", n.path, input)}
+		}
+		from.next = append(from.next, n)
+	}
+	// An exit KEY has the path of its state step, from which other nodes of the stage cannot read.
+	if n.exit == nil {
+		byPath[n.path] = n
+	}
+	return nil
+}
+
+func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts parts) error {
+	port := uint16(d.GetPort())
+	switch n.kind {
+	case pb.NodeKind_SOURCE:
+		if source := parts.sources[n.path]; source != nil {
+			n.name, n.source = source.Name, newEntry(source)
+			x.entries[port] = n
+			return nil
+		}
+	case pb.NodeKind_COMPUTATION, pb.NodeKind_COMPUTATION_MULTI:
+		if step := parts.steps[n.path]; step != nil && step.Build != nil {
+			n.name = step.Name
+			return x.build(n, step)
+		}
+	case pb.NodeKind_STATE_COMPUTATION, pb.NodeKind_STATE_COMPUTATION_MULTI:
+		if step := parts.steps[n.path]; step != nil && step.State != nil {
+			n.name, n.stateful = step.Name, newStateful(step, uint16(d.GetStatePort()))
+			x.entries[port] = n
+			return nil
+		}
+	case pb.NodeKind_KEY:
+		if step := parts.steps[n.path]; step != nil && step.State != nil && description.GetBucketCount() > 0 {
+			n.name = step.Name
+			n.exit = newKeyExit(n, step.Partition, port, description)
+			x.exits = append(x.exits, n.exit)
+			return nil
+		}
+	case pb.NodeKind_SINK:
+		if sink := parts.sinks[n.path]; sink != nil {
+			n.name = sink.Name
+			n.exit = &sinkExit{n, sink.Encoder, newWriter(x, port, -1, frameBytes(description), frame.Plain)}
+			x.exits = append(x.exits, n.exit)
+			return nil
+		}
+	}
+	return &Failure{Code: "W413", Reason: fmt.Sprintf("this worker has no %s at %s", n.kind, n.path)}
+}
+
+// build makes the computation of a stateless step for this stream.
+func (x *Executor) build(n *node, step *declaration.Step) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = userFailure(n, r)
+		}
+	}()
+	n.computation, n.multi = step.Build()
+	return nil
+}
+
+// parts finds the declared parts by path.
+type parts struct {
+	sources map[string]*declaration.Source
+	steps   map[string]*declaration.Step
+	sinks   map[string]*declaration.Sink
+}
+
+func partsOf(application *declaration.Application) parts {
+	p := parts{map[string]*declaration.Source{}, map[string]*declaration.Step{}, map[string]*declaration.Sink{}}
+	for _, pipeline := range application.Pipelines {
+		p.sources[pipeline.Source.Path] = pipeline.Source
+		for _, step := range pipeline.Steps {
+			p.steps[step.Path] = step
+		}
+		for _, sink := range pipeline.Sinks {
+			p.sinks[sink.Path] = sink
+		}
+	}
+	return p
+}
+
+// Run runs the messages of one or more whole frames, then sends what is left of the outputs.
+func (x *Executor) Run(frames []byte, emit Emit) error {
+	if err := x.feed(frames, emit); err != nil {
+		return err
+	}
+	x.flush()
+	return x.err
+}
+
+func (x *Executor) feed(frames []byte, emit Emit) (err error) {
+	x.emit, x.err = emit, nil
+	for len(frames) > 0 {
+		if frames, err = x.frame.Read(frames); err != nil {
+			return damaged(err)
+		}
+		n, ok := x.entries[x.frame.Port]
+		if !ok {
+			return damaged(fmt.Errorf("no node of the stage takes port %d", x.frame.Port))
+		}
+		x.decoder.Reset()
+		if n.source != nil {
+			err = x.runSource(n)
+		} else {
+			err = x.runState(n)
+		}
+		if err == nil {
+			err = x.err
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Executor) flush() {
+	for _, e := range x.exits {
+		e.flush()
+	}
+	x.dead.flush()
+}
+
+// Reset forgets outputs that were not sent and counts, after a call that did not end well.
+func (x *Executor) Reset() {
+	x.emit = func(uint16, int32, []byte) error { return nil }
+	x.flush()
+	x.Counts()
+}
+
+// Counts returns what each step got, made and failed on since the last call. What goes to a shuffle is counted
+// where it arrives, so an exit to a state step reports its dead letters only.
+func (x *Executor) Counts() []*pb.StepCount {
+	counts := make([]*pb.StepCount, 0, len(x.nodes))
+	for _, n := range x.nodes {
+		if n.kind == pb.NodeKind_KEY {
+			n.in, n.out = 0, 0
+		}
+		if n.in+n.dead > 0 {
+			counts = append(counts, &pb.StepCount{Path: n.path, MessagesIn: n.in, MessagesOut: n.out, DeadLetters: n.dead})
+		}
+		n.in, n.out, n.dead = 0, 0, 0
+	}
+	return counts
+}
+
+// receive runs one message through a node and the nodes behind it.
+func (n *node) receive(value any) {
+	n.in++
+	switch {
+	case n.exit != nil:
+		n.exit.write(value)
+	case n.computation != nil:
+		n.forward(n.compute(value))
+	default:
+		for _, item := range n.computeMulti(value) {
+			n.forward(item)
+		}
+	}
+}
+
+// forward sends a result to the nodes that read from this one; nil goes nowhere.
+func (n *node) forward(value any) {
+	if value == nil {
+		return
+	}
+	n.out++
+	for _, next := range n.next {
+		next.receive(value)
+	}
+}
+
+func (n *node) compute(value any) any {
+	defer n.rescue(value)
+	return n.computation.Compute(value)
+}
+
+func (n *node) computeMulti(value any) []any {
+	defer n.rescue(value)
+	return n.multi.Compute(value)
+}

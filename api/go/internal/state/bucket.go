@@ -1,0 +1,123 @@
+package state
+
+// entryBytes is what a key costs beside its serialized state.
+const entryBytes = 128
+
+// Bucket is the live state of one bucket's keys, used by one call at a time.
+type Bucket struct {
+	Version Version
+	tables  map[uint16]*Table // by the port of the state in state logs
+	bytes   int64
+}
+
+// NewBucket returns the empty bucket.
+func NewBucket() *Bucket { return &Bucket{tables: map[uint16]*Table{}} }
+
+// Bytes returns the estimated size.
+func (b *Bucket) Bytes() int64 { return b.bytes }
+
+// Keys returns the number of keys.
+func (b *Bucket) Keys() int {
+	keys := 0
+	for _, table := range b.tables {
+		keys += len(table.entries)
+	}
+	return keys
+}
+
+// Table returns the states of one name, by the port in state logs.
+func (b *Bucket) Table(port uint16) *Table {
+	table, ok := b.tables[port]
+	if !ok {
+		table = &Table{Port: port, bucket: b, entries: map[string]*Entry{}}
+		b.tables[port] = table
+	}
+	return table
+}
+
+// Tables calls visit for each table.
+func (b *Bucket) Tables(visit func(*Table) error) error {
+	for _, table := range b.tables {
+		if err := visit(table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Table holds the states of one name in one bucket.
+type Table struct {
+	Port    uint16
+	bucket  *Bucket
+	entries map[string]*Entry
+	dirty   []*Entry
+}
+
+// Entry is the state of one key.
+type Entry struct {
+	Key   string
+	Value any
+	bytes int
+	dirty bool
+}
+
+// Get returns the entry of a key, nil when it has no state.
+func (t *Table) Get(key []byte) *Entry { return t.entries[string(key)] }
+
+// Add gives a key, which must not have state, a state.
+func (t *Table) Add(key []byte, value any) *Entry {
+	entry := &Entry{Key: string(key), Value: value, bytes: entryBytes + len(key)}
+	t.entries[entry.Key] = entry
+	t.bucket.bytes += int64(entry.bytes)
+	return entry
+}
+
+// Remove takes the state of a key away, if it has one.
+func (t *Table) Remove(key string) {
+	entry, ok := t.entries[key]
+	if !ok {
+		return
+	}
+	t.bucket.bytes -= int64(entry.bytes)
+	delete(t.entries, key)
+}
+
+// Resize notes the serialized size of an entry's state.
+func (t *Table) Resize(entry *Entry, serialized int) {
+	size := entryBytes + len(entry.Key) + serialized
+	t.bucket.bytes += int64(size - entry.bytes)
+	entry.bytes = size
+}
+
+// Touch notes that an entry's state is to be persisted.
+func (t *Table) Touch(entry *Entry) {
+	if !entry.dirty {
+		entry.dirty = true
+		t.dirty = append(t.dirty, entry)
+	}
+}
+
+// Changes calls visit for each entry to be persisted, in the order of their first change, or with all for every
+// entry. Then nothing is to be persisted any more.
+func (t *Table) Changes(all bool, visit func(*Entry) error) error {
+	changed := t.dirty
+	t.dirty = nil
+	for _, entry := range changed {
+		entry.dirty = false
+		if all {
+			continue
+		}
+		if err := visit(entry); err != nil {
+			return err
+		}
+	}
+	if !all {
+		return nil
+	}
+	for _, entry := range t.entries {
+		if err := visit(entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}

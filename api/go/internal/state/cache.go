@@ -1,0 +1,85 @@
+// Package state keeps the live states of buckets between calls, within a bound.
+package state
+
+import (
+	"container/list"
+	"sync"
+)
+
+// Version is the version of one bucket's state. The zero value is the empty state.
+type Version struct {
+	Counter uint64
+	Nonce   uint64
+}
+
+// Owner says whose bucket it is.
+type Owner struct {
+	Application string
+	Query       string
+	Stage       string
+	Bucket      uint32
+}
+
+// Cache holds buckets that no call is using. It may be used by several goroutines.
+type Cache struct {
+	mutex  sync.Mutex
+	limit  int64
+	bytes  int64
+	byUse  *list.List // of *cached, most recently used first
+	owners map[Owner]*list.Element
+}
+
+type cached struct {
+	owner  Owner
+	bucket *Bucket
+}
+
+// NewCache makes a cache that holds at most limit bytes, estimated from the serialized sizes.
+func NewCache(limit int64) *Cache {
+	return &Cache{limit: limit, byUse: list.New(), owners: map[Owner]*list.Element{}}
+}
+
+// Take removes and returns the bucket of an owner if it has exactly this version. A copy of another version is
+// dropped: only one version is ever committed, and it is the one asked for.
+func (c *Cache) Take(owner Owner, version Version) (*Bucket, bool) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	element, ok := c.owners[owner]
+	if !ok {
+		return nil, false
+	}
+	bucket := c.remove(element)
+	return bucket, bucket.Version == version
+}
+
+// Put files a bucket under its version and drops the buckets that were not used for longest, as far as the
+// bound demands it.
+func (c *Cache) Put(owner Owner, bucket *Bucket) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if element, ok := c.owners[owner]; ok {
+		c.remove(element)
+	}
+	if bucket.Bytes() > c.limit {
+		return
+	}
+	c.owners[owner] = c.byUse.PushFront(&cached{owner, bucket})
+	c.bytes += bucket.Bytes()
+	for c.bytes > c.limit {
+		c.remove(c.byUse.Back())
+	}
+}
+
+// Bytes returns the estimated size of all buckets held.
+func (c *Cache) Bytes() int64 {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.bytes
+}
+
+func (c *Cache) remove(element *list.Element) *Bucket {
+	item := c.byUse.Remove(element).(*cached)
+	delete(c.owners, item.owner)
+	c.bytes -= item.bucket.Bytes()
+	return item.bucket
+}

@@ -1,0 +1,93 @@
+// Package topology writes the topology document: its canonical form, its hash, names, keys, framing and addresses.
+// SPECIFICATION.md, section 1, is the contract.
+package topology
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Member is one key of an Object with its value: a string, an int, a uint64, an Object or an Array.
+type Member struct {
+	Key   string
+	Value any
+}
+
+// Object is a JSON object with its keys in order.
+type Object []Member
+
+// Array is a JSON array.
+type Array []any
+
+// Canonical returns the canonical form of a document, with one newline at the end.
+func Canonical(document Object) []byte {
+	return append(appendValue(nil, document, "\n"), '\n')
+}
+
+// appendValue writes a value; newline is a line feed and the indentation of the surrounding value.
+func appendValue(out []byte, value any, newline string) []byte {
+	switch v := value.(type) {
+	case string:
+		return AppendString(out, v)
+	case int:
+		return strconv.AppendInt(out, int64(v), 10)
+	case uint64:
+		return strconv.AppendUint(out, v, 10)
+	case Object:
+		return appendObject(out, v, newline)
+	case Array:
+		return appendArray(out, v, newline)
+	}
+	panic(fmt.Sprintf("a topology document has no values of type %T", value))
+}
+
+func appendObject(out []byte, object Object, newline string) []byte {
+	if len(object) == 0 {
+		return append(out, "{}"...)
+	}
+	out = append(out, '{')
+	inner := newline + "  "
+	for i, member := range object {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(AppendString(append(out, inner...), member.Key), ": "...)
+		out = appendValue(out, member.Value, inner)
+	}
+	return append(append(out, newline...), '}')
+}
+
+func appendArray(out []byte, array Array, newline string) []byte {
+	if len(array) == 0 {
+		return append(out, "[]"...)
+	}
+	out = append(out, '[')
+	inner := newline + "  "
+	for i, item := range array {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendValue(append(out, inner...), item, inner)
+	}
+	return append(append(out, newline...), ']')
+}
+
+// AppendString writes a JSON string in which only quotes, backslashes and control characters below U+0020 are
+// escaped. encoding/json escapes U+2028 and U+2029 as well, so it cannot be used.
+func AppendString(out []byte, text string) []byte {
+	const short = "btn\x00fr"
+	out = append(out, '"')
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c >= '\b' && c <= '\r' && c != '\v':
+			out = append(out, '\\', short[c-'\b'])
+		case c < 0x20:
+			out = fmt.Appendf(out, `\u%04x`, c)
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"')
+}

@@ -1,0 +1,108 @@
+package topology
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+)
+
+const maxHeaderBytes = 64
+
+// Framing says how a byte stream is cut: by a length of a known kind, or by the worker.
+type Framing struct {
+	Kind        string
+	HeaderBytes int
+}
+
+// WorkerFraming is the kind of framing that only the user's decoder knows.
+const WorkerFraming = "worker"
+
+func (f Framing) tree() Object {
+	if f.Kind != WorkerFraming {
+		return Object{{"kind", f.Kind}}
+	}
+	return Object{{"kind", f.Kind}, {"header_bytes", f.HeaderBytes}}
+}
+
+// Length reads a header of a known kind.
+func (f Framing) Length(header []byte) uint64 {
+	switch f.Kind {
+	case "u8":
+		return uint64(header[0])
+	case "u16be":
+		return uint64(binary.BigEndian.Uint16(header))
+	case "u16le":
+		return uint64(binary.LittleEndian.Uint16(header))
+	case "u32be":
+		return uint64(binary.BigEndian.Uint32(header))
+	case "u32le":
+		return uint64(binary.LittleEndian.Uint32(header))
+	case "u64be":
+		return binary.BigEndian.Uint64(header)
+	}
+	return binary.LittleEndian.Uint64(header)
+}
+
+// ProbeFraming finds out the framing of a decoder whose headers have headerBytes bytes, 1 to 64.
+func ProbeFraming(headerBytes int, payloadLength func([]byte) uint64) Framing {
+	for _, kind := range kinds(headerBytes) {
+		framing := Framing{Kind: kind, HeaderBytes: headerBytes}
+		if framing.explains(payloadLength) {
+			return framing
+		}
+	}
+	return Framing{Kind: WorkerFraming, HeaderBytes: headerBytes}
+}
+
+// kinds lists the framings with a header of a width, the preferred one first.
+func kinds(headerBytes int) []string {
+	switch headerBytes {
+	case 1:
+		return []string{"u8"}
+	case 2, 4, 8:
+		width := "u" + strconv.Itoa(8*headerBytes)
+		return []string{width + "be", width + "le"}
+	}
+	return nil
+}
+
+// explains tells whether payloadLength gives this framing's answer for every probe header. A panic is a
+// different answer.
+func (f Framing) explains(payloadLength func([]byte) uint64) (same bool) {
+	defer func() {
+		if recover() != nil {
+			same = false
+		}
+	}()
+	for _, header := range probes(f.HeaderBytes) {
+		want := f.Length(header)
+		if payloadLength(header) != want {
+			return false
+		}
+	}
+	return true
+}
+
+// probes makes the headers that tell the framings apart.
+func probes(width int) [][]byte {
+	headers := [][]byte{make([]byte, width), make([]byte, width)}
+	for i := range headers[1] {
+		headers[1][i] = 0xFF
+	}
+	for i := 0; i < width; i++ {
+		for _, value := range []byte{0x01, 0x80} {
+			header := make([]byte, width)
+			header[i] = value
+			headers = append(headers, header)
+		}
+	}
+	for j := 0; j < 64; j++ {
+		digest := sha256.Sum256(fmt.Appendf(nil, "probe %d", j))
+		headers = append(headers, digest[:width])
+	}
+	return headers
+}
+
+// HeaderLengthIsUsable tells whether a header length is within the limits of the document.
+func HeaderLengthIsUsable(length uint64) bool { return length >= 1 && length <= maxHeaderBytes }

@@ -1,0 +1,62 @@
+package topology
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/crc32"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Key is a key that was declared up front.
+type Key struct {
+	Bytes   []byte
+	Integer bool // the user gave a number
+}
+
+// IntegerKey returns the key of a number.
+func IntegerKey(number uint64) Key {
+	return Key{Bytes: binary.BigEndian.AppendUint64(nil, number), Integer: true}
+}
+
+func (k Key) tree() any {
+	if k.Integer {
+		return binary.BigEndian.Uint64(k.Bytes)
+	}
+	if text := string(k.Bytes); isText(text) {
+		return text
+	}
+	return Object{{"base64", base64.StdEncoding.EncodeToString(k.Bytes)}}
+}
+
+// isText tells whether a key is written as a string: valid UTF-8 without control characters.
+func isText(text string) bool {
+	if !utf8.ValidString(text) {
+		return false
+	}
+	for _, r := range text {
+		if isControl(r) {
+			return false
+		}
+	}
+	return true
+}
+
+func isControl(r rune) bool { return r < 0x20 || r >= 0x7F && r <= 0x9F }
+
+// Bucket returns the bucket of a key. count is at least 1.
+func Bucket(key []byte, count uint32) uint32 {
+	hash := crc32.ChecksumIEEE(key) * 0x9E3779B1
+	return uint32(uint64(hash) * uint64(count) >> 32)
+}
+
+// String returns the key as a message shows it.
+func (k Key) String() string {
+	if k.Integer {
+		return strconv.FormatUint(binary.BigEndian.Uint64(k.Bytes), 10)
+	}
+	return ShowKey(k.Bytes)
+}
+
+// ShowKey returns a key's bytes as a message shows them.
+func ShowKey(key []byte) string { return strconv.Quote(string(key)) }

@@ -1,0 +1,50 @@
+package topology
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+const maxNameCharacters = 200
+
+// NameFault says why a name is not usable; empty when it is.
+func NameFault(name string) string {
+	switch count := utf8.RuneCountInString(name); {
+	case count == 0:
+		return "it is empty"
+	case !utf8.ValidString(name):
+		return "it is not UTF-8"
+	case count > maxNameCharacters:
+		return fmt.Sprintf("it has %d characters", count)
+	case !norm.NFC.IsNormalString(name):
+		return "it is not in Unicode form NFC"
+	}
+	for _, r := range name {
+		if isControl(r) {
+			return fmt.Sprintf("it has the control character U+%04X", r)
+		}
+	}
+	return ""
+}
+
+var hostPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_.])?$`)
+
+// Address checks a host and reads a port; the fault is empty when both are usable.
+func Address(host, port string) (number int, fault string) {
+	if host == "" {
+		return 0, "the host is empty"
+	}
+	if len(host) > 253 || !hostPattern.MatchString(host) && net.ParseIP(host) == nil {
+		return 0, "this is no host name or IP address"
+	}
+	value, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return 0, fmt.Sprintf("%q is no port", port)
+	}
+	return int(value), ""
+}

@@ -1,0 +1,76 @@
+// Package trace describes a panic of user code: one line, and the stack down to the SDK.
+package trace
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"wallarooapi/internal/diagnostic"
+)
+
+const (
+	maxFrames     = 64
+	maxCharacters = 1000
+)
+
+// Panic describes what recover returned: call it from the deferred function itself, while the stack of
+// the panic still stands.
+func Panic(recovered any) (reason, stack string) {
+	return describe(recovered), userStack()
+}
+
+// describe survives values whose own Error or String method panics, because package fmt does.
+func describe(recovered any) string {
+	text := strings.Join(strings.Fields(fmt.Sprint(recovered)), " ")
+	return diagnostic.Cut(text, maxCharacters)
+}
+
+// userStack lists the innermost frames first, without those of the runtime and the SDK.
+func userStack() string {
+	var counters [maxFrames]uintptr
+	frames := runtime.CallersFrames(counters[:runtime.Callers(4, counters[:])])
+	var text strings.Builder
+	for {
+		frame, more := frames.Next()
+		if frame.Function != "" && !isForeign(frame.Function) {
+			fmt.Fprintf(&text, "%s\n\t%s:%d\n", frame.Function, frame.File, frame.Line)
+		}
+		if !more {
+			return text.String()
+		}
+	}
+}
+
+func isForeign(function string) bool {
+	return InSDK(function) || strings.HasPrefix(function, "runtime.") || strings.HasPrefix(function, "google.golang.org/grpc") ||
+		strings.HasPrefix(function, "testing.")
+}
+
+// InSDK tells whether a function, named as package runtime does, belongs to this module. Tests of the module count as
+// a user's program.
+func InSDK(function string) bool {
+	return strings.HasPrefix(function, "wallarooapi/") && !strings.Contains(function, "_test.") ||
+		strings.HasPrefix(function, "wallarooapi.")
+}
+
+// Place is a line of a program.
+type Place struct {
+	File string
+	Line int
+}
+
+// First returns the innermost place of a stack that Panic described.
+func First(stack string) Place {
+	for line := range strings.Lines(stack) {
+		file, number, ok := strings.Cut(strings.TrimSpace(line), ".go:")
+		if !ok || !strings.HasPrefix(line, "\t") {
+			continue
+		}
+		if parsed, err := strconv.Atoi(number); err == nil {
+			return Place{file + ".go", parsed}
+		}
+	}
+	return Place{}
+}

@@ -1,0 +1,7 @@
+package wallarooapi
+
+// Encoder makes the bytes that a sink sends.
+type Encoder interface {
+	// Encode returns the bytes of one message, framing included. Nil sends nothing.
+	Encode(d interface{}) []byte
+}

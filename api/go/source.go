@@ -1,0 +1,17 @@
+package wallarooapi
+
+// Decoder makes a message from bytes.
+type Decoder interface {
+	// Decode gets exactly the payload. The bytes may be kept but not changed. Nil discards the message.
+	Decode(b []byte) interface{}
+}
+
+// FramedDecoder cuts a TCP stream into messages: each is a header of fixed length and a payload.
+type FramedDecoder interface {
+	Decoder
+	// HeaderLength returns the number of bytes before each payload, 1 to 64.
+	HeaderLength() uint64
+	// PayloadLength gets exactly the header and returns the length of the payload behind it. It must depend
+	// on the header alone; it is also called with made-up headers to find out the framing.
+	PayloadLength(b []byte) uint64
+}

@@ -1,0 +1,41 @@
+// Package worker makes a program one that the runtime can start: new programs call Main from their own main.
+//
+//	func main() { worker.Main(setup) }
+//
+//	func setup(args []string) *application.Application {
+//		a := application.MakeApplication("Reverse Word")
+//		...
+//		return a
+//	}
+package worker
+
+import (
+	"os"
+
+	wa "wallarooapi"
+	"wallarooapi/application"
+	"wallarooapi/internal/launch"
+)
+
+// Main declares the application and does what the runtime asks for: emit its topology, or host its computations. It
+// does not return. setup runs once per process and gets the application's arguments without a program name; it must
+// declare the same application for the same arguments.
+func Main(setup func(args []string) *application.Application) {
+	os.Exit(launch.Run(func() string {
+		args := wa.Args
+		if len(args) > 0 {
+			args = args[1:]
+		}
+		declared := setup(args)
+		if declared == nil {
+			return "nil"
+		}
+		return declared.ToJson()
+	}))
+}
+
+// MainJSON is Main for programs whose setup returns the text of ToJson, as Wallaroo's ApplicationSetup does. The
+// main function that `wallaroo build` makes calls it.
+func MainJSON(setup func() string) {
+	os.Exit(launch.Run(setup))
+}
