@@ -193,9 +193,7 @@ class Outbox:
         if self._log.stat().st_size < self._compact_at:
             return
         ports = set(self._base.messages) - {DEAD_LETTER_PORT}
-        content = cut_delivered(
-            self.directory, {port: read_position(self.directory, port).record for port in ports}
-        )
+        content = cut_delivered(self.directory, {port: read_position(self.directory, port).record for port in ports})
         if content is not None:
             replace_file(self._log, content, durable=self._fsync)
         # Where little could be cut the next try comes when the log has doubled: a sink that is away costs no rereading.

@@ -20,16 +20,12 @@ _QUEUE = 1024
 
 @dataclass(slots=True)
 class Source:
-    """A source that listens; `cut` is None when only the worker can cut."""
+    """A source that listens at `address`; `cut` is None when only the worker can cut."""
 
     config: SourceConfig
     listener: socket.socket
     cut: "Cutter | None"
-
-    def address(self) -> dict[str, object]:
-        """Return where it really listens, for the status file."""
-        host, tcp_port = self.listener.getsockname()[:2]
-        return {"port": self.config.port, "name": self.config.name, "host": host, "tcp_port": tcp_port}
+    address: dict[str, object]
 
 
 @dataclass(slots=True, eq=False)
@@ -68,9 +64,14 @@ class Connection:
     def message_too_large(self, size: int) -> Diagnostic:
         """Return the finding that a header announces too much."""
         config = self.source.config
-        return Diagnostic.of(
-            "R606", source=config.name, peer=self.peer, size=size, limit=config.max_message_bytes
-        )
+        return Diagnostic.of("R606", source=config.name, peer=self.peer, size=size, limit=config.max_message_bytes)
+
+
+def real_address(config: SourceConfig, listener: socket.socket) -> dict[str, object]:
+    """Return where a source really listens, for the status file."""
+    host, tcp_port = listener.getsockname()[:2]
+    address = f"[{host}]:{tcp_port}" if ":" in host else f"{host}:{tcp_port}"
+    return {"port": config.port, "name": config.name, "address": address, "host": host, "tcp_port": tcp_port}
 
 
 def listen(config: SourceConfig) -> socket.socket:
@@ -81,7 +82,9 @@ def listen(config: SourceConfig) -> socket.socket:
     """
     address = f"{config.host}:{config.tcp_port}"
     try:
-        found = socket.getaddrinfo(config.host or None, config.tcp_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(
+            config.host or None, config.tcp_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
         family, _, _, _, target = found[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:

@@ -47,7 +47,8 @@ def hint(name: str, known: Any) -> str:
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
     # `$` of Python's re also matches before a final newline.
-    if isinstance(instance, str) and not re.fullmatch(pattern, instance):
+    # That a text is empty is another rule's finding.
+    if isinstance(instance, str) and instance and not re.fullmatch(pattern, instance):
         yield ValidationError(f"{instance!r} does not match {pattern}")
 
 
@@ -127,7 +128,7 @@ def _described(rule: Mapping[str, Any]) -> str:
     if "$ref" in rule:
         rule = schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]]
     text = str(rule.get("description", "")).rstrip(".")
-    return text[:1].lower() + text[1:]
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _properties(error: ValidationError) -> Mapping[str, Any]:
@@ -139,7 +140,7 @@ def _unknown_properties(error: ValidationError) -> Iterator[Diagnostic]:
     known = _properties(error)
     for name in error.instance:
         if name not in known:
-            close = hint(name, [other for other in known if other not in error.instance] or known)
+            close = hint(name, [other for other in known if other not in error.instance])
             fix = f"write {close[15:-1]}" if close else "remove it; known are " + ", ".join(f'"{key}"' for key in known)
             yield _finding(error, f"property {shown_json(name)} is not known{close}", fix, name)
 
