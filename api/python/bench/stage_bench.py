@@ -53,9 +53,8 @@ def journal(messages: int) -> list[bytes]:
     weights = [1 / rank for rank in range(1, 5001)]
     frames = []
     for start in range(0, messages, FRAME_MESSAGES):
-        lines = [
-            " ".join(draw.choices(words, weights, k=WORDS)).encode() for _ in range(min(FRAME_MESSAGES, messages - start))
-        ]
+        count = min(FRAME_MESSAGES, messages - start)
+        lines = [" ".join(draw.choices(words, weights, k=WORDS)).encode() for _ in range(count)]
         body = b"".join(struct.pack(">I", len(line)) + line for line in lines)
         frames.append(write_frame(FrameHeader(0, len(lines), start, 0, FRAMED, 1), [body]))
     return frames

@@ -2,17 +2,6 @@
 
 from wallaroo.application import Application
 from wallaroo.builder import ApplicationBuilder
-from wallaroo.wrapped import (
-    BaseWrapped,
-    Computation,
-    ComputationMulti,
-    Decoder,
-    Encoder,
-    Partition,
-    StateBuilder,
-    StateComputation,
-    StateComputationMulti,
-)
 from wallaroo.decorator import (
     computation,
     computation_multi,
@@ -25,6 +14,17 @@ from wallaroo.decorator import (
 from wallaroo.error import WallarooParameterError
 from wallaroo.serialization import deserialize, serialize
 from wallaroo.tcp import TCPSinkConfig, TCPSourceConfig, tcp_parse_input_addrs, tcp_parse_output_addrs
+from wallaroo.wrapped import (
+    BaseWrapped,
+    Computation,
+    ComputationMulti,
+    Decoder,
+    Encoder,
+    Partition,
+    StateBuilder,
+    StateComputation,
+    StateComputationMulti,
+)
 
 __all__ = [
     "Application",

@@ -6,13 +6,13 @@ from typing import Any
 from wallaroo import check, component
 from wallaroo.application import CREATE, DEAD_LETTER, Application, Component, Pipeline, Sink, Source, State, Step
 from wallaroo.component import Place
-from wallaroo.wrapped import BaseWrapped
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.framing import probe
 from wallaroo.location import Location, called_from, declared_at
 from wallaroo.signature import partition_finding, shown_name
 from wallaroo.tcp import TCPSinkConfig, TCPSourceConfig
+from wallaroo.wrapped import BaseWrapped
 
 MAX_HEADER_BYTES = 64
 
@@ -65,7 +65,8 @@ class ApplicationBuilder:
         if not isinstance(source_config, TCPSourceConfig):
             self._wrong(place, "source_config", source_config, "a TCPSourceConfig")
             return self
-        decoder = component.instance(place, "decoder", source_config.decoder, "decoder(header_length, length_fmt)", "a decoder")
+        decorator = "decoder(header_length, length_fmt)"
+        decoder = component.instance(place, "decoder", source_config.decoder, decorator, "a decoder")
         if decoder is not None:
             self._add_source(place, self._open, source_config, decoder)
         return self
@@ -123,8 +124,8 @@ class ApplicationBuilder:
             state_name: Names the state; pipelines that use one name share the state.
             partition_function: Gives the key of a message: `str`, `bytes` or `int`.
             partition_keys: Keys to create at once; empty for none.
-            unknown_keys: What other keys do: "create" makes a new state, "dead_letter" puts the message aside. By default
-                a list of keys is closed for class-based computations (Wallaroo 0.1), a hint for decorated ones (0.5).
+            unknown_keys: What other keys do: "create" makes a new state, "dead_letter" puts the message aside. By
+                default a list is closed for class-based computations (Wallaroo 0.1), a hint for decorated ones (0.5).
             state_builder: Another name of `state_class` (Wallaroo 0.1).
         """
         builder = state_class if state_builder is None else state_builder

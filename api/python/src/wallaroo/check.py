@@ -35,7 +35,7 @@ def address(place: Place, what: str, host: Any, port: Any, location: Location) -
     reason = ""
     number = -1
     if not isinstance(host, str) or not 1 <= len(host) <= 253:
-        reason = "the host is missing" if host in ("", None) else f"host {shown(host)} is not a name of 1 to 253 characters"
+        reason = f"host {shown(host)} is not a name of 1 to 253 characters" if host else "the host is missing"
     try:
         number = int(port) if isinstance(port, (str, int)) else -1
     except ValueError:
@@ -75,7 +75,8 @@ def application(name: str, pipelines: list[Pipeline]) -> list[Diagnostic]:
     first: dict[str, Pipeline] = {}
     for pipeline in pipelines:
         if first.setdefault(pipeline.name, pipeline) is not pipeline:
-            findings.append(_finding("T203", f"/pipelines/{pipeline.number}/name", pipeline.location, name=pipeline.name))
+            pointer = f"/pipelines/{pipeline.number}/name"
+            findings.append(_finding("T203", pointer, pipeline.location, name=pipeline.name))
     if not any(pipeline.sinks for pipeline in pipelines):
         at = pipelines[-1].location if pipelines else Location()
         findings.append(_finding("T204", "/pipelines", at, name=name))
@@ -114,9 +115,8 @@ def _addresses(pipelines: list[Pipeline]) -> list[Diagnostic]:
                 pointer = f"/pipelines/{pipeline.number}/sources/{number}"
                 address = f"{source.host}:{source.port}"
                 names = {each.path: each.name for line in pipelines for each in line.sources}
-                findings.append(
-                    _finding("T219", pointer, pipeline.location, first=names[other], second=source.name, address=address)
-                )
+                names_values = {"first": names[other], "second": source.name}
+                findings.append(_finding("T219", pointer, pipeline.location, address=address, **names_values))
     return findings
 
 
@@ -135,6 +135,6 @@ def _has_no_list(*steps: Step) -> bool:
     )
 
 
-def _finding(code: str, pointer: str, location: Location, **values: object) -> Diagnostic:
+def _finding(code: str, pointer: str, location: Location, **values: Any) -> Diagnostic:
     at = location.shown()
     return Diagnostic.of(code, pointer=pointer, file=at.file, line=at.line, **values)

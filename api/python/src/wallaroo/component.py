@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.wrapped import BaseWrapped
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.location import Location, declared_at
 from wallaroo.signature import arity_finding, shown_name
+from wallaroo.wrapped import BaseWrapped
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class Place:
     location: Location
     findings: list[Diagnostic]
 
-    def add(self, code: str, location: Location | None = None, **values: object) -> None:
+    def add(self, code: str, location: Location | None = None, **values: Any) -> None:
         """Record a finding at this place, or at another location."""
         at = (location or self.location).shown()
         self.findings.append(Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values))
@@ -48,9 +48,8 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
             )  # fmt: skip
             return None
     if inspect.isroutine(value):
-        place.add(
-            "T206", declared_at(value), method=place.method, function=shown_name(value), decorator=f"@wallaroo.{decorator}"
-        )
+        wanted = f"@wallaroo.{decorator}"
+        place.add("T206", declared_at(value), method=place.method, function=shown_name(value), decorator=wanted)
         return None
     if value is None or isinstance(value, (str, bytes, int, float, list, tuple, dict)):
         place.add(
@@ -77,11 +76,11 @@ def method(
             if finding is not None:
                 place.findings.append(_at(finding, place))
                 return None
-            return found
-    place.add(
-        "T223", declared_at(component), what=what, type=shown_name(component if isinstance(component, type) else type(component)),
-        method=names[0], signature=f"`def {names[0]}({', '.join(('self', *parameters))})`",
-    )  # fmt: skip
+            run: Callable[..., Any] = found
+            return run
+    signature = f"`def {names[0]}({', '.join(('self', *parameters))})`"
+    owner = shown_name(type(component))
+    place.add("T223", declared_at(component), what=what, type=owner, method=names[0], signature=signature)
     return None
 
 

@@ -7,6 +7,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.error import WallarooParameterError
+from wallaroo.location import called_from
 from wallaroo.wrapped import (
     BaseWrapped,
     Computation,
@@ -17,9 +20,6 @@ from wallaroo.wrapped import (
     StateComputation,
     StateComputationMulti,
 )
-from wallaroo.diagnostic import Diagnostic, shown
-from wallaroo.error import WallarooParameterError
-from wallaroo.location import called_from
 
 Wrapped = TypeVar("Wrapped", bound=BaseWrapped)
 Function = Callable[..., Any]
@@ -113,14 +113,14 @@ def partition(function: Function) -> Partition:
 
 
 def encoder(function: Function) -> Encoder:
-    """Make a function `f(data)` an encoder: it returns bytes, str (sent as UTF-8), or None to send nothing.
+    r"""Make a function `f(data)` an encoder: it returns bytes, str (sent as UTF-8), or None to send nothing.
 
     Example:
         >>> @encoder
         ... def line(data):
-        ...     return data + "\\n"
+        ...     return data + "\n"
         >>> line("abc")
-        'abc\\n'
+        'abc\n'
     """
     return Encoder(function)
 

@@ -109,10 +109,10 @@ def write_frame(header: FrameHeader, body: Sequence[bytes]) -> bytes:
     """
     size = sum(map(len, body))
     if size > MAX_BODY_BYTES:
-        raise FrameError(f"the body has {size} bytes; at most {MAX_BODY_BYTES} fit into a frame")
-    start = HEADER.pack(
-        MAGIC, header.flags, header.encoding, header.port, header.count, size, header.sequence, header.timestamp_ms, 0, 0
-    )[:36]
+        msg = f"the body has {size} bytes; at most {MAX_BODY_BYTES} fit into a frame"
+        raise FrameError(msg)
+    numbers = (header.flags, header.encoding, header.port, header.count, size, header.sequence, header.timestamp_ms)
+    start = HEADER.pack(MAGIC, *numbers, 0, 0)[:36]
     checksum = zlib.crc32(start)
     for part in body:
         checksum = zlib.crc32(part, checksum)
@@ -170,14 +170,18 @@ def read_header(data: bytes | memoryview, offset: int = 0) -> FrameHeader:
         FrameError: These bytes do not begin a frame.
     """
     if len(data) - offset < HEADER_BYTES:
-        raise FrameError(f"{len(data) - offset} bytes are left; a header has {HEADER_BYTES}")
+        msg = f"{len(data) - offset} bytes are left; a header has {HEADER_BYTES}"
+        raise FrameError(msg)
     magic, flags, encoding, port, count, size, sequence, timestamp, reserved, _ = HEADER.unpack_from(data, offset)
     if magic != MAGIC:
-        raise FrameError(f"magic is {bytes(magic)!r}; expected {MAGIC!r}")
+        msg = f"magic is {bytes(magic)!r}; expected {MAGIC!r}"
+        raise FrameError(msg)
     if flags & ~31 or reserved:
-        raise FrameError(f"flags {flags} or reserved {reserved} are not known")
+        msg = f"flags {flags} or reserved {reserved} are not known"
+        raise FrameError(msg)
     if size > MAX_BODY_BYTES:
-        raise FrameError(f"the header announces {size} bytes; at most {MAX_BODY_BYTES} are possible")
+        msg = f"the header announces {size} bytes; at most {MAX_BODY_BYTES} are possible"
+        raise FrameError(msg)
     return FrameHeader(port, count, sequence, flags, encoding, timestamp, size)
 
 
@@ -190,12 +194,14 @@ def check_frame(data: bytes | memoryview, offset: int = 0) -> FrameHeader:
     header = read_header(data, offset)
     end = offset + HEADER_BYTES + header.body_bytes
     if end > len(data):
-        raise FrameError(f"the frame has {end - offset} bytes; {len(data) - offset} are left")
+        msg = f"the frame has {end - offset} bytes; {len(data) - offset} are left"
+        raise FrameError(msg)
     view = memoryview(data)
     actual = zlib.crc32(view[offset + HEADER_BYTES : end], zlib.crc32(view[offset : offset + 36]))
     (expected,) = _U32.unpack_from(data, offset + 36)
     if actual != expected:
-        raise FrameError(f"checksum is {actual:#010x}; the header has {expected:#010x}")
+        msg = f"checksum is {actual:#010x}; the header has {expected:#010x}"
+        raise FrameError(msg)
     return header
 
 
@@ -221,14 +227,16 @@ class _Body:
 
     def take(self, size: int) -> bytes:
         if size > self.end - self.at:
-            raise FrameError(f"a section of {size} bytes; {self.end - self.at} are left in the body")
+            msg = f"a section of {size} bytes; {self.end - self.at} are left in the body"
+            raise FrameError(msg)
         start, self.at = self.at, self.at + size
         return self.data[start : self.at]
 
     def column(self, count: int) -> Sequence[int]:
         width = self.take(1)[0]
         if width not in _TYPECODES:
-            raise FrameError(f"a column of width {width}; expected 1, 2, 4 or 8")
+            msg = f"a column of width {width}; expected 1, 2, 4 or 8"
+            raise FrameError(msg)
         raw = self.take(count * width)
         if width == 1:
             return raw
@@ -262,7 +270,8 @@ def read_body(header: FrameHeader, data: bytes, start: int) -> Frame:
         frame.keys = body.pieces(key_count)
         frame.key_indexes = body.column(count)
         if count and max(frame.key_indexes) >= key_count:
-            raise FrameError(f"a key index of {max(frame.key_indexes)}; the frame has {key_count} keys")
+            msg = f"a key index of {max(frame.key_indexes)}; the frame has {key_count} keys"
+            raise FrameError(msg)
     if header.flags & SEQUENCES:
         frame.sequences = body.column(count)
     if header.flags & TIMESTAMPS:
@@ -275,6 +284,7 @@ def read_body(header: FrameHeader, data: bytes, start: int) -> Frame:
     if header.encoding != FRAMED:
         frame.lengths = body.column(count)
         if sum(frame.lengths) != body.end - body.at:
-            raise FrameError(f"values of {sum(frame.lengths)} bytes; {body.end - body.at} are left in the body")
+            msg = f"values of {sum(frame.lengths)} bytes; {body.end - body.at} are left in the body"
+            raise FrameError(msg)
     frame.data = body.take(body.end - body.at)
     return frame

@@ -10,7 +10,7 @@ _CONTROL = frozenset([*range(0x20), *range(0x7F, 0xA0)])
 
 
 def key_bytes(key: object) -> bytes:
-    """Return a key's bytes: text as UTF-8, an integer as 8 bytes big-endian, bytes as they are.
+    r"""Return a key's bytes: text as UTF-8, an integer as 8 bytes big-endian, bytes as they are.
 
     Raises:
         TypeError: The key is none of these.
@@ -18,7 +18,7 @@ def key_bytes(key: object) -> bytes:
 
     Example:
         >>> key_bytes("AAPL"), key_bytes(7)
-        (b'AAPL', b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x07')
+        (b'AAPL', b'\x00\x00\x00\x00\x00\x00\x00\x07')
     """
     if isinstance(key, str):
         return str.encode(key)
@@ -33,10 +33,10 @@ def key_bytes(key: object) -> bytes:
 
 
 def key_json(key: object) -> Any:
-    """Return a key as the topology document writes it.
+    r"""Return a key as the topology document writes it.
 
     Example:
-        >>> key_json("a"), key_json(7), key_json(b"\\xff")
+        >>> key_json("a"), key_json(7), key_json(b"\xff")
         ('a', 7, {'base64': '/w=='})
     """
     if isinstance(key, int):

@@ -1,6 +1,7 @@
 """Where user code stands: declarations, callers, and tracebacks without frames that are not the user's."""
 
 import inspect
+import linecache
 import os
 import sys
 import traceback
@@ -47,8 +48,6 @@ def declared_at(component: object) -> Location:
 
 def _def_line(file: str, first: int) -> int:
     """Return the line of `def`; a decorated function's code object begins at its first decorator."""
-    import linecache
-
     for line in range(first, first + 20):
         text = linecache.getline(file, line).lstrip()
         if text.startswith(("def ", "async def ")):

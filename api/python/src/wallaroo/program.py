@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from wallaroo.application import Application
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
-from wallaroo.location import declared_at, one_line, raised_at, user_traceback
+from wallaroo.location import declared_at, one_line, raised_at, relative, user_traceback
 from wallaroo.serialization import Serializer, deserialize, serialize
 from wallaroo.topology import topology
 
@@ -187,6 +187,4 @@ def _serializer(module: ModuleType) -> Serializer:
 
 
 def _shown(file: str) -> str:
-    from wallaroo.location import relative
-
     return relative(file, os.getcwd()) if file else ""

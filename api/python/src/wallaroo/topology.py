@@ -22,11 +22,11 @@ CALL_DEADLINE_MS = 60_000
 
 
 def canonical(document: Mapping[str, Any]) -> str:
-    """Return a document in canonical form; its keys must be in schema order already.
+    r"""Return a document in canonical form; its keys must be in schema order already.
 
     Example:
-        >>> canonical({"name": "a\\u2028b", "sinks": []})
-        '{\\n  "name": "a\\u2028b",\\n  "sinks": []\\n}\\n'
+        >>> canonical({"name": "a\u2028b", "sinks": []})
+        '{\n  "name": "a\u2028b",\n  "sinks": []\n}\n'
     """
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
@@ -34,15 +34,7 @@ def canonical(document: Mapping[str, Any]) -> str:
 def interface_hash(document: Mapping[str, Any]) -> str:
     """Return the hash of what a worker and a document must agree on: all but `workers` and addresses."""
     pipelines = [
-        {
-            part: [
-                {name: value for name, value in item.items() if name not in ("host", "port")} if part != "steps" else item
-                for item in content
-            ]
-            if part != "name"
-            else content
-            for part, content in pipeline.items()
-        }
+        pipeline | {part: [_without_address(item) for item in pipeline[part]] for part in ("sources", "sinks")}
         for pipeline in document["pipelines"]
     ]
     subject = {"topology_version": document["topology_version"], "name": document["name"], "pipelines": pipelines}
@@ -100,6 +92,10 @@ def code_hash(directory: str) -> str:
         with open(found[name], "rb") as source:
             digest.update(name.encode() + b"\0" + hashlib.sha256(source.read()).digest())
     return "sha256:" + digest.hexdigest()
+
+
+def _without_address(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name not in ("host", "port")}
 
 
 def _pipeline(pipeline: Pipeline) -> dict[str, Any]:

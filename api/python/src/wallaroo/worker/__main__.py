@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
-
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit import application_args, emit_to_file, write_result
 from wallaroo.program import load
@@ -54,8 +53,13 @@ def serve(app: str, directory: Path) -> int:
     number = int(os.environ.get(NUMBER, "0"))
     count = max(1, int(os.environ.get("WALLAROO_WORKER_PROCESSES", "1")))
     ended, stopped = threading.Event(), threading.Event()
+
+    def stop(*_: object) -> None:
+        stopped.set()
+        ended.set()
+
     for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: (stopped.set(), ended.set()))
+        signal.signal(each, stop)
     if number:
         end_with_parent(os.environ)
         children = Children(0, [])

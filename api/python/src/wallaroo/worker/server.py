@@ -31,7 +31,8 @@ class Server:
     def __init__(self, service: WorkerService, socket: Path) -> None:
         self._socket, self._temporary = socket, socket.with_name(f".{socket.name}.{os.getpid()}")
         if len(os.fsencode(self._temporary)) > MAX_SOCKET_BYTES:
-            raise _cannot_start(f"its path {self._temporary} is longer than {MAX_SOCKET_BYTES} bytes")
+            msg = f"its path {self._temporary} is longer than {MAX_SOCKET_BYTES} bytes"
+            raise _cannot_start(msg)
         self._server = grpc.server(
             ThreadPoolExecutor(MAX_STREAMS, thread_name_prefix="call"),
             options=[
@@ -64,5 +65,5 @@ class Server:
 
 
 def _cannot_start(reason: str) -> DiagnosticError:
-    finding = Diagnostic.of("W401", worker="main", reason=f"no socket; {reason}", fix="use a shorter temporary directory")
-    return DiagnosticError([finding])
+    fix = "use a temporary directory with a short path that can be written"
+    return DiagnosticError([Diagnostic.of("W401", worker="main", reason=f"no socket; {reason}", fix=fix)])

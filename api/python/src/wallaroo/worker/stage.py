@@ -117,7 +117,7 @@ class Stage:
 
     @contextmanager
     def guarded(self, number: int, after: Callable[[Any], object]) -> Iterator[None]:
-        """Call `after` with the state whenever a state computation has returned; what it raises counts as its failure."""
+        """Call `after` with the state when a state computation has returned; what it raises counts as its failure."""
         name = f"f{number}"
         plain = self._globals[name]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wallaroo.frame import PLAIN, FrameError, cut
-from wallaroo.serialization import Serializer
+from wallaroo.serialization import Serializer, deserialize
 
 PICKLED, TEXT, BYTES, INTEGERS, FLOATS, CUSTOM = 16, 17, 18, 19, 20, 32
 
@@ -99,8 +99,6 @@ class ValueCodec:
         if encoding == self.encoding:
             return self.load
         if encoding == PICKLED:
-            from wallaroo.serialization import deserialize
-
             return deserialize
         msg = f"values have encoding {encoding}, which this worker did not write"
         raise FrameError(msg)
@@ -125,4 +123,4 @@ def decode_text(lengths: Iterable[int], data: bytes) -> list[str]:
 
 
 def _fit(numbers: Sequence[int]) -> bool:
-    return -(1 << 63) <= min(numbers) and max(numbers) < 1 << 63
+    return min(numbers) >= -(1 << 63) and max(numbers) < 1 << 63
