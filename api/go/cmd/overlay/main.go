@@ -1,0 +1,26 @@
+// Command overlay prepares a program for the Go compiler: it writes the files that `go build -overlay` puts in place of
+// the user's, and says on standard output what it found. `wallaroo build` runs it.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"wallarooapi/internal/overlay"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: overlay DIRECTORY INTO")
+		os.Exit(2)
+	}
+	result, err := overlay.Prepare(os.Args[1], os.Args[2])
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(result)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,208 @@
+// Package overlay prepares programs in the style of Wallaroo's tutorials for the Go compiler, without touching
+// them: import "C" gives way to a stand-in, the empty main function to one that starts the worker.
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"wallarooapi/internal/diagnostic"
+)
+
+const (
+	generatedName = "wallaroo_generated.go"
+	setupName     = "ApplicationSetup"
+	workerPath    = "wallarooapi/worker"
+)
+
+// Result says how a program is to be built.
+type Result struct {
+	Replace     map[string]string       `json:"replace"`     // path → path of what the compiler reads instead
+	Cgo         []string                `json:"cgo"`         // names of C that keep the program with cgo
+	Diagnostics []diagnostic.Diagnostic `json:"diagnostics"` // why it cannot be built
+}
+
+// program is a parsed main package.
+type program struct {
+	directory string
+	set       *token.FileSet
+	files     []*sourceFile
+	setup     *ast.FuncDecl
+	main      *ast.FuncDecl
+	found     []diagnostic.Diagnostic
+}
+
+type sourceFile struct {
+	path    string
+	content []byte
+	syntax  *ast.File
+}
+
+// Prepare analyses the program in a directory and writes what replaces its files into another one.
+func Prepare(directory, into string) (*Result, error) {
+	directory, err := filepath.Abs(directory)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parse(directory)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.found) == 0 {
+		p.check()
+	}
+	if len(p.found) > 0 {
+		return &Result{Diagnostics: p.found}, nil
+	}
+	return p.write(into)
+}
+
+func (p *program) report(d diagnostic.Diagnostic, at token.Pos) {
+	position := p.set.Position(at)
+	p.found = append(p.found, d.At("", position.Filename, position.Line))
+}
+
+// parse reads the files that belong to the package on this platform, with cgo.
+func parse(directory string) (*program, error) {
+	p := &program{directory: directory, set: token.NewFileSet()}
+	context := build.Default
+	context.CgoEnabled = true
+	listed, err := context.ImportDir(directory, 0)
+	var syntax scanner.ErrorList
+	if none := (*build.NoGoError)(nil); errors.As(err, &none) {
+		p.found = []diagnostic.Diagnostic{diagnostic.Of("W407").At("", directory, 0).With("no Go files in " + directory)}
+		return p, nil
+	} else if err != nil && !errors.As(err, &syntax) {
+		p.found = []diagnostic.Diagnostic{diagnostic.Of("W407").At("", directory, 0).With(err.Error())}
+		return p, nil
+	}
+	for _, name := range append(append([]string{}, listed.GoFiles...), listed.CgoFiles...) {
+		if err := p.parseFile(filepath.Join(directory, name)); err != nil {
+			return nil, err
+		}
+	}
+	if len(p.found) == 0 && syntax != nil {
+		p.reportSyntax(syntax)
+	}
+	return p, nil
+}
+
+func (p *program) parseFile(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	syntax, err := parser.ParseFile(p.set, path, content, parser.ParseComments|parser.SkipObjectResolution)
+	var wrong scanner.ErrorList
+	if errors.As(err, &wrong) {
+		p.reportSyntax(wrong)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	p.files = append(p.files, &sourceFile{path, content, syntax})
+	return nil
+}
+
+func (p *program) reportSyntax(wrong scanner.ErrorList) {
+	first := wrong[0].Pos
+	p.found = append(p.found, diagnostic.Of("W407").At("", first.Filename, first.Line).With(wrong.Error()))
+}
+
+// check finds out the style of the program and what is wrong with it.
+func (p *program) check() {
+	callsWorker := false
+	for _, file := range p.files {
+		callsWorker = callsWorker || file.callsWorker()
+		for _, declared := range file.syntax.Decls {
+			function, ok := declared.(*ast.FuncDecl)
+			switch {
+			case !ok || function.Recv != nil:
+			case function.Name.Name == "main":
+				p.main = function
+			case function.Name.Name == setupName:
+				p.setup = function
+			}
+		}
+	}
+	isMain := len(p.files) > 0 && p.files[0].syntax.Name.Name == "main"
+	switch {
+	case !isMain || p.setup == nil && (p.main == nil || !callsWorker):
+		p.found = append(p.found, diagnostic.Of("T201", "module", p.directory, "function", setupName).At("", p.directory, 0))
+	case p.setup != nil && p.main != nil && len(p.main.Body.List) > 0:
+		name := filepath.Base(p.set.Position(p.main.Pos()).Filename)
+		p.report(diagnostic.Of("W409", "file", name), p.main.Pos())
+	case p.setup != nil:
+		p.checkSetup()
+	}
+}
+
+// callsWorker tells whether the file uses worker.Main.
+func (f *sourceFile) callsWorker() bool {
+	for _, imported := range f.syntax.Imports {
+		if imported.Path.Value != strconv.Quote(workerPath) {
+			continue
+		}
+		name := "worker"
+		if imported.Name != nil {
+			name = imported.Name.Name
+		}
+		if len(selections(f.syntax, name)["Main"]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *program) checkSetup() {
+	parameters, results := p.setup.Type.Params.NumFields(), p.setup.Type.Results
+	if parameters > 0 {
+		p.report(diagnostic.Of("T202", "kind", "function", "name", setupName, "function", setupName, "actual", parameters,
+			"expected", 0, "signature", "func ApplicationSetup() *C.char"), p.setup.Pos())
+		return
+	}
+	if results.NumFields() != 1 || p.resultForm() == "" {
+		p.report(diagnostic.Of("T216", "function", setupName, "actual", "something else than *C.char"), p.setup.Pos())
+	}
+}
+
+// resultForm returns how the generated main function gets the text of the setup; empty when it cannot.
+func (p *program) resultForm() string {
+	switch result := p.setup.Type.Results.List[0].Type.(type) {
+	case *ast.Ident:
+		if result.Name == "string" {
+			return setupName + "()"
+		}
+	case *ast.StarExpr:
+		if selected, ok := result.X.(*ast.SelectorExpr); ok && isIdent(selected.X, "C") && selected.Sel.Name == "char" {
+			return "C.GoString(" + setupName + "())"
+		}
+	}
+	return ""
+}
+
+func isIdent(expression ast.Expr, name string) bool {
+	ident, ok := expression.(*ast.Ident)
+	return ok && ident.Name == name
+}
+
+// selections returns what a file selects from a package name: X in name.X, with its places.
+func selections(file *ast.File, name string) map[string][]*ast.Ident {
+	found := map[string][]*ast.Ident{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if selected, ok := node.(*ast.SelectorExpr); ok && isIdent(selected.X, name) {
+			found[selected.Sel.Name] = append(found[selected.Sel.Name], selected.Sel)
+		}
+		return true
+	})
+	return found
+}

@@ -1,0 +1,210 @@
+"""Builds Go programs to worker binaries: `wallaroo build`.
+
+A program in the style of Wallaroo's tutorials is built as it is: the compiler reads a prepared copy of its files (`go
+build -overlay`), made by the SDK's command `overlay`. The program and the SDK are joined in a temporary workspace, so that the
+program needs no go.mod, and its directory is not touched.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+
+from wallaroo_runtime.errors.error import WORKER, RunError
+from wallaroo_runtime.worker.sdk import go_command, sdk_directory
+
+MODULE = "wallarooapi"
+BUILD_SECONDS = 600
+SHOWN_LINES = 40
+_PLACE = re.compile(r"^(?P<file>[^\s:][^:]*\.go):(?P<line>\d+)(?::\d+)?: ", re.MULTILINE)
+
+
+def build(directory: Path, output: Path | None = None, *, goos: str | None = None, goarch: str | None = None) -> Path:
+    """Build the Go program in a directory and return the path of its worker binary.
+
+    Args:
+        directory: The directory of the program's main package. It is only read.
+        output: Where the binary goes; by default into the user's cache, under a name made from its content, so
+            that a running worker's binary is never replaced.
+        goos: Operating system to build for; by default this one.
+        goarch: Architecture to build for; by default this machine's.
+
+    Returns:
+        The absolute path of the binary.
+
+    Raises:
+        RunError: W407 (with the compiler's message at the user's line), W408, W409, T201, T202 or T216.
+    """
+    directory = directory.resolve()
+    go, version = go_command()
+    with tempfile.TemporaryDirectory(prefix="wallaroo-build-") as folder:
+        work = Path(folder)
+        environment = _environment(work, goos, goarch)
+        prepared = _prepare(go, directory, work, environment)
+        environment["CGO_ENABLED"] = "1" if prepared["cgo"] else "0"
+        if prepared["cgo"]:
+            names = ", ".join(prepared["cgo"])
+            print(f"note: {directory} uses {names}; it is built with cgo, for this platform only", file=sys.stderr)
+        overlay = _workspace(directory, prepared["replace"], version, work)
+        if output is not None:
+            _compile(go, directory, overlay, output.absolute(), environment)
+            return output.absolute()
+        return _compile_cached(go, directory, overlay, environment)
+
+
+def init(directory: Path) -> list[Path]:
+    """Make plain go tools (`go vet`, `go test`, editors) work in a program's directory.
+
+    Writes a go.mod that requires the SDK from where it is installed, and a go.sum. Files that are there are
+    amended, not replaced.
+
+    Returns:
+        The files written.
+
+    Raises:
+        RunError: W407 or W408.
+    """
+    directory = directory.resolve()
+    go, _ = go_command()
+    sdk = sdk_directory()
+    module, sums = directory / "go.mod", directory / "go.sum"
+    if not module.exists():
+        module.write_text(f"module {_module_name(directory)}\n\ngo 1.24.0\n", encoding="utf-8")
+    environment = {**os.environ, "GOFLAGS": "", "GOWORK": "off", "GOTOOLCHAIN": "local"}
+    requires = [f"-require={line}" for line in _required(sdk)]
+    edits = [f"-require={MODULE}@v0.0.0", f"-replace={MODULE}={sdk}", *requires]
+    _run([go, "mod", "edit", *edits], directory, environment)
+    known = set(sums.read_text(encoding="utf-8").splitlines()) if sums.exists() else set()
+    known |= set((sdk / "go.sum").read_text(encoding="utf-8").splitlines())
+    sums.write_text("\n".join(sorted(known - {""})) + "\n", encoding="utf-8")
+    return [module, sums]
+
+
+def _required(sdk: Path) -> Iterator[str]:
+    for line in (sdk / "go.mod").read_text(encoding="utf-8").splitlines():
+        if found := re.match(r"\s+(\S+) (v\S+)", line):
+            yield f"{found[1]}@{found[2]}"
+
+
+def _module_name(directory: Path) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", directory.name).strip(".") or "app"
+
+
+def _environment(work: Path, goos: str | None, goarch: str | None) -> dict[str, str]:
+    # The user's GOFLAGS may hold -mod=mod, which a workspace refuses; a toolchain must not be fetched.
+    environment = {**os.environ, "GOWORK": str(work / "go.work"), "GOFLAGS": "", "GOTOOLCHAIN": "local"}
+    environment.update({name: value for name, value in (("GOOS", goos), ("GOARCH", goarch)) if value})
+    return environment
+
+
+def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) -> dict[str, Any]:
+    """Run the SDK's `overlay` over the program; the files that it writes go to `work`."""
+    if not directory.is_dir():
+        raise _broken(directory, "this is not a directory")
+    # The tool runs here, whatever the program is built for; it is told the target as its own default.
+    native = {**environment, "GOWORK": "off", "CGO_ENABLED": "0"}
+    target = {name: native.pop(name) for name in ("GOOS", "GOARCH") if name in native}
+    tool = work / "overlay"
+    _run([go, "build", "-o", str(tool), "-buildvcs=false", "./cmd/overlay"], sdk_directory(), native)
+    answer = _run([str(tool), str(directory), str(work)], work, {**native, **target})
+    prepared: dict[str, Any] = json.loads(answer)
+    if prepared["diagnostics"]:
+        raise RunError(map(Diagnostic.from_json, prepared["diagnostics"]), WORKER)
+    return prepared
+
+
+def _workspace(directory: Path, replace: dict[str, str], version: str, work: Path) -> Path:
+    """Write the workspace and the overlay file; return the latter."""
+    module = next((parent for parent in (directory, *directory.parents) if (parent / "go.mod").is_file()), None)
+    if module is None:
+        module = directory
+        made = work / "go.mod"
+        made.write_text(f"module {_module_name(directory)}\n\ngo 1.24.0\n", encoding="utf-8")
+        replace = {**replace, str(directory / "go.mod"): str(made)}
+    uses = [json.dumps(str(path)) for path in {module, sdk_directory()}]
+    number = re.search(r"\d+(\.\d+)+", version)
+    text = f"go {number[0] if number else '1.24.0'}\n\nuse (\n\t" + "\n\t".join(uses) + "\n)\n"
+    (work / "go.work").write_text(text, encoding="utf-8")
+    overlay = work / "overlay.json"
+    overlay.write_text(json.dumps({"Replace": replace}), encoding="utf-8")
+    return overlay
+
+
+def _compile(go: str, directory: Path, overlay: Path, output: Path, environment: dict[str, str]) -> None:
+    command = [go, "build", "-overlay", str(overlay), "-buildvcs=false", "-o", str(output), "."]
+    _run(command, directory, environment)
+
+
+def _compile_cached(go: str, directory: Path, overlay: Path, environment: dict[str, str]) -> Path:
+    """Build into the cache.
+
+    The go command knows best whether a binary is up to date, so each directory has a file that it builds in place. What
+    is returned is a link to that file under the hash of its content.
+    """
+    target = "-".join(environment.get(name, "") for name in ("GOOS", "GOARCH", "CGO_ENABLED"))
+    place = hashlib.sha256(f"{directory}\0{target}".encode()).hexdigest()[:32]
+    slot = _cache_directory() / "slot" / place
+    slot.mkdir(parents=True, exist_ok=True, mode=0o700)
+    name = _module_name(directory)
+    with _locked(slot / "lock"):
+        built = slot / name
+        _compile(go, directory, overlay, built, environment)
+        with built.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest() if sys.version_info >= (3, 11) else _digest(built)
+        final = _cache_directory() / "binary" / digest[:32] / name
+        if not final.exists():
+            final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            temporary = final.with_suffix(".part")
+            shutil.copy2(built, temporary)
+            temporary.replace(final)
+    return final
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _cache_directory() -> Path:
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+    return root / "wallaroo" / "go"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _run(command: list[str], directory: Path, environment: dict[str, str]) -> str:
+    """Run a command of the go toolchain and return its output."""
+    try:
+        answer = subprocess.run(
+            command, cwd=directory, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _broken(directory, str(error)) from error
+    if answer.returncode != 0:
+        raise _broken(directory, answer.stderr.strip() or answer.stdout.strip() or f"exit code {answer.returncode}")
+    return answer.stdout
+
+
+def _broken(directory: Path, output: str) -> RunError:
+    """Make W407 of what the compiler said, at the first place that it names."""
+    lines = [line for line in output.splitlines() if not line.startswith("# ")]
+    shown = "\n".join(lines[:SHOWN_LINES] + [f"({len(lines) - SHOWN_LINES} more lines)"] * (len(lines) > SHOWN_LINES))
+    place = _PLACE.search(shown)
+    file, line = (str(directory / place["file"]), int(place["line"])) if place else (str(directory), 0)
+    return RunError([Diagnostic.of("W407", file=file, line=line, traceback=shown)], WORKER)
