@@ -80,11 +80,11 @@ def test_key_order_and_spacing_of_the_file_do_not_matter() -> None:
 
 def test_values_of_the_model() -> None:
     topology = load_document(WORD_COUNT)
-    (source,), (split, count), (sink,) = (list(part) for part in (topology.sources(), topology.steps(), topology.sinks()))
+    (source,), (split, count), (sink,) = list(topology.sources()), list(topology.steps()), list(topology.sinks())
     assert (source.path, source.framing.kind, sink.inputs) == ("0/sources/0", "u32be", ("0/steps/1",))
     assert split.state is None
     assert count.state is not None
-    assert count.state.key.values[:2] == (b"!", b"a") or count.state.key.values[:2] == (b"a", b"b")
+    assert {b"a", b"z"} <= set(count.state.key.values)
     assert topology.component("main", "0/steps/1/state") is not None
 
 
@@ -106,12 +106,12 @@ SHAPES = {
     ),
     "misspelt kind": (
         put(*STEP, "kind", "compuation"),
-        'T102 "compuation" is not known here; did you mean "computation"?\n  at /pipelines/0/steps/0/kind\n  fix: write '
+        'T102 "compuation" is not known here; did you mean "computation"?\n  at /pipelines/0/steps/0/kind\n  fix: write '  # noqa: E501
         'one of "computation", "computation_multi", "state_computation", "state_computation_multi"',
     ),
     "framing": (
         put(*SOURCE, "framing", "kind", "u33be"),
-        'T102 "u33be" is not known here; did you mean "u32be"?\n  at /pipelines/0/sources/0/framing/kind\n  fix: write one '
+        'T102 "u33be" is not known here; did you mean "u32be"?\n  at /pipelines/0/sources/0/framing/kind\n  fix: write one '  # noqa: E501
         'of "u8", "u16be", "u16le", "u32be", "u32le", "u64be", "u64le", "worker"',
     ),
     "framing without length": (
@@ -126,7 +126,7 @@ SHAPES = {
     ),
     "input": (
         put(*STEP, "inputs", ["0/source/0"]),
-        'T102 "0/source/0" is not usable here\n  at /pipelines/0/steps/0/inputs/0\n  fix: expected: path of a source or a step',
+        'T102 "0/source/0" is not usable here\n  at /pipelines/0/steps/0/inputs/0\n  fix: expected: path of a source or a step',  # noqa: E501
     ),
     "input twice": (
         put(*STEP, "inputs", ["0/sources/0", "0/sources/0"]),
@@ -142,12 +142,12 @@ SHAPES = {
     ),
     "no base64": (
         put(*STATE, "key", "values", [{"base64": "Y"}]),
-        'T102 {"base64": "Y"} is not a key; Invalid base64-encoded string: number of data characters (1) cannot be 1 more '
+        'T102 {"base64": "Y"} is not a key; Invalid base64-encoded string: number of data characters (1) cannot be 1 more '  # noqa: E501
         "than a multiple of 4\n  at /pipelines/0/steps/1/state/key/values/0\n  fix: write standard base64 with padding",
     ),
     "key": (
         put(*STATE, "key", "values", [None]),
-        "T102 null is not usable here\n  at /pipelines/0/steps/1/state/key/values/0\n  fix: expected: a key: text stands for "
+        "T102 null is not usable here\n  at /pipelines/0/steps/1/state/key/values/0\n  fix: expected: a key: text stands for "  # noqa: E501
         "its UTF-8 bytes, an integer for its 8 bytes big-endian, anything else is in base64",
     ),
     "state without kind": (
@@ -227,7 +227,7 @@ MEANINGS = {
     ),
     "T209": (
         put(*STATE, "key", "values", ["a", {"base64": "YQ=="}]),
-        'T209 state "word totals": key {"base64": "YQ=="} is listed twice\n  at /pipelines/0/steps/1/state/key/values/1\n'
+        'T209 state "word totals": key {"base64": "YQ=="} is listed twice\n  at /pipelines/0/steps/1/state/key/values/1\n'  # noqa: E501
         "  fix: list each key once",
     ),
     "T210": (
@@ -237,12 +237,12 @@ MEANINGS = {
     ),
     "T211": (
         put(*SOURCE, "host", "local host"),
-        'T211 source address "local host" is not usable; no host has such characters\n  at /pipelines/0/sources/0/host\n'
+        'T211 source address "local host" is not usable; no host has such characters\n  at /pipelines/0/sources/0/host\n'  # noqa: E501
         "  fix: give HOST:PORT with a port of 0 to 65535",
     ),
     "T213": (
         put(*STEP, "inputs", ["0/sources/3"]),
-        'T213 "0/steps/0" takes its input from "0/sources/3", which is not in the document; did you mean "0/sources/0"?\n'
+        'T213 "0/steps/0" takes its input from "0/sources/3", which is not in the document; did you mean "0/sources/0"?\n'  # noqa: E501
         "  at /pipelines/0/steps/0/inputs/0\n  fix: name the path of a source or a step of an earlier position",
     ),
     "T214": (

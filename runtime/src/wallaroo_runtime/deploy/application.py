@@ -9,6 +9,8 @@ from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load, load_document
 from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.app import AppKind, resolve
+from wallaroo_runtime.worker.emit import emit
 
 
 def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -> tuple[Topology, Path]:
@@ -23,16 +25,13 @@ def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -
     Raises:
         RunError: There is no such application (R609), or it is not correct; every finding.
     """
-    if Path(app).suffix == ".json":
-        topology = override(load(read_file(Path(app))), inputs, outputs)
-        check_interface(topology)
-        return topology, Path(app)
-    # Late, since a run of a document needs no front-end.
-    from wallaroo_runtime.worker.app import resolve
-    from wallaroo_runtime.worker.emit import emit
-
     resolved = resolve(app)
-    return load_document(emit(resolved, list(args))), Path(resolved.path)
+    path = Path(resolved.path)
+    if resolved.kind is not AppKind.TOPOLOGY:
+        return load_document(emit(resolved, args)), path
+    topology = override(load(read_file(path)), inputs, outputs)
+    check_interface(topology)
+    return topology, path
 
 
 def read_file(path: Path) -> bytes:

@@ -136,7 +136,8 @@ def _run(
 
     announce(checkpoint.path)
     directory = checkpoint.path / "journal"
-    JournalWriter(directory).close()  # the query needs one that exists
+    if not (directory / "head").exists():
+        JournalWriter(directory).close()  # the query needs one that exists
     journal = JournalReader(directory)
     _tell_past(reporter, checkpoint, journal)
     with ExitStack() as stack:

@@ -104,7 +104,7 @@ def find_levels(draft: Draft) -> None:
                 draft.entry_levels[part.state.name] = level
                 levels = {level}
                 if level > len(states):
-                    what = f'state "{part.state.name}", which a step behind it uses again,'
+                    what = f'state "{part.state.name}" behind itself'
                     draft.find("P303", part, what=what, fix="give the second step a state name of its own")
                     break
             draft.levels[part.path] = frozenset(levels)
