@@ -103,15 +103,9 @@ func (b *Builder) Frame() ([]byte, error) {
 	if size > MaxBodyBytes {
 		return nil, damaged("the body has %d bytes; at most %d fit into a frame", size, MaxBodyBytes)
 	}
-	copy(out, magic)
-	out[4], out[5] = flags, b.Encoding
-	binary.LittleEndian.PutUint16(out[6:], b.Port)
-	binary.LittleEndian.PutUint32(out[8:], uint32(len(b.lengths)))
-	binary.LittleEndian.PutUint32(out[12:], uint32(size))
-	binary.LittleEndian.PutUint64(out[16:], sequence)
-	binary.LittleEndian.PutUint64(out[24:], uint64(b.TimestampMs))
-	checksum := crc32.Update(crc32.ChecksumIEEE(out[:36]), crc32.IEEETable, out[HeaderBytes:])
-	binary.LittleEndian.PutUint32(out[36:], checksum)
+	seal(out, Header{
+		Flags: flags, Encoding: b.Encoding, Port: b.Port, Count: len(b.lengths), Sequence: sequence, TimestampMs: b.TimestampMs,
+	})
 	return out, nil
 }
 
@@ -135,4 +129,27 @@ func (b *Builder) appendAbsent(out []byte) []byte {
 		out[start+i>>3] |= 1 << (i & 7)
 	}
 	return out
+}
+
+// WriteFramed writes a frame of messages as they stand on the wire, each header and payload.
+func WriteFramed(port uint16, sequence uint64, timestampMs int64, count int, values []byte) ([]byte, error) {
+	if len(values) > MaxBodyBytes {
+		return nil, damaged("the body has %d bytes; at most %d fit into a frame", len(values), MaxBodyBytes)
+	}
+	out := append(make([]byte, HeaderBytes, HeaderBytes+len(values)), values...)
+	seal(out, Header{Encoding: Framed, Port: port, Count: count, Sequence: sequence, TimestampMs: timestampMs})
+	return out, nil
+}
+
+// seal fills in the header of a frame whose body is there.
+func seal(out []byte, h Header) {
+	copy(out, magic)
+	out[4], out[5] = h.Flags, h.Encoding
+	binary.LittleEndian.PutUint16(out[6:], h.Port)
+	binary.LittleEndian.PutUint32(out[8:], uint32(h.Count))
+	binary.LittleEndian.PutUint32(out[12:], uint32(len(out)-HeaderBytes))
+	binary.LittleEndian.PutUint64(out[16:], h.Sequence)
+	binary.LittleEndian.PutUint64(out[24:], uint64(h.TimestampMs))
+	checksum := crc32.Update(crc32.ChecksumIEEE(out[:36]), crc32.IEEETable, out[HeaderBytes:])
+	binary.LittleEndian.PutUint32(out[36:], checksum)
 }

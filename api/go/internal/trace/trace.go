@@ -48,11 +48,11 @@ func isForeign(function string) bool {
 		strings.HasPrefix(function, "testing.")
 }
 
-// InSDK tells whether a function, named as package runtime does, belongs to this module. Tests of the module count as
+// InSDK tells whether a function, named as package runtime does, belongs to this module. Its tests and examples count as
 // a user's program.
 func InSDK(function string) bool {
-	return strings.HasPrefix(function, "wallarooapi/") && !strings.Contains(function, "_test.") ||
-		strings.HasPrefix(function, "wallarooapi.")
+	isUser := strings.Contains(function, "_test.") || strings.HasPrefix(function, "wallarooapi/internal/example.")
+	return !isUser && (strings.HasPrefix(function, "wallarooapi/") || strings.HasPrefix(function, "wallarooapi."))
 }
 
 // Place is a line of a program.

@@ -1,0 +1,136 @@
+// Package example has the applications that tests and benchmarks of the SDK run.
+package example
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/gob"
+	"fmt"
+	"strings"
+
+	wa "wallarooapi"
+)
+
+// Lines decodes text behind a length of 4 bytes.
+type Lines struct{}
+
+// HeaderLength is 4.
+func (Lines) HeaderLength() uint64 { return 4 }
+
+// PayloadLength reads big-endian.
+func (Lines) PayloadLength(b []byte) uint64 { return uint64(binary.BigEndian.Uint32(b)) }
+
+// Decode gives a string; "undecodable" panics, "skipped" is discarded.
+func (Lines) Decode(b []byte) interface{} {
+	switch text := string(b); text {
+	case "undecodable":
+		panic("cannot decode")
+	case "skipped":
+		return nil
+	default:
+		return text
+	}
+}
+
+// Split splits lines into words.
+type Split struct{}
+
+// Build returns the computation.
+func (Split) Build() interface{} { return Split{} }
+
+// Name names the step.
+func (Split) Name() string { return "split" }
+
+// Compute cuts at spaces. "explode" panics.
+func (Split) Compute(data interface{}) []interface{} {
+	if data == "explode" {
+		panic("cannot split")
+	}
+	words := strings.Split(data.(string), " ")
+	out := make([]interface{}, len(words))
+	for i, word := range words {
+		out[i] = word
+	}
+	return out
+}
+
+// FirstLetter is a partition function that panics for the empty word.
+type FirstLetter struct{}
+
+// Partition gives the first byte.
+func (FirstLetter) Partition(data interface{}) []byte { return []byte(data.(string)[:1]) }
+
+// Totals is a state.
+type Totals struct{ Counts map[string]uint64 }
+
+// TotalsBuilder builds it.
+type TotalsBuilder struct{}
+
+// Build makes an empty state.
+func (TotalsBuilder) Build() interface{} { return &Totals{map[string]uint64{}} }
+
+// Count is a result.
+type Count struct {
+	Word  string
+	Count uint64
+}
+
+// CountWords counts; a word that begins with "boom" panics after it has been counted.
+type CountWords struct{}
+
+// Name names the step.
+func (CountWords) Name() string { return "count" }
+
+// Compute counts a word.
+func (CountWords) Compute(data, state interface{}) (interface{}, bool) {
+	word, totals := data.(string), state.(*Totals)
+	totals.Counts[word]++
+	if strings.HasPrefix(word, "boom") {
+		panic("cannot count " + word)
+	}
+	return &Count{word, totals.Counts[word]}, true
+}
+
+// CountEncoder writes "word => count" lines.
+type CountEncoder struct{}
+
+// Encode formats a count.
+func (CountEncoder) Encode(data interface{}) []byte {
+	count := data.(*Count)
+	return fmt.Appendf(nil, "%s => %d\n", count.Word, count.Count)
+}
+
+// Serialize is what a program might set as wa.Serialize; it does not cover ints.
+func Serialize(value interface{}) []byte {
+	switch v := value.(type) {
+	case string:
+		return append([]byte{'s'}, v...)
+	case *Totals:
+		out := bytes.NewBufferString("t")
+		if err := gob.NewEncoder(out).Encode(v.Counts); err != nil {
+			panic(err)
+		}
+		return out.Bytes()
+	}
+	return nil
+}
+
+// Deserialize reads what Serialize wrote.
+func Deserialize(b []byte) interface{} {
+	if b[0] == 's' {
+		return string(b[1:])
+	}
+	totals := &Totals{}
+	if err := gob.NewDecoder(bytes.NewReader(b[1:])).Decode(&totals.Counts); err != nil {
+		panic(err)
+	}
+	return totals
+}
+
+// SetSerialize sets or clears the program's own serialization and returns a function that clears it.
+func SetSerialize(own bool) func() {
+	if own {
+		wa.Serialize, wa.Deserialize = Serialize, Deserialize
+	}
+	return func() { wa.Serialize, wa.Deserialize = nil, nil }
+}
