@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
-
 from wallaroo_runtime.daemon.driver import process_start_time
 from wallaroo_runtime.daemon.file import replace_file
 
@@ -28,12 +27,16 @@ class StatusFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._written: bytes | None = None
+        self._complained = False
         self._said: dict[str, int] = {}
         self._process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
         self.diagnostics: deque[Diagnostic] = deque(maxlen=KEPT_DIAGNOSTICS)
 
     def say(self, diagnostic: Diagnostic) -> None:
-        """Keep a diagnostic for the status, and print it to stderr (at most 1000 of one code, a peer may cause many)."""
+        """Keep a diagnostic for the status, and print it to stderr.
+
+        At most 1000 of one code are printed: a peer may cause any number.
+        """
         self.diagnostics.append(diagnostic)
         said = self._said[diagnostic.code] = self._said.get(diagnostic.code, 0) + 1
         if said <= SAID_PER_CODE:
@@ -50,6 +53,13 @@ class StatusFile:
             "diagnostics": [diagnostic.to_json() for diagnostic in self.diagnostics],
         }
         content = json.dumps(document, indent=2).encode() + b"\n"
-        if content != self._written:
+        if content == self._written:
+            return
+        try:
             replace_file(self._path, content)
             self._written = content
+        except OSError as error:
+            # A full disk must not end the process; the next write tries again.
+            if not self._complained:
+                print(f"{self._path} cannot be written; {error.strerror}", file=sys.stderr, flush=True)
+            self._complained = True

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.frame import DEAD_LETTER_PORT
-
 from wallaroo_runtime.errors import RunError
 
 LOG_NAME = "log"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wallaroo.frame import DEAD_LETTER_PORT
-
 from wallaroo_runtime.daemon import replace_file, sync_directory
 from wallaroo_runtime.egress.log import LOG_NAME, LogReader, OutboxFile, Record, cut_delivered, pack_line
 from wallaroo_runtime.egress.position import read_position
@@ -77,7 +76,8 @@ class Outbox:
             OSError: The disk failed; publish the same again.
         """
         if not _QUERY.fullmatch(query):
-            raise ValueError(f"query {query!r} cannot be part of a file name")  # noqa: TRY003, EM102
+            reason = f"query {query!r} cannot be part of a file name"
+            raise ValueError(reason)
         if batch <= self._base.batches.get(query, -1):
             self._remove_staged(query, batch, files)
             return False

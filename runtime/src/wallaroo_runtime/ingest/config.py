@@ -91,7 +91,9 @@ class GatewayConfig:
     def check(self) -> None:
         """Raise ValueError when a value is not possible."""
         if self.fsync not in FSYNC_POLICIES:
-            raise ValueError(f"fsync is {self.fsync!r}; expected one of {', '.join(FSYNC_POLICIES)}")
+            reason = f"fsync is {self.fsync!r}; expected one of {', '.join(FSYNC_POLICIES)}"
+            raise ValueError(reason)
         for source in self.sources:
             if source.framing["kind"] not in (*KINDS, "worker"):
-                raise ValueError(f"framing of source {source.name!r} is {source.framing['kind']!r}")
+                reason = f"framing of source {source.name!r} is {source.framing['kind']!r}"
+                raise ValueError(reason)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic import Diagnostic
-
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest.config import SourceConfig
 

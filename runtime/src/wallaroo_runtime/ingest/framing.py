@@ -41,7 +41,11 @@ class Splitter(Protocol):
     """Cuts a stream whose framing only the user's decoder knows; called from one thread, and may block."""
 
     def split(self, data: bytes) -> tuple[list[int], int]:
-        """Return the lengths of the whole messages at the start of `data`, and the bytes of the next one (0: unknown)."""
+        """Cut bytes that begin at a message boundary.
+
+        Returns:
+            The lengths of the whole messages at the start of `data`, and the bytes of the next one (0: not known).
+        """
 
 
 def length_packer(kind: str) -> struct.Struct:
@@ -50,7 +54,7 @@ def length_packer(kind: str) -> struct.Struct:
 
 
 def fixed_cutter(kind: str, max_message_bytes: int) -> Cutter:
-    """Return the cutter of a framing with a length of fixed size.
+    r"""Return the cutter of a framing with a length of fixed size.
 
     The cutter takes bytes that begin at a message boundary, and how many of them count.
 
@@ -60,7 +64,7 @@ def fixed_cutter(kind: str, max_message_bytes: int) -> Cutter:
 
     Example:
         >>> cutter = fixed_cutter("u16be", 100)
-        >>> cutter(b"\\0\\2hi\\0\\0\\0\\5wor", 11)
+        >>> cutter(b"\0\2hi\0\0\0\5wor", 11)
         Cut(count=2, end=6, wanted=7, too_large=0)
     """
     layout = _LENGTHS[kind]
@@ -92,13 +96,15 @@ def splitter_cut(splitter: Splitter, data: bytes, header_bytes: int, max_message
     lengths, wanted = splitter.split(data)
     end = sum(lengths)
     if end > len(data) or any(length < header_bytes for length in lengths):
-        raise ValueError(f"messages of {shown_lengths(lengths)} bytes in {len(data)} bytes")  # noqa: EM102, TRY003
+        reason = f"messages of {shown_lengths(lengths)} bytes in {len(data)} bytes"
+        raise ValueError(reason)
     if wanted > header_bytes + max_message_bytes:
         return Cut(len(lengths), end, too_large=wanted - header_bytes)
     left = len(data) - end
     # A splitter that has all of a message and does not take it would be asked the same for ever.
     if left >= header_bytes and 0 < wanted <= left:
-        raise ValueError(f"a message of {wanted} bytes was not taken out of {left} bytes")  # noqa: EM102, TRY003
+        reason = f"a message of {wanted} bytes was not taken out of {left} bytes"
+        raise ValueError(reason)
     if left >= header_bytes + max_message_bytes and not wanted:
         return Cut(len(lengths), end, too_large=left - header_bytes)
     return Cut(len(lengths), end, max(wanted, header_bytes) if left else 0)

@@ -1,5 +1,6 @@
 """Two small files of a journal: `head`, how far it may be read, and `committed`, how far it is done with."""
 
+import errno
 import os
 import struct
 import zlib
@@ -11,6 +12,7 @@ from wallaroo_runtime.daemon import replace_file
 _HEAD = struct.Struct("<QQQI")
 HEAD_BYTES = _HEAD.size + 4
 _TRIES = 100
+NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 @dataclass(frozen=True, slots=True)

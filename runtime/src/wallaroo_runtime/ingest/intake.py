@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wallaroo_runtime.ingest.head import read_committed
-from wallaroo_runtime.ingest.writer import NO_ROOM, JournalWriter
+from wallaroo_runtime.ingest.head import NO_ROOM, read_committed
+from wallaroo_runtime.ingest.writer import JournalWriter
 
 FRAME_BODY_BYTES = 1024 * 1024
 _RETRY_S = 0.2

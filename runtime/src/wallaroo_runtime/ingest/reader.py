@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest.head import Position, read_head, write_committed
+from wallaroo_runtime.ingest.head import NO_ROOM, Position, read_head, write_committed
 from wallaroo_runtime.ingest.segment import (
     SEGMENT_HEADER_BYTES,
     Segment,
@@ -29,7 +29,7 @@ class Range:
 
 
 class JournalReader:
-    """Reads what the writer of a journal has made safe; those bytes never change.
+    r"""Reads what the writer of a journal has made safe; those bytes never change.
 
     It holds no file open between calls and can be pickled.
 
@@ -42,7 +42,7 @@ class JournalReader:
         >>> from wallaroo_runtime.ingest import JournalWriter
         >>> directory = Path(mkdtemp())
         >>> writer = JournalWriter(directory)
-        >>> writer.append(0, 1, [b"\\x00\\x00\\x00\\x02hi"], timestamp_ms=0)
+        >>> writer.append(0, 1, [b"\x00\x00\x00\x02hi"], timestamp_ms=0)
         >>> writer.close()
         >>> reader = JournalReader(directory)
         >>> end = reader.end()
@@ -129,8 +129,13 @@ class JournalReader:
                     at, wanted, sequence = at + progress.end, progress.wanted, progress.sequence
 
     def commit(self, offset: int) -> None:
-        """Tell the writer that nothing below `offset` is needed any more; a smaller offset than before changes nothing."""
-        write_committed(self.directory, offset)
+        """Tell the writer that nothing below `offset` is needed any more; a smaller one than before changes nothing."""
+        try:
+            write_committed(self.directory, offset)
+        except OSError as error:
+            # On a full disk (which the gateway tells about) the commit of a later batch does the same.
+            if error.errno not in NO_ROOM:
+                raise
 
     def _boundaries(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         for segment, first, stop in self._pieces(start, end):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo.frame import HEADER, HEADER_BYTES, MAGIC, MAX_BODY_BYTES
-
 from wallaroo_runtime.errors import RunError
 
 SEGMENT_MAGIC = b"WJR1"

@@ -1,6 +1,5 @@
 """The writing side of a journal."""
 
-import errno
 import fcntl
 import os
 import threading
@@ -8,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wallaroo.frame import FRAMED, FrameHeader, write_frame
-
 from wallaroo_runtime.daemon import sync_directory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest.head import Position, pack_head
@@ -21,7 +19,6 @@ from wallaroo_runtime.ingest.segment import (
 )
 
 SEGMENT_BYTES = 64 * 1024 * 1024
-NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 class JournalWriter:

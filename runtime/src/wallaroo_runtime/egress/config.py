@@ -1,0 +1,63 @@
+"""What the egress's configuration file says."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wallaroo_runtime.errors import USAGE, RunError
+
+
+@dataclass(frozen=True, slots=True)
+class SinkConfig:
+    """One sink: its number in the plan, its name, and where its peer listens."""
+
+    port: int
+    name: str
+    host: str
+    tcp_port: int
+
+    @property
+    def address(self) -> str:
+        """Return HOST:PORT."""
+        return f"[{self.host}]:{self.tcp_port}" if ":" in self.host else f"{self.host}:{self.tcp_port}"
+
+
+@dataclass(frozen=True, slots=True)
+class EgressConfig:
+    """What the egress must know.
+
+    Attributes:
+        outbox: Directory of the outbox.
+        status: The status file.
+        sinks: Where to deliver.
+        driver: pid and start time of the driver; None: none is watched until one announces itself.
+        linger_s: How long to go on without a driver.
+        drain_s: How long to go on delivering when told to stop.
+    """
+
+    outbox: Path
+    status: Path
+    sinks: tuple[SinkConfig, ...]
+    driver: Mapping[str, int] | None = None
+    linger_s: float = 60
+    drain_s: float = 5
+
+    @classmethod
+    def read(cls, path: Path) -> "EgressConfig":
+        """Read a configuration file.
+
+        Raises:
+            RunError: R616, it cannot be read; R608, it is wrong.
+        """
+        try:
+            document = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise RunError.of("R616", USAGE, path=path, reason=str(error)) from error
+        try:
+            sinks = tuple(SinkConfig(**sink) for sink in document.pop("sinks"))
+            outbox, status = Path(document.pop("outbox")), Path(document.pop("status"))
+            return cls(outbox, status, sinks, **document)
+        except (TypeError, KeyError, AttributeError) as error:
+            reason = f"{path} is no egress configuration; {error}"
+            raise RunError.of("R608", USAGE, reason=reason, fix="start the egress with `wallaroo run`") from error

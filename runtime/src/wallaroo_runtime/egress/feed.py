@@ -1,0 +1,130 @@
+"""What one sink has to deliver, in order, from a position on."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+
+from wallaroo.frame import HEADER_BYTES, MAX_FRAME_BYTES, FrameError, read_frame, read_header
+from wallaroo_runtime.egress.log import LogReader, OutboxFile, Record
+from wallaroo_runtime.egress.position import Delivered
+from wallaroo_runtime.errors import RunError
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The values of one frame, or an empty step past something that has nothing for this sink.
+
+    Attributes:
+        data: What to send.
+        lengths: Lengths of the messages in it.
+        before: Position in front of it.
+        after: Position behind it.
+        finished: The file that ends with this piece.
+    """
+
+    data: bytes
+    lengths: Sequence[int]
+    before: Delivered
+    after: Delivered
+    finished: OutboxFile | None = None
+
+    def position(self, size: int) -> Delivered:
+        """Return the position behind the last message that ends in the first `size` bytes."""
+        ends = list(accumulate(self.lengths))
+        count = bisect_right(ends, size)
+        return self.before if not count else _moved(self.before, count, ends[count - 1])
+
+
+def _moved(position: Delivered, count: int, size: int) -> Delivered:
+    return replace(
+        position,
+        byte=position.byte + size,
+        messages=position.messages + count,
+        total_bytes=position.total_bytes + size,
+    )
+
+
+class Feed:
+    """Reads log and files for one port.
+
+    Args:
+        directory: The outbox.
+        port: The sink's port.
+        start: Where to begin.
+    """
+
+    def __init__(self, directory: Path, port: int, start: Delivered) -> None:
+        self._directory, self._port = directory, port
+        self._log = LogReader(directory, start.record)
+        self._at = start
+        self._pieces: Iterator[Piece] = iter(())
+
+    def next(self) -> Piece | None:
+        """Return what comes next; None when there is nothing now.
+
+        Raises:
+            RunError: R620, the outbox is damaged.
+        """
+        piece = next(self._pieces, None)
+        if piece is None:
+            self._pieces = self._read()
+            piece = next(self._pieces, None)
+        return piece
+
+    def close(self) -> None:
+        """Close the log."""
+        self._log.close()
+
+    def _read(self) -> Iterator[Piece]:
+        for record in self._log.records():
+            yield from self._record(record)
+
+    def _record(self, record: Record) -> Iterator[Piece]:
+        if record.number != self._at.record:
+            # Records in between were cut from the log: they had nothing undelivered for this sink.
+            self._at = replace(self._at, record=record.number, file=0, byte=0)
+        for index, file in enumerate(record.files):
+            if file.port == self._port and index >= self._at.file:
+                self._at = replace(self._at, file=index, byte=self._at.byte if index == self._at.file else 0)
+                yield from self._file(file)
+        before, self._at = self._at, replace(self._at, record=record.number + 1, file=0, byte=0)
+        yield Piece(b"", (), before, self._at)
+
+    def _file(self, file: OutboxFile) -> Iterator[Piece]:
+        path = self._directory / file.name
+        skip, at = self._at.byte, 0
+        position, index = self._at, self._at.file
+        try:
+            with path.open("rb") as opened:
+                while at < file.bytes:
+                    frame = opened.read(HEADER_BYTES)
+                    frame += opened.read(min(MAX_FRAME_BYTES, read_header(frame).body_bytes))
+                    at += len(frame)
+                    values = read_frame(frame)
+                    size = len(values.data)
+                    if skip >= size > 0 or (skip and not size):
+                        skip -= size
+                        continue
+                    data, lengths = _without(values.data, values.lengths, skip)
+                    skip = 0
+                    after = _moved(position, len(lengths), len(data))
+                    self._at = after if at < file.bytes else replace(after, file=after.file + 1, byte=0)
+                    yield Piece(data, lengths, position, self._at, None if at < file.bytes else file)
+                    position = self._at
+        except (OSError, FrameError) as error:
+            reason = f"{file.name} at {at}: {error}"
+            raise RunError.of("R620", path=self._directory, reason=reason) from error
+        if self._at.file == index:
+            # Everything in it had been delivered, only that was not recorded.
+            before, self._at = self._at, replace(self._at, file=self._at.file + 1, byte=0)
+            yield Piece(b"", (), before, self._at, file)
+
+
+def _without(data: bytes, lengths: Sequence[int], skip: int) -> tuple[bytes, Sequence[int]]:
+    """Take away the messages of the first `skip` bytes, empty ones behind them included."""
+    if not skip:
+        return data, lengths
+    count = bisect_right(list(accumulate(lengths)), skip)
+    return data[skip:], lengths[count:]

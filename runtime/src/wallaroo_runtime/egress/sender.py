@@ -1,0 +1,153 @@
+"""The sender: empties the outbox into the sinks."""
+
+import threading
+import time
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.daemon import DriverWatch, StatusFile
+from wallaroo_runtime.egress.config import EgressConfig
+from wallaroo_runtime.egress.log import LogReader
+from wallaroo_runtime.egress.sink import Sink
+from wallaroo_runtime.errors import RunError
+
+FIRST_LOOK_S, LAST_LOOK_S = 0.001, 0.02
+STATUS_S = 0.1
+DRIVER_S = 1.0
+
+
+class Sender:
+    """Watches the outbox and the driver, and has one thread per sink.
+
+    Args:
+        config: What to deliver, and where to.
+
+    Raises:
+        RunError: R620, the outbox is damaged.
+    """
+
+    def __init__(self, config: EgressConfig) -> None:
+        self._config = config
+        self._status = StatusFile(config.status)
+        self._status.write("starting")
+        config.outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._found: list[Diagnostic] = []
+        self._stop = threading.Event()
+        driver = dict(config.driver) if config.driver else None
+        self._watch = DriverWatch(config.status.parent / "driver.json", driver, config.linger_s)
+        self._published: dict[int, int] = {}
+        try:
+            self._log = LogReader(config.outbox)
+            self._sinks = [Sink(sink, config.outbox, self._find) for sink in config.sinks]
+            self._remove_delivered()
+        except RunError as error:
+            self._fail(error)
+            raise
+
+    def _find(self, diagnostic: Diagnostic) -> None:
+        with self._lock:
+            self._found.append(diagnostic)
+
+    def _remove_delivered(self) -> None:
+        """Remove files that were delivered but not removed before the process ended; count the others."""
+        sinks = {sink.config.port: sink for sink in self._sinks}
+        for record in self._log.records():
+            for index, file in enumerate(record.files):
+                if file.port not in sinks:
+                    continue
+                if sinks[file.port].is_done_with(record.number, index):
+                    (self._config.outbox / file.name).unlink(missing_ok=True)
+                else:
+                    self._published[file.port] = self._published.get(file.port, 0) + file.bytes
+
+    def stop(self) -> None:
+        """Let `run` deliver what is there and come to its end; from any thread or signal handler."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Deliver until stopped, or until the driver is gone for too long.
+
+        Raises:
+            RunError: R620; nothing more is delivered.
+        """
+        for sink in self._sinks:
+            sink.start()
+        seen = self._log.changed()
+        look_s, status_at, driver_at = FIRST_LOOK_S, 0.0, 0.0
+        while not self._stop.is_set():
+            now = time.monotonic()
+            if now >= status_at:
+                status_at = now + STATUS_S
+                self._write_status("running")
+                self._raise_failure()
+            if now >= driver_at:
+                driver_at = now + DRIVER_S
+                if self._watch.expired(now):
+                    break
+            changed = self._log.changed()
+            if changed != seen:
+                seen, look_s = changed, FIRST_LOOK_S
+                self._take_records()
+            else:
+                look_s = min(2 * look_s, LAST_LOOK_S)
+            self._stop.wait(look_s)
+        self._drain()
+
+    def _take_records(self) -> None:
+        for record in self._log.records():
+            for file in record.files:
+                self._published[file.port] = self._published.get(file.port, 0) + file.bytes
+        for sink in self._sinks:
+            sink.wake()
+
+    def _raise_failure(self) -> None:
+        for sink in self._sinks:
+            if sink.error is not None:
+                self._fail(sink.error)
+                raise sink.error
+
+    def _fail(self, error: RunError | OSError) -> None:
+        if isinstance(error, RunError):
+            findings = error.diagnostics
+        else:
+            findings = [Diagnostic.of("R620", path=self._config.outbox, reason=str(error))]
+        for finding in findings:
+            self._status.say(finding)
+        self._status.write("failed")
+
+    def _drain(self) -> None:
+        for sink in self._sinks:
+            sink.drain()
+        deadline = time.monotonic() + self._config.drain_s
+        for sink in self._sinks:
+            while not sink.join(STATUS_S) and time.monotonic() < deadline:
+                self._write_status("draining")
+        for sink in self._sinks:
+            sink.abandon()
+        for sink in self._sinks:
+            sink.join(1.0)
+        self._take_records()
+        self._raise_failure()
+        self._write_status("stopped")
+
+    def _write_status(self, state: str) -> None:
+        with self._lock:
+            found, self._found = self._found, []
+        for diagnostic in found:
+            self._status.say(diagnostic)
+        self._status.write(
+            state, records=self._log.base.number, sinks=[self._sink_status(sink) for sink in self._sinks]
+        )
+
+    def _sink_status(self, sink: Sink) -> dict[str, object]:
+        port, position = sink.config.port, sink.position
+        return {
+            "port": port,
+            "name": sink.config.name,
+            "address": sink.config.address,
+            "state": sink.state,
+            "messages": position.messages,
+            "bytes": position.total_bytes,
+            "pending_messages": self._log.base.messages[port] - position.messages,
+            "pending_bytes": self._published.get(port, 0) - sink.finished_bytes,
+        }

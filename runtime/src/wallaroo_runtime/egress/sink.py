@@ -1,0 +1,186 @@
+"""Delivery to one sink, in a thread of its own."""
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.egress.config import SinkConfig
+from wallaroo_runtime.egress.feed import Feed
+from wallaroo_runtime.egress.log import OutboxFile
+from wallaroo_runtime.egress.position import Delivered, read_position, write_position
+from wallaroo_runtime.egress.stream import Stream
+from wallaroo_runtime.errors import RunError
+
+FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.05, 5.0
+RECORD_S, RECORD_DURABLY_S = 0.02, 1.0
+FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S = 0.001, 0.02
+IDLE_S = 1.0
+FINISH_S = 2.0
+
+
+class Sink:
+    """Delivers what the outbox has for one port, for as long as it takes.
+
+    Args:
+        config: Where to deliver.
+        directory: The outbox.
+        say: Called with a diagnostic, from the thread.
+
+    Attributes:
+        position: How far the peer's TCP has acknowledged.
+        state: connecting, connected, half_closed, unreachable, failed or stopped.
+        finished_bytes: Bytes of the files that were delivered wholly since the start.
+        error: What ended the thread.
+    """
+
+    def __init__(self, config: SinkConfig, directory: Path, say: Callable[[Diagnostic], None]) -> None:
+        self.config, self._directory, self._say = config, directory, say
+        self.position = self._recorded = self._durable = read_position(directory, config.port)
+        self.state = "connecting"
+        self.finished_bytes = 0
+        self.error: RunError | OSError | None = None
+        self._finished: list[OutboxFile] = []
+        self._recorded_at = self._durable_at = 0.0
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._draining = self._abandoned = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"sink-{config.port}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Tell that the outbox has grown."""
+        os.eventfd_write(self._wake, 1)
+
+    def drain(self) -> None:
+        """Let the thread end when everything is delivered, or as soon as there is no connection."""
+        self._draining = True
+        self._stop.set()
+        self.wake()
+
+    def abandon(self) -> None:
+        """Let the thread end now; what is not acknowledged is delivered another time."""
+        self._abandoned = True
+        self.drain()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end of the thread; returns whether it came."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            self._keep_connected()
+            self._record(durable=True)
+            self.state = "stopped"
+        except (RunError, OSError) as error:
+            self.error, self.state = error, "failed"
+
+    def _keep_connected(self) -> None:
+        backoff = FIRST_BACKOFF_S
+        while not self._abandoned:
+            try:
+                stream = Stream(self.config, self._wake)
+            except OSError as error:
+                self._tell_outage(error)
+            else:
+                self.state, backoff = "connected", FIRST_BACKOFF_S
+                if self._use(stream):
+                    return
+            if self._stop.wait(backoff * random.uniform(0.5, 1.0)):
+                return
+            backoff = min(2 * backoff, LAST_BACKOFF_S)
+
+    def _tell_outage(self, error: OSError) -> None:
+        if self.state != "unreachable":
+            self.state = "unreachable"
+            reason = error.strerror or str(error)
+            self._say(Diagnostic.of("R613", sink=self.config.name, address=self.config.address, reason=reason))
+
+    def _use(self, stream: Stream) -> bool:
+        """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""
+        feed = Feed(self._directory, self.config.port, self.position)
+        broken: OSError | None = None
+        try:
+            self._deliver(stream, feed)
+        except ConnectionError as error:
+            broken = error
+        except OSError as error:
+            if error.filename is not None:
+                raise  # of a file, not of the connection
+            broken = error
+        finally:
+            self.position = stream.partly() or self.position
+            stream.close()
+            feed.close()
+        if broken is not None:
+            self.state = "connecting"
+            self._record(durable=False)
+        return broken is None
+
+    def _deliver(self, stream: Stream, feed: Feed) -> None:
+        wait_s = FIRST_ACK_WAIT_S
+        while not self._abandoned:
+            self._acknowledge(stream)
+            piece = None if stream.is_sending else feed.next()
+            if piece is not None:
+                stream.put(piece)
+                wait_s = FIRST_ACK_WAIT_S
+            elif stream.is_sending:
+                stream.wait(LAST_ACK_WAIT_S)
+                stream.send()
+            elif not stream.is_idle:
+                # Acknowledgements cannot be waited for.
+                stream.wait(wait_s)
+                wait_s = min(2 * wait_s, LAST_ACK_WAIT_S)
+            elif self._draining:
+                self._finish(stream)
+                return
+            else:
+                self._record(durable=True)
+                stream.wait(IDLE_S)
+            if not stream.peer_is_open:
+                self.state = "half_closed"
+
+    def _finish(self, stream: Stream) -> None:
+        stream.finish()
+        deadline = time.monotonic() + FINISH_S
+        while not stream.is_finished and time.monotonic() < deadline and not self._abandoned:
+            stream.wait(FIRST_ACK_WAIT_S)
+
+    def _acknowledge(self, stream: Stream) -> None:
+        for piece in stream.acknowledged():
+            self.position = piece.after
+            if piece.finished is not None:
+                self._finished.append(piece.finished)
+                self.finished_bytes += piece.finished.bytes
+        now = time.monotonic()
+        if now >= self._durable_at + RECORD_DURABLY_S:
+            self._record(durable=True)
+        elif now >= self._recorded_at + RECORD_S:
+            self.position = stream.partly() or self.position
+            self._record(durable=False)
+
+    def _record(self, *, durable: bool) -> None:
+        position = self.position
+        if position == (self._durable if durable else self._recorded):
+            return
+        write_position(self._directory, self.config.port, position, durable=durable)
+        self._recorded, self._recorded_at = position, time.monotonic()
+        if durable:
+            self._durable, self._durable_at = position, self._recorded_at
+            # Only now: after a loss of power the position of before would ask for them again.
+            for file in self._finished:
+                (self._directory / file.name).unlink(missing_ok=True)
+            self._finished.clear()
+
+    def is_done_with(self, record: int, index: int, position: Delivered | None = None) -> bool:
+        """Tell whether the file at `index` of a record has been delivered wholly."""
+        at = position or self._durable
+        return (record, index) < (at.record, at.file)

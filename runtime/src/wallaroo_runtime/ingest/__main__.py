@@ -1,0 +1,46 @@
+"""The gateway's process: `python -m wallaroo_runtime.ingest CONFIG.json`."""
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest.config import GatewayConfig, SourceConfig
+from wallaroo_runtime.ingest.framing import Splitter
+from wallaroo_runtime.ingest.gateway import Gateway
+
+
+def worker_splitter(config: SourceConfig) -> Splitter:
+    """Make the splitter that asks the worker of a source."""
+    # Late: gRPC takes long to import, and only such sources need it.
+    from wallaroo_runtime.worker.split import WorkerSplitter
+
+    return WorkerSplitter(config.framing["target"], config.path, config.max_message_bytes)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the gateway until SIGTERM; returns the exit code."""
+    if len(arguments) != 1:
+        print("usage: python -m wallaroo_runtime.ingest CONFIG.json", file=sys.stderr)
+        return 2
+    try:
+        gateway = Gateway(GatewayConfig.read(Path(arguments[0])), worker_splitter)
+    except RunError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        gateway.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    try:
+        gateway.run()
+    except (OSError, RunError):
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
