@@ -1,0 +1,1 @@
+"""Checks any worker against the specification."""

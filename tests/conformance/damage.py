@@ -1,0 +1,88 @@
+"""What a worker must refuse: damaged frames, stages that it does not host."""
+
+from collections.abc import Callable
+
+import grpc
+
+from conformance.application import COUNT, FIRST, SECOND, WORDS, bucket_of, node, stage
+from conformance.check import Context, check
+from conformance.session import BucketStore, Failed, ProcessStream, call, keyed, process, source_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+
+
+def failure_of(action: Callable[[], object]) -> Failed:
+    """Run what must fail and return the failure."""
+    try:
+        action()
+    except Failed as failed:
+        return failed
+    except grpc.RpcError as error:
+        msg = f"the stream broke instead of a failure: {error}"
+        raise AssertionError(msg) from error
+    msg = "no failure"
+    raise AssertionError(msg)
+
+
+def works(context: Context) -> None:
+    """Assert that the worker still does its work."""
+    (answer,) = process(context.worker, FIRST, [source_frame(WORDS, [b"a"])])
+    assert answer.keyed(COUNT) == [(0, b"a")]
+
+
+@check("damage: each kind of damaged frame is W414, and the worker lives on")
+def damaged(context: Context) -> None:
+    good = source_frame(WORDS, [b"a", b"b"])
+    cases = {
+        "flipped bit": good[:-1] + bytes([good[-1] ^ 1]),
+        "cut": good[:-1],
+        "cut header": good[:39],
+        "magic": b"X" + good[1:],
+        "rubbish behind a frame": good + b"rubbish",
+        "zeros": bytes(64),
+        "huge count": good[:8] + b"\xff" * 4 + good[12:],
+    }
+    for name, data in cases.items():
+        failed = failure_of(lambda data=data: process(context.worker, FIRST, [data]))  # type: ignore[misc]
+        assert failed.failure.code == "W414", f"{name}: {failed.failure}"
+        assert failed.failure.message, name
+    works(context)
+
+
+@check("damage: what came before a damaged frame is still answered")
+def after_good(context: Context) -> None:
+    stream = ProcessStream(context.worker, FIRST)
+    good = source_frame(WORDS, [b"a"])
+    stream.send(data=pb.Data(index=0, frames=good))
+    assert stream.answer(0).keyed(COUNT) == [(0, b"a")]
+    stream.send(data=pb.Data(index=1, frames=good[:-1]))
+    assert failure_of(stream.receive).failure.code == "W414"
+
+
+@check("damage: a damaged log entry is W414, not an empty state")
+def damaged_log(context: Context) -> None:
+    key = "damaged"
+    (frames,) = keyed(context.worker, WORDS, [key]).values()
+    store = BucketStore(bucket_of(key.encode()))
+    store.commit(call(context.worker, SECOND, store, frames))
+    entry = store.log[0]
+    store.log = [entry[:-1] + bytes([entry[-1] ^ 1])]
+    store.nonce ^= 1
+    assert failure_of(lambda: call(context.worker, SECOND, store, frames)).failure.code == "W414"
+    works(context)
+
+
+@check("stage: a path that the worker does not host is W413")
+def unknown_stage(context: Context) -> None:
+    strange = stage("x", node("0/sources/0", "SOURCE"), node("0/steps/9", "COMPUTATION", "0/sources/0"))
+    failed = failure_of(lambda: process(context.worker, strange, [source_frame(WORDS, [b"a"])]))
+    assert failed.failure.code == "W413", failed.failure
+    assert "0/steps/9" in failed.failure.message
+    assert not failed.failure.retriable
+    works(context)
+
+
+@check("stage: a path of another kind is W413")
+def other_kind(context: Context) -> None:
+    strange = stage("x", node("0/sources/0", "SOURCE"), node("0/steps/1", "COMPUTATION", "0/sources/0"))
+    assert failure_of(lambda: process(context.worker, strange, [source_frame(WORDS, [b"a"])])).failure.code == "W413"
+    works(context)

@@ -1,0 +1,165 @@
+"""A worker as a process: started in a private directory, its output drained, its end awaited."""
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from conformance.application import ARGS, NAME, interface_hash
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
+
+START_S = 40
+CALL_S = 60
+LARGEST = (64 + 1) * 1024 * 1024
+OPTIONS = [("grpc.max_receive_message_length", LARGEST), ("grpc.max_send_message_length", LARGEST)]
+
+
+def wait_until(holds: Callable[[], bool], what: str, seconds: float) -> None:
+    """Wait until a condition holds; fails after `seconds` and says what it waited for."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            msg = f"waited {seconds:g} s for {what}"
+            raise AssertionError(msg)
+        time.sleep(0.02)
+
+
+def environment(mode: str, args: list[str], directory: Path) -> dict[str, str]:
+    """Return the environment that the specification promises to a worker."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("WALLAROO_")}
+    given = {
+        "WALLAROO_ARGS": json.dumps(args), "WALLAROO_WORKER_DIR": str(directory), "WALLAROO_WORKER_PROCESSES": "2",
+        "WALLAROO_STATE_CACHE_BYTES": str(64 << 20), "WALLAROO_EMIT_FILE": str(directory / "emitted.json"),
+    }  # fmt: skip
+    return clean | given | ({"WALLAROO_MODE": mode} if mode else {})
+
+
+def alive_in_session(session: int) -> list[int]:
+    """Return the processes of a session that still run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+class Drain(threading.Thread):
+    """Reads a stream to its end; keeps the last bytes."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self.stream, self.size, self.tail = stream, 0, b""
+        self.start()
+
+    def run(self) -> None:
+        while block := self.stream.read1(65536):  # type: ignore[attr-defined]
+            self.size += len(block)
+            self.tail = (self.tail + block)[-20000:]
+
+
+class Worker:
+    """One run of the worker command."""
+
+    def __init__(self, command: str, mode: str = "worker", args: list[str] | None = None) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="wc-", dir="/tmp"))
+        self.socket = self.directory / "worker.sock"
+        self.channels: dict[str, grpc.Channel] = {}
+        self.process = subprocess.Popen(
+            shlex.split(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=environment(mode, ARGS if args is None else args, self.directory), start_new_session=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.out, self.err = Drain(self.process.stdout), Drain(self.process.stderr)
+
+    def said(self) -> str:
+        """Return the end of what the worker printed."""
+        return (self.out.tail + self.err.tail).decode(errors="replace")[-2000:]
+
+    def ready(self) -> "Worker":
+        """Wait until the worker serves."""
+        wait_until(lambda: self.socket.exists() or self.process.poll() is not None, "worker.sock", START_S)
+        assert self.process.poll() is None, f"ended with status {self.process.returncode}: {self.said()}"
+        self.target = f"unix:{self.socket}"
+        self.endpoints = [self.target]
+        return self
+
+    def serving(self) -> bool:
+        """Ask the health service."""
+        stub = health_pb2_grpc.HealthStub(self.channel(self.target))
+        reply = stub.Check(health_pb2.HealthCheckRequest(service=""), timeout=CALL_S, wait_for_ready=True)
+        return bool(reply.status == health_pb2.HealthCheckResponse.SERVING)
+
+    def channel(self, target: str) -> grpc.Channel:
+        """Return the one channel to an endpoint."""
+        if target not in self.channels:
+            self.channels[target] = grpc.insecure_channel(target, options=OPTIONS)
+        return self.channels[target]
+
+    def stub(self, target: str = "") -> WorkerStub:
+        """Return a stub for an endpoint; by default for `worker.sock`."""
+        return WorkerStub(self.channel(target or self.target))
+
+    def init(self, target: str = "", **changes: object) -> pb.InitReply:
+        """Call Init; `changes` replace what a right runtime would send."""
+        right = {
+            "protocol_version": 1,
+            "runtime_version": "0.1.0",
+            "application": NAME,
+            "interface_hash": interface_hash(),
+        }
+        return self.stub(target).Init(pb.InitRequest(**(right | changes)), timeout=CALL_S, wait_for_ready=True)
+
+    def handshake(self) -> "Worker":
+        """Call Init on every endpoint and keep the endpoints."""
+        self.ready()
+        reply = self.init()
+        assert not reply.HasField("failure"), f"Init failed: {reply.failure}"
+        self.language = reply.language
+        self.endpoints = list(reply.endpoints)
+        for endpoint in self.endpoints:
+            self.init(endpoint)
+        return self
+
+    def endpoint(self, number: int) -> str:
+        """Return the endpoint that serves a bucket or partition."""
+        return self.endpoints[number % len(self.endpoints)]
+
+    def end(self, seconds: float) -> int:
+        """Wait for the end of the process; returns its exit status."""
+        wait_until(lambda: self.process.poll() is not None, f"the end of the worker: {self.said()}", seconds)
+        return int(self.process.returncode)
+
+    def close(self) -> None:
+        """End the worker and whatever it started, and remove its directory."""
+        for channel in self.channels.values():
+            channel.close()
+        for pid in {*alive_in_session(self.process.pid)}:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait(timeout=10)
+        for drain in (self.out, self.err):
+            drain.join(timeout=10)
+            drain.stream.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
