@@ -27,11 +27,27 @@ def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -
     """
     resolved = resolve(app)
     path = Path(resolved.path)
-    if resolved.kind is not AppKind.TOPOLOGY:
-        return load_document(emit(resolved, args)), path
-    topology = override(load(read_file(path)), inputs, outputs)
-    check_interface(topology)
+    if resolved.kind is AppKind.TOPOLOGY:
+        topology = override(load(read_file(path)), inputs, outputs)
+        check_interface(topology)
+    else:
+        topology = load_document(emit(resolved, args))
     return topology, path
+
+
+def check_sinks(topology: Topology) -> None:
+    """Refuse sinks to which nothing can be sent: only a source may have port 0.
+
+    Raises:
+        RunError: T211, for each sink.
+    """
+    findings = []
+    for sink in topology.sinks():
+        if not sink.port:
+            value, reason = f"{sink.host}:{sink.port}", f'sink "{sink.name}" needs the port of its receiver'
+            findings.append(Diagnostic.of("T211", what="sink", value=value, reason=reason))
+    if findings:
+        raise RunError(findings, TOPOLOGY)
 
 
 def read_file(path: Path) -> bytes:

@@ -13,7 +13,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest import JournalReader
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.spark.query import Progress, RunningQuery
+    from wallaroo_runtime.spark.query import RunningQuery
 
 RATE_WINDOW_S = 5.0
 
@@ -55,9 +55,9 @@ class Flow:
     def activity(self) -> Activity:
         """Return how far everything has come."""
         progress = self._query.progress()
-        return Activity(self._journal.end().offset, progress.offset, self._is_delivered(progress))
+        return Activity(self._journal.end().offset, progress.offset, self._is_delivered())
 
-    def _is_delivered(self, progress: "Progress") -> bool:
+    def _is_delivered(self) -> bool:
         sinks = self._egress.status().get("sinks", [])
         return all(sink["pending_bytes"] == 0 or sink["state"] == "unreachable" for sink in sinks)
 

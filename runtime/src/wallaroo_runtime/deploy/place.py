@@ -75,7 +75,7 @@ class Place:
         except BlockingIOError as error:
             holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(lock)
-            raise RunError.of("R610", process=holder, path=path) from error
+            raise RunError.of("R610", pid=holder, path=path) from error
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         return cls(path, lock)

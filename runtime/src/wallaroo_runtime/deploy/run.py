@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from wallaroo_runtime.deploy.application import load_application
+from wallaroo_runtime.deploy.application import check_sinks, load_application
 from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.flow import Flow
 from wallaroo_runtime.deploy.idle import IdleWatch
@@ -28,7 +28,6 @@ from wallaroo_runtime.topology.model import Topology
 BUCKETS_PER_PARTITION = 4
 LOOK_S = 0.1
 PROGRESS_S = 1.0
-DELIVERY_DEADLINE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +65,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
     """
     with _stop_signals() as stopped:
         topology, home = load_application(options.app, options.args, options.inputs, options.outputs)
+        check_sinks(topology)
         check_java()
         path = options.checkpoint or default_directory(topology.name, topology.workers[0].language, home)
         place = Place.take(path)
@@ -167,7 +167,7 @@ def _run(
         _watch(options, reporter, flow, stopped)
         gateway.stop()
         query.stop()
-        _wait_delivered(flow)
+        egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
         reporter.progress(flow.snapshot("stopped"))
 
 
@@ -205,11 +205,3 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: threadi
             reporter.progress(flow.snapshot("running"))
         if idle is not None and idle.is_over(flow.activity(), now):
             return
-
-
-def _wait_delivered(flow: Flow) -> None:
-    """Give the receivers a moment to take what the last batches made; the rest is sent by the next run."""
-    deadline = time.monotonic() + DELIVERY_DEADLINE_S
-    while time.monotonic() < deadline and not flow.activity().is_delivered:
-        flow.check_egress()
-        time.sleep(LOOK_S)

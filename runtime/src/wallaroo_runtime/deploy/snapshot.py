@@ -15,7 +15,7 @@ class Snapshot:
         state: `running` or `stopped`.
         messages_in: Messages that arrived since the checkpoint began.
         messages_processed: Those of them that finished batches have dealt with.
-        messages_out: Messages that were handed to the receivers' TCP since the egress process started.
+        messages_out: Messages that the receivers' TCP has taken since the checkpoint began.
         dead_letters: Messages that user code failed on, since this run began.
         batches: Micro-batches of this run.
         rate: Messages processed per second, lately.

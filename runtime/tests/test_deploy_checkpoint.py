@@ -1,0 +1,197 @@
+"""The checkpoint directory: where it lies, who may use it, which program may go on with it."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo_runtime.deploy.checkpoint import Checkpoint
+from wallaroo_runtime.deploy.place import Place, default_directory
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.topology.load import load_document
+
+VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
+WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").read_bytes())
+CLASS = next(part for part in WORD_COUNT["workers"][0]["components"] if part["path"] == "0/steps/1/state")["symbol"]
+
+
+def open_checkpoint(path: Path, change: Callable[[Any], object] = lambda _: None) -> Checkpoint:
+    document = copy.deepcopy(WORD_COUNT)
+    change(document)
+    place = Place.take(path)
+    try:
+        return Checkpoint(place, load_document(document), shuffle_partitions=3, buckets_per_partition=4)
+    finally:
+        place.release()
+
+
+def refused(path: Path, change: Callable[[Any], object]) -> str:
+    before = (path / "application.json").read_bytes()
+    with pytest.raises(RunError) as caught:
+        open_checkpoint(path, change)
+    assert (path / "application.json").read_bytes() == before
+    assert caught.value.exit_code == 1
+    return str(caught.value)
+
+
+def test_default_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    app = tmp_path / "word_count.py"
+    found = default_directory("Word Count: é!", "python", app)
+    assert found.parent == tmp_path / "wallaroo"
+    assert found.name.startswith("word-count-e-python-")
+    assert found == default_directory("Word Count: é!", "python", app)
+    assert found != default_directory("Word Count: é!", "go", app)
+    assert found != default_directory("Word Count: é!", "python", tmp_path / "other" / "word_count.py")
+    assert default_directory("数", "go", app).name.startswith("application-go-")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert default_directory("a", "go", app).is_relative_to(tmp_path / "home" / ".local" / "state" / "wallaroo")
+
+
+def test_a_new_checkpoint_is_private_and_has_its_folders(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    checkpoint = open_checkpoint(path)
+    assert not checkpoint.continues
+    assert path.stat().st_mode & 0o777 == 0o700
+    assert (path / "application.json").stat().st_mode & 0o777 == 0o600
+    assert {"spark", "journal", "staging", "outbox", "dead-letters", "logs"} <= {entry.name for entry in path.iterdir()}
+    manifest = json.loads((path / "application.json").read_bytes())
+    assert manifest["topology"] == WORD_COUNT
+    assert manifest["states"] == {"word totals": {"language": "python", "class": CLASS}}
+
+
+def test_going_on_keeps_partitions_and_tells_changed_code(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    document = json.loads((tmp_path / "application.json").read_bytes())
+    document["shuffle_partitions"] = 7
+    (tmp_path / "application.json").write_text(json.dumps(document))
+    again = open_checkpoint(tmp_path)
+    assert (again.continues, again.shuffle_partitions, again.changed_code) == (True, 7, [])
+    hash_ = "sha256:" + "7" * 64
+    changed = open_checkpoint(tmp_path, lambda document: document["workers"][0].update(code_hash=hash_))
+    assert changed.changed_code == ["main"]
+
+
+def test_names_and_addresses_may_change(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+
+    def change(document: Any) -> None:
+        document["pipelines"][0]["name"] = "other"
+        document["pipelines"][0]["steps"][0]["name"] = "other"
+        document["pipelines"][0]["sources"][0]["port"] = 1
+
+    assert open_checkpoint(tmp_path, change).continues
+
+
+def test_another_application(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    assert refused(tmp_path, lambda document: document.update(name="Alphabet")) == (
+        f'R603 checkpoint {tmp_path} belongs to application "Word Count Application", not to "Alphabet"\n'
+        "  fix: give another --checkpoint, or --fresh to start over"
+    )
+
+
+def test_another_language(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    assert refused(tmp_path, lambda document: document["workers"][0].update(language="go")) == (
+        f"R604 checkpoint {tmp_path} holds state written by a python worker; this worker is go\n"
+        "  fix: run the python program, or --fresh to start over without its state"
+    )
+
+
+def test_another_state_class(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+
+    def change(document: Any) -> None:
+        parts = document["workers"][0]["components"]
+        next(part for part in parts if part["path"] == "0/steps/1/state").update(symbol="New", file="app.py", line=9)
+
+    assert refused(tmp_path, change) == (
+        f'R605 state "word totals" of checkpoint {tmp_path} was written with {CLASS}; the program now has New\n'
+        "  at app.py:9\n  fix: rename the class back, or --fresh to start over without its state"
+    )
+
+
+def test_another_topology(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+
+    def change(document: Any) -> None:
+        pipeline = document["pipelines"][0]
+        pipeline["steps"][0]["kind"] = "computation"
+        pipeline["steps"][1]["state"]["name"] = "totals"
+        pipeline["steps"][1]["state"]["key"] = {"kind": "single"}
+        pipeline["sources"][0]["framing"]["kind"] = "u16be"
+
+    assert refused(tmp_path, change) == (
+        f"R615 checkpoint {tmp_path} was written by another version of the application: framing of source "
+        '"Split and Count" (0/sources/0) was u32be and is u16be; kind of step "split into words" (0/steps/0) was '
+        'computation_multi and is computation; state of step "Count Word" (0/steps/1) was word totals and is totals; '
+        "and 1 more changes\n  fix: run the old program, or --fresh to start over without its state"
+    )
+
+
+def test_a_manifest_of_another_format_or_damaged(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    manifest = tmp_path / "application.json"
+    manifest.write_text('{"format_version": 9}')
+    assert "format version 9 is not known; this runtime reads version 1" in refused(tmp_path, lambda _: None)
+    manifest.write_text("{")
+    assert refused(tmp_path, lambda _: None).startswith(f"R616 {manifest} cannot be read; it is damaged: ")
+
+
+def test_a_second_driver_is_refused(tmp_path: Path) -> None:
+    holder = Place.take(tmp_path)
+    with pytest.raises(RunError) as caught:
+        Place.take(tmp_path)
+    assert str(caught.value) == (
+        f"R610 another run (process {os.getpid()}) uses checkpoint {tmp_path}\n"
+        "  fix: stop it, or give another --checkpoint"
+    )
+    holder.release()
+    Place.take(tmp_path).release()
+
+
+def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
+    code = "import sys; from pathlib import Path; from wallaroo_runtime.deploy.place import Place; Place.take(Path(sys.argv[1]))"  # noqa: E501
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    Place.take(tmp_path).release()
+
+
+def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(RunError) as caught:
+        Place.take(tmp_path)
+    assert caught.value.exit_code == 2
+    assert str(caught.value) == (
+        f"R608 {tmp_path} cannot be used as a checkpoint; it holds other files\n  fix: give another --checkpoint"
+    )
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("")
+    with pytest.raises(RunError, match="cannot be used as a checkpoint; File exists"):
+        Place.take(path)
+
+
+def test_clear_removes_everything_and_follows_no_link(tmp_path: Path) -> None:
+    outside, path = tmp_path / "outside", tmp_path / "checkpoint"
+    outside.mkdir()
+    (outside / "kept").write_text("")
+    open_checkpoint(path)
+    (path / "link").symlink_to(outside)
+    (path / "journal" / "link").symlink_to(outside)
+    place = Place.take(path)
+    place.clear()
+    place.release()
+    assert [entry.name for entry in path.iterdir()] == ["driver.lock"]
+    assert (outside / "kept").exists()
+    assert not open_checkpoint(path).continues
