@@ -67,6 +67,7 @@ class Step:
     kind: str
     inputs: tuple[str, ...]
     run: Callable[..., Any]
+    location: Location
     state: State | None = None
 
 

@@ -1,6 +1,7 @@
 """Declares an application, as Wallaroo 0.1 to 0.5 did."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from wallaroo import check, component
@@ -10,7 +11,7 @@ from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.framing import probe
 from wallaroo.location import Location, called_from, declared_at
-from wallaroo.signature import partition_finding, shown_name
+from wallaroo.signature import arity_finding, partition_finding, shown_name
 from wallaroo.tcp import TCPSinkConfig, TCPSourceConfig
 from wallaroo.wrapped import BaseWrapped
 
@@ -44,8 +45,12 @@ class ApplicationBuilder:
         self._pipelines: list[Pipeline] = []
         self._components: list[Component] = []
         self._open: Pipeline | None = None
+        self._has_sink = False
         self._previous = "ApplicationBuilder"
         self._name = check.name(self._place("ApplicationBuilder", "/name"), "application", name)
+
+    def __repr__(self) -> str:
+        return f"ApplicationBuilder({self._name!r})"
 
     def new_pipeline(self, name: str, source_config: TCPSourceConfig) -> "ApplicationBuilder":
         """Begin a pipeline with its source.
@@ -178,7 +183,7 @@ class ApplicationBuilder:
             WallarooParameterError: The declaration has faults; it lists every one of them.
         """
         self._close()
-        findings = self._findings + check.application(self._name, self._pipelines)
+        findings = self._findings + check.application(self._name, self._pipelines, has_sink=self._has_sink)
         if findings:
             raise WallarooParameterError(findings)
         return Application(self._name, self._pipelines, self._components)
@@ -272,12 +277,14 @@ class ApplicationBuilder:
         if call is None:
             return
         name = check.name(place, "computation", call.name)
-        pipeline.steps.append(Step(path, name, call.kind, _inputs(pipeline), call.run, state))
+        pipeline.steps.append(Step(path, name, call.kind, _inputs(pipeline), call.run, place.location, state))
         self._component(path, value)
 
     def _state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
         if isinstance(builder, type):
-            # A class with a build method that needs no instance data is a state builder of the first generation.
+            finding = arity_finding("state class", shown_name(builder), builder, ())
+            if finding is not None:
+                self._findings.append(replace(finding, pointer=place.pointer))
             return builder
         if callable(getattr(builder, "build", None)):
             build: Callable[[], Any] = builder.build
@@ -292,10 +299,11 @@ class ApplicationBuilder:
         run = component.method(place, "partition", found, ("partition",), ("data",))
         finding = None if run is None else partition_finding(state, run, found)
         if finding is not None:
-            self._findings.append(finding)
+            self._findings.append(replace(finding, pointer=place.pointer))
         return run
 
     def _to_sinks(self, method: str, parameter: str, configs: Sequence[Any]) -> "ApplicationBuilder":
+        self._has_sink = True
         begun = self._begin(method, "sinks")
         if begun is None:
             return self

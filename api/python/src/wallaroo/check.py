@@ -69,7 +69,7 @@ def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
     return tuple(found.values())
 
 
-def application(name: str, pipelines: list[Pipeline]) -> list[Diagnostic]:
+def application(name: str, pipelines: list[Pipeline], *, has_sink: bool) -> list[Diagnostic]:
     """Return the findings that concern several pipelines: T203, T204, T205, T218, T219."""
     findings: list[Diagnostic] = []
     first: dict[str, Pipeline] = {}
@@ -77,7 +77,7 @@ def application(name: str, pipelines: list[Pipeline]) -> list[Diagnostic]:
         if first.setdefault(pipeline.name, pipeline) is not pipeline:
             pointer = f"/pipelines/{pipeline.number}/name"
             findings.append(_finding("T203", pointer, pipeline.location, name=pipeline.name))
-    if not any(pipeline.sinks for pipeline in pipelines):
+    if not has_sink:
         at = pipelines[-1].location if pipelines else Location()
         findings.append(_finding("T204", "/pipelines", at, name=name))
     return findings + _states(pipelines) + _addresses(pipelines)
@@ -96,10 +96,10 @@ def _states(pipelines: list[Pipeline]) -> list[Diagnostic]:
             mine, theirs = _class_name(step.state.builder), _class_name(other.builder)
             if mine != theirs:
                 findings.append(
-                    _finding("T205", pointer, pipeline.location, name=step.state.name, first=theirs, second=mine)
+                    _finding("T205", pointer, step.location, name=step.state.name, first=theirs, second=mine)
                 )
             if _key_rule(step) != _key_rule(first[step.state.name]) and not _has_no_list(step, first[step.state.name]):
-                findings.append(_finding("T218", pointer, pipeline.location, name=step.state.name))
+                findings.append(_finding("T218", pointer, step.location, name=step.state.name))
     return findings
 
 

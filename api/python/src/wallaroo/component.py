@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, shown
@@ -137,4 +137,4 @@ def _name(component: Any) -> str:
 
 
 def _at(finding: Diagnostic, place: Place) -> Diagnostic:
-    return Diagnostic(finding.code, finding.message, finding.fix, place.pointer, finding.file, finding.line)
+    return replace(finding, pointer=place.pointer)

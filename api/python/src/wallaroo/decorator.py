@@ -149,8 +149,12 @@ def decoder(header_length: int, length_fmt: str) -> Callable[[Function], Decoder
     if size != header_length:
         raise WallarooParameterError(
             Diagnostic.of(
-                "T207", **called_from().shown()._asdict(), method="decoder", parameter="length_fmt",
-                actual=shown(length_fmt), expected=f"a struct format of header_length = {shown(header_length)} bytes",
+                "T207",
+                **called_from().shown()._asdict(),
+                method="decoder",
+                parameter="length_fmt",
+                actual=shown(length_fmt),
+                expected=f"a struct format of header_length = {shown(header_length)} bytes",
                 fix='for a length of 4 bytes, big-endian, write decoder(header_length=4, length_fmt=">I")',
             )  # fmt: skip
         )
@@ -161,8 +165,13 @@ def _named(cls: type[Wrapped], name: str) -> Callable[[Function], Wrapped]:
     if not isinstance(name, str):
         raise WallarooParameterError(
             Diagnostic.of(
-                "T207", **called_from().shown()._asdict(), method=cls.kind, parameter="name", actual=shown(name),
-                expected="a str", fix=f'write @wallaroo.{cls.kind}("name")',
+                "T207",
+                **called_from().shown()._asdict(),
+                method=cls.kind,
+                parameter="name",
+                actual=shown(name),
+                expected="a str",
+                fix=f'write @wallaroo.{cls.kind}("name")',
             )  # fmt: skip
         )
     return lambda function: cls(function, name)

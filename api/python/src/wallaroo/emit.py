@@ -85,4 +85,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    # The ordinary end would wait for threads that the program may have started.
+    os._exit(status)

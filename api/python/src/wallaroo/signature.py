@@ -7,7 +7,6 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.location import declared_at
 
-_KEY_TYPES = {"str", "bytes", "int", "bytearray", "memoryview"}
 _OTHER_TYPES = {"float", "bool", "complex", "list", "dict", "tuple", "set", "frozenset", "None", "NoneType"}
 
 
@@ -53,6 +52,8 @@ def shown_name(component: object) -> str:
 
 
 def _definition(function: Callable[..., Any], parameters: tuple[str, ...]) -> str:
-    name = getattr(function, "__name__", type(function).__name__)
+    name = "__init__" if isinstance(function, type) else getattr(function, "__name__", type(function).__name__)
+    if isinstance(function, type):
+        parameters = ("self", *parameters)
     bound = ("self", *parameters) if inspect.ismethod(function) else parameters
     return f"`def {name}({', '.join(bound)})`"

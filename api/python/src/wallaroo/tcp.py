@@ -92,6 +92,4 @@ def _addresses(what: str, short: str, option: str, args: Sequence[str]) -> list[
 
 
 def _finding(what: str, value: object, reason: str) -> Diagnostic:
-    return Diagnostic.of(
-        "T211", **called_from().shown()._asdict(), what=what, value=shown(value), reason=reason
-    )
+    return Diagnostic.of("T211", **called_from().shown()._asdict(), what=what, value=shown(value), reason=reason)

@@ -35,8 +35,12 @@ class BaseWrapped:
         if not callable(function):
             raise WallarooParameterError(
                 Diagnostic.of(
-                    "T207", method=self.kind, parameter="function", actual=repr(function),
-                    expected="a function", fix=f"put the decorator right above a function `def f({_list(self)})`",
+                    "T207",
+                    method=self.kind,
+                    parameter="function",
+                    actual=repr(function),
+                    expected="a function",
+                    fix=f"put the decorator right above a function `def f({_list(self)})`",
                 )  # fmt: skip
             )
         functools.update_wrapper(self, function)

@@ -24,7 +24,8 @@ DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
 def main(arguments: Sequence[str]) -> int:
     """Run the worker; returns the exit status."""
     mode = os.environ.get("WALLAROO_MODE")
-    if len(arguments) != 1 or mode not in ("worker", "emit"):
+    needed = {"worker": "WALLAROO_WORKER_DIR", "emit": "WALLAROO_EMIT_FILE"}
+    if len(arguments) != 1 or mode not in needed or needed[mode] not in os.environ:
         program = arguments[0] if arguments else "APP"
         print(Diagnostic.of("W412", program=program), file=sys.stderr)
         return USAGE_STATUS

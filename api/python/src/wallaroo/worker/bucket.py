@@ -149,14 +149,24 @@ class BucketRun:
     def _one_by_one(self, part: _Messages, state: BucketState, before: dict[StateKey, bytes]) -> None:
         loop = self._stage.loops[part.entry.number]
         after: list[bytes] = []
-        with self._stage.guarded(part.entry.number, lambda each: after.append(state.write(each))):
+
+        def save(result: Any, live: Any) -> None:
+            try:
+                after.append(state.write(live))
+            except NotSerializableError:
+                # What is never persisted need not be serializable; a failure of the key then goes further back.
+                if isinstance(result, tuple) and len(result) == 2 and result[1]:
+                    raise
+
+        with self._stage.guarded(part.entry.number, save):
             for message, index, sequence in zip(part.messages, part.indexes, part.sequences, strict=True):
                 key = part.keys[index]
                 after.clear()
                 dirty = bytearray(1)
                 failed = loop([message], [0], [sequence], [state.get(key, part.entry.state.build)], dirty)
                 if failed is None:
-                    before[key] = after[-1]
+                    if after:
+                        before[key] = after[-1]
                     if dirty[0]:
                         self._changed[key] = None
                     continue
@@ -180,7 +190,10 @@ class BucketRun:
 
     def _result(self, state: BucketState) -> BucketResult:
         index = self._call.index
-        keys = state.keys() if self._call.wants_snapshot else list(self._changed)
+        keys = list(self._changed)
+        if self._call.wants_snapshot:
+            # A state that was never persisted is no part of the log, nor of a snapshot.
+            keys = [key for key in state.known_keys() if key in state.sizes or key in self._changed]
         changes: list[pb.StateChange] = []
         size = MAX_CHANGE_BYTES
         for entry in state.entries(keys):

@@ -135,6 +135,7 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
             stage = self._stage(opening.stage)
             outputs = stage.run(index, request.data.frames)
             done = pb.Done(index=index, counts=stage.counts())
+            stage.clear()
         for output in outputs:
             yield pb.ProcessReply(output=output)
         yield pb.ProcessReply(done=done)
@@ -248,4 +249,3 @@ def _refusal(request: pb.InitRequest, reply: pb.InitReply, worker: str) -> Diagn
             fix="emit the topology again with this program",
         )  # fmt: skip
     return None
-

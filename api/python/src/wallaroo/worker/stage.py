@@ -103,8 +103,7 @@ class Stage:
                 payloads = cut(frame.data, frame.lengths)
                 sequences = list(range(header.sequence, header.sequence + header.count))
             if frame.sequences:
-                first = sequences[0] if sequences else 0
-                sequences = [frame.sequence_of(sequence - first) for sequence in sequences]
+                sequences = [frame.sequence_of(sequence - header.sequence) for sequence in sequences]
             self.loops[number](payloads, sequences)
         return list(self.outputs(index, timestamp_ms))
 
@@ -116,14 +115,14 @@ class Stage:
             yield from letter_outputs(self.box, index, self._frame_bytes)
 
     @contextmanager
-    def guarded(self, number: int, after: Callable[[Any], object]) -> Iterator[None]:
-        """Call `after` with the state when a state computation has returned; what it raises counts as its failure."""
+    def guarded(self, number: int, after: Callable[[Any, Any], object]) -> Iterator[None]:
+        """Call `after` with result and state of a state computation; what it raises counts as the failure."""
         name = f"f{number}"
         plain = self._globals[name]
 
         def run(message: Any, state: Any) -> Any:
             result = plain(message, state)
-            after(state)
+            after(result, state)
             return result
 
         self._globals[name] = run
@@ -145,9 +144,7 @@ class Stage:
             for reader in link.readers:
                 entered[reader] += left[number]
             counts.append(
-                pb.StepCount(
-                    path=node.path, messages_in=entered[number], messages_out=left[number], dead_letters=dead
-                )
+                pb.StepCount(path=node.path, messages_in=entered[number], messages_out=left[number], dead_letters=dead)
             )
         return counts
 

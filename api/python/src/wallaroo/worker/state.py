@@ -157,7 +157,7 @@ class BucketState:
         except BaseException as err:
             raise StateReadError(at[1], err) from err
 
-    def keys(self) -> list[StateKey]:
+    def known_keys(self) -> list[StateKey]:
         """Return all keys that have a state."""
         return [*self.live, *self.stored]
 
