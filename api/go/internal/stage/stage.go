@@ -4,6 +4,7 @@ package stage
 
 import (
 	"fmt"
+	"strings"
 
 	wa "wallarooapi"
 	"wallarooapi/internal/codec"
@@ -130,12 +131,12 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 			return nil
 		}
 	case pb.NodeKind_COMPUTATION, pb.NodeKind_COMPUTATION_MULTI:
-		if step := parts.steps[n.path]; step != nil && step.Build != nil {
+		if step := parts.steps[n.path]; isStep(step, n.kind) {
 			n.name = step.Name
 			return x.build(n, step)
 		}
 	case pb.NodeKind_STATE_COMPUTATION, pb.NodeKind_STATE_COMPUTATION_MULTI:
-		if step := parts.steps[n.path]; step != nil && step.State != nil {
+		if step := parts.steps[n.path]; isStep(step, n.kind) {
 			n.name, n.stateful = step.Name, newStateful(step, uint16(d.GetStatePort()))
 			x.entries[port] = n
 			return nil
@@ -156,6 +157,11 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 		}
 	}
 	return &Failure{Code: "W413", Reason: fmt.Sprintf("this worker has no %s at %s", n.kind, n.path)}
+}
+
+// isStep tells whether a step is there and is of a kind.
+func isStep(step *declaration.Step, kind pb.NodeKind) bool {
+	return step != nil && strings.ToUpper(step.Kind) == kind.String()
 }
 
 // build makes the computation of a stateless step for this stream.
