@@ -1,0 +1,114 @@
+"""Decorated functions: calls, names, pickles."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+import wallaroo
+from wallaroo import WallarooParameterError
+
+
+@wallaroo.computation("reverse")
+def reverse(data: str) -> str:
+    """Turn a text round."""
+    return data[::-1]
+
+
+@wallaroo.state_computation_multi("pair")
+def pair(data: Any, state: Any) -> Any:
+    return [data, state], True
+
+
+def test_without_arguments_the_object_and_with_arguments_the_result() -> None:
+    assert reverse() is reverse
+    assert reverse("abc") == "cba"
+    assert reverse.compute("abc") == "cba"
+    assert reverse.name() == "reverse"
+    assert reverse.__doc__ == "Turn a text round."
+    assert pair.compute_multi(1, 2) == ([1, 2], True)
+
+
+def test_each_decorator_gives_its_class() -> None:
+    kinds = {
+        wallaroo.Computation: wallaroo.computation("c"),
+        wallaroo.ComputationMulti: wallaroo.computation_multi("m"),
+        wallaroo.Partition: wallaroo.partition,
+        wallaroo.Encoder: wallaroo.encoder,
+        wallaroo.Decoder: wallaroo.decoder(4, ">I"),
+    }
+    for cls, decorator in kinds.items():
+        wrapped = decorator(lambda data: data)  # type: ignore[operator]
+        assert type(wrapped) is cls
+        assert isinstance(wrapped, wallaroo.BaseWrapped)
+        assert wrapped(3) == 3
+    assert type(wallaroo.state_computation("s")(lambda data, state: (data, True))) is wallaroo.StateComputation
+    assert isinstance(pair, wallaroo.StateComputationMulti)
+
+
+def test_objects_and_their_classes_pickle() -> None:
+    @wallaroo.partition
+    def nested(data: str) -> str:
+        return data
+
+    for value in (reverse, nested, type(reverse)):
+        assert pickle.loads(pickle.dumps(value)) is value
+
+
+def test_state_builder() -> None:
+    assert wallaroo.StateBuilder(dict).build() == {}
+
+
+def test_decoder_reads_exactly_its_header() -> None:
+    decoder = wallaroo.decoder(header_length=2, length_fmt="<H")(lambda bs: bs)
+    assert (decoder.header_length(), decoder.payload_length(b"\x05\x00")) == (2, 5)
+
+
+def test_a_decorator_without_its_name() -> None:
+    with pytest.raises(WallarooParameterError) as caught:
+
+        @wallaroo.computation  # type: ignore[arg-type]
+        def f(data: Any) -> Any:
+            return data
+
+    finding = caught.value.diagnostics[0]
+    assert finding.message.startswith("computation: parameter name is <function ")
+    assert finding.message.endswith("; expected a str")
+    assert finding.fix == 'write @wallaroo.computation("name")'
+    assert finding.file.endswith("test_decorator.py")
+
+
+def test_a_format_that_is_no_length_of_the_header() -> None:
+    with pytest.raises(WallarooParameterError) as caught:
+        wallaroo.decoder(header_length=4, length_fmt=">H")
+    finding = caught.value.diagnostics[0]
+    assert finding.message == (
+        "decoder: parameter length_fmt is '>H'; expected a struct format of header_length = 4 bytes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:7010", [("127.0.0.1", "7010")]),
+        ("a:1,b:2", [("a", "1"), ("b", "2")]),
+        ("orders@h:1", [("h", "1")]),
+        ("[::1]:7010", [("::1", "7010")]),
+    ],
+)
+def test_addresses(text: str, expected: list[tuple[str, str]]) -> None:
+    for options in (["--in", text], ["-i", text], [f"--in={text}"]):
+        assert wallaroo.tcp_parse_input_addrs(["wallaroo", *options, "--other", "x"]) == expected
+    assert wallaroo.tcp_parse_output_addrs(["-o", text]) == expected
+
+
+def test_addresses_that_are_missing_or_wrong() -> None:
+    with pytest.raises(WallarooParameterError) as caught:
+        wallaroo.tcp_parse_output_addrs(["wallaroo"])
+    assert caught.value.diagnostics[0].message == "sink address None is not usable; --out is missing"
+    with pytest.raises(WallarooParameterError) as caught:
+        wallaroo.tcp_parse_input_addrs(["--in", "a:1,b,c"])
+    assert [finding.message for finding in caught.value.diagnostics] == [
+        "source address 'b' is not usable; it has no port",
+        "source address 'c' is not usable; it has no port",
+    ]
