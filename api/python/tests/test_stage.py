@@ -11,6 +11,9 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.stage import Stage
 
 
+INVALID = "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
+
+
 @wallaroo.computation_multi("split")
 def split(data: str) -> Any:
     return {"nothing": None, "tuple": ("a", None, "b"), "five": 5}.get(data) if data in (
@@ -72,7 +75,7 @@ def test_a_failing_message_is_one_dead_letter_and_its_siblings_go_on(kit: Any) -
     assert found == [
         ("C501", "0/steps/1", "check", 0, "ValueError: no way"),
         ("C501", "0/steps/1", "check", 0, "SystemExit: 3"),
-        ("C505", "0/sources/0", "line", 1, "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        ("C505", "0/sources/0", "line", 1, INVALID),
         ("C503", "0/steps/0", "split", 2, "returned 5; expected a list or None"),
         ("C503", "0/sinks/0", "line", 3, "returned 7; expected str, bytes or None"),
     ]  # fmt: skip

@@ -1,0 +1,224 @@
+"""A worker as a process: start, handshake, calls, its processes, its end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from wallaroo.frame import read_frame
+from wallaroo.program import load
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker._proto import worker_pb2_grpc
+
+CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
+WORD_COUNT = CASES / "word_count" / "app.py"
+ARGS = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"]
+SECONDS = 20
+
+pytestmark = pytest.mark.slow
+
+
+def wait_until(what: str, condition: Any) -> None:
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, f"waited {SECONDS} s for {what}"
+        time.sleep(0.01)
+
+
+def start(directory: Path, app: Path = WORD_COUNT, processes: int = 1) -> "subprocess.Popen[bytes]":
+    directory.mkdir(mode=0o700, exist_ok=True)
+    variables = {
+        "WALLAROO_MODE": "worker",
+        "WALLAROO_ARGS": json.dumps(ARGS),
+        "WALLAROO_WORKER_DIR": str(directory),
+        "WALLAROO_WORKER_PROCESSES": str(processes),
+        "WALLAROO_STATE_CACHE_BYTES": "100000000",
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "wallaroo.worker", str(app)], env=os.environ | variables, stderr=subprocess.DEVNULL
+    )
+
+
+@contextmanager
+def served(directory: Path, app: Path = WORD_COUNT, processes: int = 1) -> Iterator[tuple[Any, Any]]:
+    worker = start(directory, app, processes)
+    try:
+        wait_until("the socket", lambda: (directory / "worker.sock").exists() or worker.poll() is not None)
+        with grpc.insecure_channel(f"unix:{directory / 'worker.sock'}") as channel:
+            yield worker, channel
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def stages(kit: Any) -> tuple[pb.Stage, pb.Stage]:
+    sys.modules.pop("app", None)
+    application = load(str(WORD_COUNT), ARGS).application
+    return kit.stage_of(application, "0/sources/0"), kit.stage_of(application, "0/steps/1")
+
+
+def test_a_word_from_the_wire_to_the_sink(tmp_path: Path, kit: Any) -> None:
+    first, second = stages(kit)
+    with served(tmp_path / "w") as (_, channel):
+        stub = worker_pb2_grpc.WorkerStub(channel)
+        reply = stub.Init(pb.InitRequest(protocol_version=1), timeout=SECONDS)
+        assert (reply.language, reply.application, len(reply.endpoints)) == ("python", "Word Count Application", 1)
+        health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=SECONDS)
+        assert health.status == health_pb2.HealthCheckResponse.SERVING
+        opening = pb.Opening(application="a", query="q", stage=first)
+        data = [pb.Data(index=at, frames=kit.wire([b"Hello, hello!", b""], sequence=at * 2)) for at in range(2)]
+        requests = [pb.ProcessRequest(opening=opening), *(pb.ProcessRequest(data=each) for each in data)]
+        replies = list(stub.Process(iter(requests), timeout=SECONDS))
+        assert [reply.done.index for reply in replies if reply.HasField("done")] == [0, 1]
+        outputs = [reply.output for reply in replies if reply.HasField("output")]
+        assert [letter.error for letter in kit.letters(outputs)] == ["IndexError: string index out of range"] * 2
+        frames = [output for output in outputs if output.bucket >= 0]
+        assert len({output.bucket for output in frames}) == 1
+        check_state(stub, kit, second, frames)
+
+
+def check_state(stub: Any, kit: Any, stage: pb.Stage, frames: list[pb.Output]) -> None:
+    opening = pb.StateRequest(opening=pb.Opening(application="a", query="q", stage=stage))
+
+    def call(frame: bytes, version: pb.Version, *more: pb.StateRequest) -> list[pb.StateReply]:
+        bucket = pb.Bucket(index=0, bucket=frames[0].bucket, version=version, frames=frame)
+        requests = [opening, pb.StateRequest(bucket=bucket), *more]
+        return list(stub.ProcessState(iter(requests), timeout=SECONDS))
+
+    def values(replies: list[pb.StateReply]) -> list[bytes]:
+        return [value for _, value in kit.sunk([reply.output for reply in replies if reply.HasField("output")])]
+
+    replies = call(frames[0].frame, pb.Version())
+    assert values(replies) == [b"hello => 1\n", b"hello => 2\n"]
+    log = [entry for reply in replies if reply.HasField("change") for entry in reply.change.entries]
+    version = pb.Version(counter=1, nonce=replies[-1].done.nonce)
+    assert values(call(frames[1].frame, version)) == [b"hello => 3\n", b"hello => 4\n"]
+    # The copy is now of version 2: who asks for version 1 again must send the log.
+    again = call(frames[1].frame, version, pb.StateRequest(log=pb.StateLog(index=0, entries=log)))
+    assert again[0].HasField("need_state")
+    assert not again[0].need_state.rollback
+    assert values(again) == [b"hello => 3\n", b"hello => 4\n"]
+
+
+def test_it_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
+    with served(tmp_path / "w") as (_, channel):
+        stub = worker_pb2_grpc.WorkerStub(channel)
+        assert stub.Init(pb.InitRequest(protocol_version=2), timeout=SECONDS).failure.code == "W402"
+        other = pb.InitRequest(protocol_version=1, interface_hash="sha256:00")
+        assert stub.Init(other, timeout=SECONDS).failure.code == "W403"
+        replies = list(stub.Process(iter([pb.ProcessRequest(data=pb.Data())]), timeout=SECONDS))
+        assert replies[-1].failure.message == "a stream does not begin with its opening"
+        stage = pb.Stage(id="s", nodes=[pb.Node(path="9/sources/0", kind=pb.SOURCE)])
+        requests = [pb.ProcessRequest(opening=pb.Opening(stage=stage)), pb.ProcessRequest(data=pb.Data(frames=b"x"))]
+        assert list(stub.Process(iter(requests), timeout=SECONDS))[-1].failure.code == "W413"
+
+
+def test_damaged_frames_are_a_failure(tmp_path: Path, kit: Any) -> None:
+    first, _ = stages(kit)
+    with served(tmp_path / "w") as (_, channel):
+        requests = [pb.ProcessRequest(opening=pb.Opening(stage=first)), pb.ProcessRequest(data=pb.Data(frames=b"x"))]
+        replies = list(worker_pb2_grpc.WorkerStub(channel).Process(iter(requests), timeout=SECONDS))
+        assert (replies[-1].failure.code, replies[-1].failure.retriable) == ("W414", False)
+
+
+def test_split_frames(tmp_path: Path) -> None:
+    with served(tmp_path / "w") as (_, channel):
+        stub = worker_pb2_grpc.WorkerStub(channel)
+        data = b"\0\0\0\1a\0\0\0\0\0\0\0\5bc"
+        reply = stub.SplitFrames(pb.SplitRequest(path="0/sources/0", data=data, max_message_bytes=9), timeout=SECONDS)
+        assert (list(reply.lengths), reply.wanted_bytes) == ([5, 4], 9)
+        assert stub.SplitFrames(pb.SplitRequest(path="0/sinks/0"), timeout=SECONDS).failure.code == "W413"
+
+
+def test_sigterm_ends_it_and_its_processes(tmp_path: Path) -> None:
+    with served(tmp_path / "w", processes=3) as (worker, channel):
+        stub = worker_pb2_grpc.WorkerStub(channel)
+        endpoints = stub.Init(pb.InitRequest(protocol_version=1), timeout=SECONDS).endpoints
+        assert len(endpoints) == 3
+        processes = set()
+        for endpoint in endpoints:
+            with grpc.insecure_channel(endpoint) as each:
+                reply = worker_pb2_grpc.WorkerStub(each).Init(pb.InitRequest(protocol_version=1), timeout=SECONDS)
+                assert list(reply.endpoints) == list(endpoints)
+                processes.add(reply.process_id)
+        assert len(processes) == 3
+        stub.Drain(pb.DrainRequest(), timeout=SECONDS)
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(5) == 0
+        assert not any(map(is_alive, processes))
+        assert not [path for path in (tmp_path / "w").iterdir() if path.suffix == ".sock"]
+
+
+@pytest.mark.parametrize("victim", ["parent", "child"])
+def test_when_one_process_dies_all_end(tmp_path: Path, victim: str) -> None:
+    with served(tmp_path / "w", processes=2) as (worker, channel):
+        endpoints = (
+            worker_pb2_grpc.WorkerStub(channel).Init(pb.InitRequest(protocol_version=1), timeout=SECONDS).endpoints
+        )
+        with grpc.insecure_channel(endpoints[1]) as each:
+            child = (
+                worker_pb2_grpc.WorkerStub(each).Init(pb.InitRequest(protocol_version=1), timeout=SECONDS).process_id
+            )
+        os.kill(worker.pid if victim == "parent" else child, signal.SIGKILL)
+        status = worker.wait(SECONDS)
+        assert status == (-signal.SIGKILL if victim == "parent" else 1)
+        wait_until("the end of the child", lambda: not is_alive(child))
+
+
+def test_a_setup_that_fails(tmp_path: Path) -> None:
+    app = tmp_path / "broken.py"
+    app.write_text("def application_setup(args):\n    raise ValueError('no')\n")
+    worker = start(tmp_path / "w", app, processes=2)
+    assert worker.wait(SECONDS) == 3
+    (found,) = json.loads((tmp_path / "w" / "failure.json").read_text())["diagnostics"]
+    assert (found["code"], found["message"]) == ("T217", "application_setup raised ValueError: no")
+
+
+def test_a_socket_path_that_is_too_long(tmp_path: Path) -> None:
+    directory = tmp_path / ("x" * 100)
+    assert start(directory).wait(SECONDS) == 3
+    (found,) = json.loads((directory / "failure.json").read_text())["diagnostics"]
+    assert found["code"] == "W401"
+    assert "is longer than 107 bytes" in found["message"]
+
+
+def test_classes_of_a_program_unpickle_in_another_process(tmp_path: Path, kit: Any) -> None:
+    _, second = stages(kit)
+    with served(tmp_path / "w") as (_, channel):
+        first, _ = stages(kit)
+        stub = worker_pb2_grpc.WorkerStub(channel)
+        opening = pb.Opening(application="a", query="q", stage=first)
+        data = pb.Data(frames=kit.wire([b"abc"]))
+        requests = [pb.ProcessRequest(opening=opening), pb.ProcessRequest(data=data)]
+        (output, *_) = [reply.output for reply in stub.Process(iter(requests), timeout=SECONDS)]
+        bucket = pb.Bucket(bucket=output.bucket, version=pb.Version(), frames=output.frame)
+        state = [pb.StateRequest(opening=pb.Opening(stage=second)), pb.StateRequest(bucket=bucket)]
+        changes = [
+            reply.change for reply in stub.ProcessState(iter(state), timeout=SECONDS) if reply.HasField("change")
+        ]
+    values = read_frame(changes[0].entries[0]).values()
+    with served(tmp_path / "v") as (_, channel):
+        bucket.version.CopyFrom(pb.Version(counter=1, nonce=1))
+        log = pb.StateRequest(log=pb.StateLog(entries=changes[0].entries))
+        state = [pb.StateRequest(opening=pb.Opening(stage=second)), pb.StateRequest(bucket=bucket), log]
+        replies = list(worker_pb2_grpc.WorkerStub(channel).ProcessState(iter(state), timeout=SECONDS))
+    assert b"__main__" not in values[0]
+    assert kit.sunk([reply.output for reply in replies if reply.HasField("output")]) == [(0, b"abc => 2\n")]
+
+
+def is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
