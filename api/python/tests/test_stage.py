@@ -10,7 +10,6 @@ from wallaroo.frame import FrameError, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.stage import Stage
 
-
 INVALID = "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
 
 

@@ -84,7 +84,7 @@ def find_module(name: str) -> str:
         if spec is None:
             return ""
         search = spec.submodule_search_locations
-        origin = spec.origin or next(iter(search or ()), "")
+        origin = spec.origin or ""  # a folder without __init__.py can hold modules, but is none
     return origin
 
 
