@@ -52,16 +52,16 @@ def usage_error(reason: str, value: str, known: Iterable[str], otherwise: str, p
 
 
 def app_of(arguments: argparse.Namespace, program: str) -> str:
-    """Return the application that the command line names, as APP or as `--application-module`.
+    """Return the application that the command line names, as `--application-module` or as APP.
 
     Raises:
-        RunError: R608, it names none or two.
+        RunError: R608, it names none.
     """
-    names = [name for name in (arguments.app, arguments.application_module) if name]
-    if len(names) != 1:
-        reason = f"{program} needs an application" if not names else f"two applications: {names[0]} and {names[1]}"
-        raise usage_error(reason, "", (), f"give one APP, e.g. `{program} word_count.py`", program)
-    return str(names[0])
+    app = arguments.application_module or arguments.app
+    if not app:
+        reason, fix = f"{program} needs an application", f"give APP, e.g. `{program} word_count.py`"
+        raise usage_error(reason, "", (), fix, program)
+    return str(app)
 
 
 def tell_split(parts: Split) -> None:

@@ -1,0 +1,351 @@
+"""The command `wallaroo`: texts, exit codes, what goes to stdout, and how fast it starts."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.cli import main as cli
+from wallaroo_runtime.cli.option import split
+from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
+from wallaroo_runtime.deploy.snapshot import Snapshot
+from wallaroo_runtime.topology.canonical import canonical_text
+
+VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
+INVALID = VALID.parent / "invalid"
+WORD_COUNT = str(VALID / "word_count.json")
+WALLAROO = str(Path(sys.executable).with_name("wallaroo"))
+PROGRAM = """
+import wallaroo
+print("a print at import", flush=True)
+
+def application_setup(args):
+    print("arguments:", args)
+    host, port = wallaroo.tcp_parse_input_addrs(args)[0]
+    builder = wallaroo.ApplicationBuilder("Reverse")
+    builder.new_pipeline("reverse", wallaroo.TCPSourceConfig(host, port, decode))
+    builder.to(reverse)
+    builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "7002", encode))
+    return builder.build()
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(data):
+    return data.decode()
+
+@wallaroo.computation(name="reverse")
+def reverse(text):
+    return text[::-1]
+
+@wallaroo.encoder
+def encode(text):
+    return text + "\\n"
+"""
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Run the command in this process."""
+    code = cli.main(arguments)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+USAGE = {
+    "misspelt command": (["rnu", "app.py"], "rnu is not a command", "did you mean run?"),
+    "no command": ([], "the following arguments are required: COMMAND", "see `wallaroo --help`"),
+    "missing file": (["validate"], "the following arguments are required: FILE", "see `wallaroo validate --help`"),
+    "misspelt option": (
+        ["explain", WORD_COUNT, "--mastr", "local"],
+        "--mastr is not an option of wallaroo explain",
+        "did you mean --master?",
+    ),
+    "abbreviated option": (
+        ["graph", WORD_COUNT, "--form=dot"],
+        "--form is not an option of wallaroo graph",
+        "did you mean --format?",
+    ),
+    "one argument too many": (
+        ["validate", WORD_COUNT, "again"],
+        "again is one argument too many for wallaroo validate",
+        "see `wallaroo validate --help`",
+    ),
+    "misspelt value": (
+        ["graph", "--format", "mermiad", WORD_COUNT],
+        "mermiad is not a value of --format",
+        "did you mean mermaid?",
+    ),
+    "no application": (["run"], "wallaroo run needs an application", "give APP, e.g. `wallaroo run word_count.py`"),
+    "negative time": (
+        ["run", "a.py", "--stop-when-idle", "-1"],
+        "--stop-when-idle -1 is not a time",
+        "give seconds, e.g. 10",
+    ),
+    "no number": (
+        ["run", "a.py", "--stop-when-idle", "soon"],
+        "argument --stop-when-idle: invalid float value: 'soon'",
+        "see `wallaroo run --help`",
+    ),
+    "value missing": (
+        ["run", "a.py", "--master"],
+        "argument --master: expected one argument",
+        "see `wallaroo run --help`",
+    ),  # noqa: E501
+    "nothing to build": (
+        ["build", "app", "--init", "-o", "bin"],
+        "--init builds nothing; --output has no use",
+        "leave one of the two out",
+    ),
+    "too many addresses": (
+        ["run", WORD_COUNT, "--in", "127.0.0.1:1,127.0.0.1:2"],
+        "--in has 2 addresses; the application has 1 sources",
+        "give at most 1",
+    ),
+    "unknown source": (
+        ["run", WORD_COUNT, "--in", "Splitt and Count@127.0.0.1:1"],
+        '--in: no source is called "Splitt and Count"',
+        "did you mean Split and Count@?",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_usage_errors(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    arguments, reason, fix = USAGE[name]
+    assert run(capsys, *arguments) == (2, "", f"R608 {reason}\n  fix: {fix}\n")
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("7010", "it has no port"),
+        (":7010", "it has no host"),
+        ("localhost:http", "'http' is not a port"),
+        ("localhost:65536", "'65536' is not a port"),
+        ("::1:7010", "an IPv6 address stands in brackets, as in [::1]:7010"),
+    ],
+)
+def test_bad_addresses(capsys: pytest.CaptureFixture[str], value: str, reason: str) -> None:
+    expected = (
+        f'T211 source address "{value}" is not usable; {reason}\n  fix: give HOST:PORT with a port of 0 to 65535\n'  # noqa: E501
+    )
+    assert run(capsys, "run", WORD_COUNT, "--in", value) == (2, "", expected)
+
+
+def test_validate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    expected = 'application "Word Count Application" is correct: 1 source, 2 steps, 1 sink\n'
+    assert run(capsys, "validate", WORD_COUNT) == (0, expected, "")
+    missing = tmp_path / "no.json"
+    code, out, err = run(capsys, "validate", str(missing))
+    assert (code, out) == (2, "")
+    assert err == f"R616 {missing} cannot be read; there is no such file\n  fix: check the path\n"
+    code, _, err = run(capsys, "validate", str(tmp_path))
+    assert (code, err) == (2, f"R616 {tmp_path} cannot be read; it is not a file\n  fix: check the path\n")
+
+
+def test_all_faults_of_a_topology_come_at_once_as_json_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    case = json.loads((INVALID / "three_faults.json").read_bytes())
+    file = tmp_path / "topology.json"
+    file.write_text(json.dumps(case["document"]))
+    code, out, err = run(capsys, "validate", str(file))
+    assert (code, out, err.count("  fix: ")) == (3, "", 3)
+    code, out, err = run(capsys, "validate", "--json", str(file))
+    assert (code, out) == (3, "")
+    found = [{"code": finding["code"], "pointer": finding["pointer"]} for finding in json.loads(err)]
+    assert found == case["expect"]
+
+
+def test_explain_and_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "explain", WORD_COUNT, "--master", "local[3]")
+    assert code == 0
+    assert "12 buckets of keys over 3 shuffle partitions" in out
+    assert run(capsys, "graph", WORD_COUNT)[1].startswith("flowchart LR\n")
+    assert run(capsys, "graph", WORD_COUNT, "--format", "dot")[1].startswith('digraph "Word Count Application" {\n')
+
+
+def test_a_program_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    app = tmp_path / "word_cuont.py"
+    code, out, err = run(capsys, "run", str(app))
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        f"R609 {app} is not a Python file or module, a Go package directory, a worker binary or a topol"
+    )  # noqa: E501
+
+
+def test_a_topology_whose_pipelines_were_edited_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    document = json.loads(Path(WORD_COUNT).read_bytes())
+    document["pipelines"][0]["steps"][0]["name"] = "edited"
+    file = tmp_path / "topology.json"
+    file.write_text(json.dumps(document))
+    code, out, err = run(capsys, "run", str(file))
+    assert (code, out) == (3, "")
+    first, place, fix = err.splitlines()
+    assert first.startswith('T226 worker "main" has interface hash sha256:')
+    assert (place, fix) == ("  at /workers/0/interface_hash", "  fix: emit the topology again: wallaroo emit APP")
+
+
+def test_a_sink_needs_a_port(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    app = tmp_path / "port_zero.py"
+    app.write_text(PROGRAM.replace("7002", "0"))
+    code, _, err = run(capsys, "run", str(app), "--in", "127.0.0.1:0")
+    assert code == 3
+    assert err.endswith(
+        'T211 sink address 127.0.0.1:0 is not usable; sink "reverse" needs the port of its receiver\n'
+        "  fix: give HOST:PORT with a port of 0 to 65535\n"
+    )
+
+
+def test_no_java(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    app = tmp_path / "no_java.py"
+    app.write_text(PROGRAM)
+    fix = "  fix: install Java 17 and put `java` on PATH, or set JAVA_HOME\n"
+    arguments = ("run", str(app), "--in", "127.0.0.1:0", "--checkpoint", str(tmp_path / "checkpoint"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, _, err = run(capsys, *arguments)
+    assert (code, err) == (1, f"R602 Java was not found; there is no `java` on PATH and JAVA_HOME is not set\n{fix}")
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    code, _, err = run(capsys, *arguments)
+    assert (code, err) == (1, f"R602 Java was not found; {java} is Java 11; Spark needs 17 or newer\n{fix}")
+    java.write_text("#!/bin/sh\necho broken\nexit 3\n")
+    assert "`" + str(java) + " -version` failed: broken" in run(capsys, *arguments)[2]
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    code, _, err = run(capsys, *arguments)
+    program = tmp_path / "jdk" / "bin" / "java"
+    reason = f"JAVA_HOME is {tmp_path / 'jdk'}; {program}: No such file or directory"
+    assert (code, err) == (1, f"R602 Java was not found; {reason}\n{fix}")
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_an_unexpected_error_is_a_diagnostic_that_names_a_log(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def fail(arguments: object) -> int:
+        reason = "the unexpected"
+        raise ValueError(reason)
+
+    monkeypatch.setattr("wallaroo_runtime.cli.validate.run", fail)
+    code, out, err = run(capsys, "validate", WORD_COUNT)
+    (log,) = (tmp_path / "wallaroo" / "crashes").iterdir()
+    assert (code, out) == (1, "")
+    assert err == (
+        f"I901 ValueError: the unexpected; the traceback is in {log}\n"
+        "  fix: this is a bug of ours; please report it with the text above\n"
+    )
+    assert "Traceback (most recent call last)" in log.read_text()
+    (tmp_path / "wallaroo" / "crashes").rename(tmp_path / "moved")
+    (tmp_path / "wallaroo" / "crashes").write_text("in the way")
+    assert "I901 ValueError: the unexpected; the traceback is in " in run(capsys, "validate", WORD_COUNT)[2]
+
+
+def test_split_of_the_command_line() -> None:
+    parts = split(
+        ["app.py", "--in", "h:1", "--ponythreads=1", "--depth", "3", "-n", "worker", "--fresh", "--out=h:2", "-v",
+         "--cluster-initializer", "--", "--fresh"],
+        frozenset({"--fresh"}),
+    )  # fmt: skip
+    assert parts.own == ["app.py", "--in", "h:1", "--fresh", "--out=h:2"]
+    assert parts.app == ["--in", "h:1", "--depth", "3", "--out=h:2", "-v", "--fresh"]
+    assert parts.without_effect == ["--ponythreads", "-n", "--cluster-initializer"]
+
+
+def test_split_with_a_module_leaves_other_words_to_the_application() -> None:
+    parts = split(["--topic", "votes", "--application-module", "app"], frozenset({"--application-module"}))
+    assert (parts.own, parts.app) == (["--application-module", "app"], ["--topic", "votes"])
+
+
+def test_split_notices_what_looks_misspelt() -> None:
+    assert split(["a.py", "--chekpoint", "d"], frozenset({"--checkpoint"})).suspicious == [
+        ("--chekpoint", "--checkpoint")
+    ]
+
+
+SNAPSHOT = Snapshot("running", 1200, 1000, 900, 3, 7, 99.96, 200)
+
+
+def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text, machine = TextReporter(), JsonReporter()
+    text.progress(SNAPSHOT)
+    assert capsys.readouterr() == ("", "")
+    text.initialized([("in", "127.0.0.1:7010")], tmp_path)
+    assert capsys.readouterr().out == (
+        'source "in" listens at 127.0.0.1:7010\nApplication has successfully initialized.\n'
+    )
+    machine.progress(SNAPSHOT)
+    assert json.loads(capsys.readouterr().out) == {
+        "state": "running", "messages_in": 1200, "messages_processed": 1000, "messages_out": 900, "dead_letters": 3,
+        "batches": 7, "rate": 100.0, "lag": 200,
+    }  # fmt: skip
+    machine.initialized([("in", "127.0.0.1:7010")], tmp_path)
+    first, second = capsys.readouterr().out.splitlines()
+    assert json.loads(first)["sources"] == [{"name": "in", "address": "127.0.0.1:7010"}]
+    assert second == "Application has successfully initialized."
+
+
+def test_status_line_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    reporter = TextReporter()
+    reporter.progress(SNAPSHOT)
+    assert "in 1,200  out 900  100/s  lag 200  dead letters 3" in capsys.readouterr().err
+    reporter.note("done")
+    assert capsys.readouterr() == ("done\n", "\r\x1b[2K")
+
+
+def start(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([WALLAROO, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_emit_prints_one_document_whatever_the_program_prints(tmp_path: Path) -> None:
+    (tmp_path / "reverse_app.py").write_text(PROGRAM)
+    done = start(
+        "emit", "reverse_app.py", "--in", "127.0.0.1:7010", "--metrics", "h:1", "--depth", "2", folder=tmp_path
+    )  # noqa: E501
+    assert done.returncode == 0
+    document = json.loads(done.stdout)
+    assert canonical_text(document) == done.stdout
+    assert document["workers"][0]["args"] == ["--in", "127.0.0.1:7010", "--depth", "2"]
+    assert "a print at import" in done.stderr
+    assert "note: no effect here: --metrics" in done.stderr
+    by_module = start("emit", "--application-module", "reverse_app", "--in", "127.0.0.1:7010", folder=tmp_path)
+    assert json.loads(by_module.stdout)["pipelines"] == document["pipelines"]
+
+
+def test_faults_of_a_program_have_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(PROGRAM.replace("def reverse(text)", "def reverse(text, more)"))
+    done = start("emit", "broken.py", "--in", "127.0.0.1:7010", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "T202" in done.stderr
+    assert "broken.py:19" in done.stderr
+
+
+LIGHT = [["--help"], ["validate", WORD_COUNT], ["explain", WORD_COUNT]]
+
+
+@pytest.mark.parametrize("arguments", LIGHT, ids=lambda arguments: arguments[0])
+def test_light_commands_import_neither_spark_nor_grpc(arguments: list[str]) -> None:
+    code = (
+        "import sys; from wallaroo_runtime.cli.main import main; main(sys.argv[1:]); "
+        "print([name for name in ('pyspark', 'pyarrow', 'grpc', 'pandas') if name in sys.modules], file=sys.stderr)"
+    )
+    begin = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True
+    )  # noqa: E501
+    assert done.stderr == "[]\n"
+    assert time.monotonic() - begin < 10
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    done = subprocess.run(
+        ["bash", "-c", f'"{WALLAROO}" graph "{VALID}/long_chain.json" | head -n 1'],
+        env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("flowchart LR\n", "")

@@ -1,0 +1,152 @@
+"""Gateway and egress as processes of a run: started, found again, watched, ended; and when an idle run is over."""
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo_runtime.deploy.address import override
+from wallaroo_runtime.deploy.idle import Activity, IdleWatch
+from wallaroo_runtime.deploy.master import shuffle_partitions
+from wallaroo_runtime.deploy.process import Process, announce
+from wallaroo_runtime.deploy.service import egress_of, gateway_of, stop_left_behind
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import Topology
+
+VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
+
+
+def word_count(port: int = 0) -> Topology:
+    document = json.loads((VALID / "word_count.json").read_bytes())
+    return override(load_document(document), f"127.0.0.1:{port}", "127.0.0.1:1")
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Iterator[Path]:
+    for name in ("journal", "outbox", "logs"):
+        (tmp_path / name).mkdir()
+    announce(tmp_path)
+    yield tmp_path
+    stop_left_behind(tmp_path)
+
+
+def gateway(checkpoint: Path, port: int = 0) -> Process:
+    topology = word_count(port)
+    return gateway_of(topology, compile_topology(topology, shuffle_partitions=1), checkpoint, {})
+
+
+@pytest.mark.slow
+def test_gateway_is_started_found_again_and_ended(checkpoint: Path) -> None:
+    first = gateway(checkpoint)
+    assert first.start() is False
+    status = first.wait_ready()
+    (source,) = status["sources"]
+    assert source["name"] == "Split and Count"
+    host, _, port = source["address"].rpartition(":")
+    socket.create_connection((host, int(port)), timeout=5).close()
+    again = gateway(checkpoint)
+    assert again.start() is True
+    assert again.wait_ready()["pid"] == status["pid"]
+    again.stop()
+    assert not first.is_alive()
+    assert not again.is_alive()
+    assert again.status()["state"] == "stopped"
+
+
+@pytest.mark.slow
+def test_a_gateway_with_another_configuration_is_replaced(checkpoint: Path) -> None:
+    first = gateway(checkpoint)
+    first.start()
+    pid = first.wait_ready()["pid"]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    other = gateway(checkpoint, port)
+    assert other.start() is False
+    assert other.wait_ready()["pid"] != pid
+    assert not first.is_alive()
+    other.stop()
+
+
+@pytest.mark.slow
+def test_a_port_in_use(checkpoint: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = gateway(checkpoint, port)
+        process.start()
+        with pytest.raises(RunError) as caught:
+            process.wait_ready()
+    assert str(caught.value) == (
+        f'R601 source "Split and Count" cannot listen at 127.0.0.1:{port}; Address already in use\n'
+        "  fix: stop the program that uses it, or give another address with --in"
+    )
+
+
+@pytest.mark.slow
+def test_an_egress_that_is_killed(checkpoint: Path, wait_until: Callable[..., None]) -> None:
+    topology = word_count()
+    process = egress_of(topology, compile_topology(topology, shuffle_partitions=1), checkpoint)
+    process.start()
+    os.kill(process.wait_ready()["pid"], signal.SIGKILL)
+    wait_until(lambda: not process.is_alive(), "the egress to end")
+    (finding,) = process.failure().diagnostics
+    assert finding.message.startswith("the egress ended unexpectedly; signal 9")
+    assert finding.fix == f"look into its log {checkpoint}/logs/egress.log; run again to continue from the checkpoint"
+
+
+@pytest.mark.slow
+def test_a_process_that_cannot_start(checkpoint: Path) -> None:
+    process = Process("gateway", "wallaroo_runtime.ingest", checkpoint, {"journal": 1})
+    process.start()
+    with pytest.raises(RunError) as caught:
+        process.wait_ready()
+    (finding,) = caught.value.diagnostics
+    assert finding.message.startswith("the gateway ended unexpectedly; exit code 2; fix: start the gateway with")
+
+
+def test_a_status_file_of_a_process_that_is_gone_is_not_believed(checkpoint: Path) -> None:
+    (checkpoint / "egress.json").write_text(json.dumps({"pid": os.getpid(), "start_time": 1, "state": "running"}))
+    stop_left_behind(checkpoint)
+    topology = word_count()
+    process = egress_of(topology, compile_topology(topology, shuffle_partitions=1), checkpoint)
+    assert process.start() is False
+    process.stop()
+
+
+def test_idle_needs_silence_everything_processed_and_everything_delivered() -> None:
+    watch = IdleWatch(3, now=0)
+    assert not watch.is_over(Activity(0, 0, True), 2)
+    assert watch.is_over(Activity(0, 0, True), 3)
+    assert not watch.is_over(Activity(10, 0, True), 4)
+    assert not watch.is_over(Activity(10, 0, True), 8)
+    assert not watch.is_over(Activity(10, 10, False), 9)
+    assert watch.is_over(Activity(10, 10, True), 9)
+
+
+def test_addresses_go_to_the_named_ones_first_and_change_nothing_else() -> None:
+    document: dict[str, Any] = json.loads((VALID / "shared_state.json").read_bytes())
+    before = load_document(document)
+    last = list(before.sources())[-1]
+    after = override(before, f"10.0.0.1:1,{last.name}@[::1]:2", "")
+    first, *_, end = after.sources()
+    assert (first.host, first.port, end.host, end.port) == ("10.0.0.1", 1, "::1", 2)
+    assert list(after.sinks()) == list(before.sinks())
+    assert after.workers == before.workers
+    assert load_document(document) == before
+
+
+def test_shuffle_partitions_of_a_master() -> None:
+    assert shuffle_partitions("local[*]") == len(os.sched_getaffinity(0))
+    assert [shuffle_partitions(master) for master in ("local", "local[3]", "local[5,2]", "spark://h:1")] == [
+        1,
+        3,
+        5,
+        16,
+    ]  # noqa: E501
