@@ -7,7 +7,35 @@ from pathlib import Path
 from wallaroo_runtime.ingest import JournalWriter
 
 FRAME_MESSAGES = 16_384  # about what the gateway puts into one frame of at most 1 MiB
-SYLLABLES = "ba ce di fo gu ha je ki lo mu na pe qui ro su ta ve wi xo yu za cri pla sto thra ne li".split()
+SYLLABLES = [
+    "ba",
+    "ce",
+    "di",
+    "fo",
+    "gu",
+    "ha",
+    "je",
+    "ki",
+    "lo",
+    "mu",
+    "na",
+    "pe",
+    "qui",
+    "ro",
+    "su",
+    "ta",
+    "ve",
+    "wi",
+    "xo",
+    "yu",
+    "za",
+    "cri",
+    "pla",
+    "sto",
+    "thra",
+    "ne",
+    "li",
+]
 
 
 def vocabulary(size: int, seed: int = 1) -> list[str]:

@@ -48,6 +48,7 @@ class Level:
         journal: Directory of the journal.
         staging: Directory of staged files.
         chunk_bytes: How much of the journal one call of the worker gets.
+        is_rehearsal: Whether the operators only touch what they would use; see `rehearse`.
     """
 
     application: str
@@ -59,6 +60,7 @@ class Level:
     journal: str
     staging: str
     chunk_bytes: int = CHUNK_BYTES
+    is_rehearsal: bool = False
 
     def opening(self, stage: Stage, attempt: Attempt) -> pb.Opening:
         """Return what begins a stream of a stage."""

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, levels_of
 from wallaroo_runtime.spark.publish import Publisher
+from wallaroo_runtime.spark.rehearsal import rehearse
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
 from wallaroo_runtime.spark.source import BATCH_BYTES, JournalSource
 from wallaroo_runtime.spark.stage import StatelessLevel
@@ -94,6 +95,7 @@ class RunningQuery:
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
         self._progress = begin
         self._lock = threading.Lock()
+        self._is_stopped = False
 
     @property
     def is_active(self) -> bool:
@@ -133,8 +135,11 @@ class RunningQuery:
 
     def stop(self) -> None:
         """Stop the query and its workers; what is not committed is processed again by the next run."""
-        self._query.stop()
-        stop_workers(self._session, self._specs)
+        if self._query.isActive:
+            self._query.stop()
+        if not self._is_stopped:
+            self._is_stopped = True
+            stop_workers(self._session, self._specs)
 
 
 def _as_object(value: Any) -> Mapping[str, Any]:
@@ -168,8 +173,9 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     publisher = Publisher(outbox, fails=options.on_error == "fail")
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
+    rehearse(session, levels, lower)
     query = (
-        lower(session, levels, options)
+        lower(session, levels, checkpoint, options.max_batch_bytes)
         .writeStream.foreachBatch(publisher)
         .option("checkpointLocation", str(checkpoint / "spark"))
         .outputMode("append")
@@ -178,13 +184,20 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     return RunningQuery(query, session, specs, targets, publisher, committed_progress(checkpoint))
 
 
-def lower(session: SparkSession, levels: list[Level], options: QueryOptions) -> DataFrame:
-    """Return the levels of a plan as one streaming DataFrame whose rows are descriptors."""
+def lower(session: SparkSession, levels: Sequence[Level], directory: Path, batch_bytes: int = BATCH_BYTES) -> DataFrame:
+    """Return the levels of a plan as one streaming DataFrame whose rows are descriptors.
+
+    Args:
+        session: Where it shall run.
+        levels: Of the plan.
+        directory: `journal` in it is read.
+        batch_bytes: At most so much of the journal in one micro-batch.
+    """
     session.dataSource.register(JournalSource)
     ranges = (
         session.readStream.format(JournalSource.name())
-        .option("directory", str(options.checkpoint / "journal"))
-        .option("batch_bytes", str(options.max_batch_bytes))
+        .option("directory", str(directory / "journal"))
+        .option("batch_bytes", str(batch_bytes))
         .option("parts", str(session.sparkContext.defaultParallelism))
         .load()
     )

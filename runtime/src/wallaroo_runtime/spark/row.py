@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from wallaroo_runtime.egress import StagedFile
 
-DATA, DONE = 0, 1  # kinds: to be processed by the next level; to be staged by it
+# Kinds of rows: to be processed by the next level; to be staged by it; see `rehearse`.
+DATA, DONE, REHEARSAL = 0, 1, 2
 FRAME_SCHEMA = "bucket INT, sequence LONG, ordinal INT, kind INT, payload BINARY"
 DESCRIPTOR_SCHEMA = "query STRING, port INT, path STRING, bytes LONG, crc32 LONG, messages LONG, partition INT"
 _FRAME_ARROW = pa.schema(

@@ -25,6 +25,7 @@ SETTINGS = {
     "spark.task.maxFailures": str(TASK_FAILURES),
     "spark.speculation": "false",
     "spark.locality.wait": "0s",
+    "spark.python.daemon.module": "wallaroo_runtime.spark.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",  # rows are frames

@@ -10,7 +10,7 @@ from wallaroo_runtime.ingest import JournalReader
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
-from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow, frame_batch, staged_batch
+from wallaroo_runtime.spark.row import DATA, DONE, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
 from wallaroo_runtime.spark.staged import Staged
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
@@ -39,10 +39,16 @@ class StatelessLevel:
         with carried():
             attempt = Attempt.current()
             ranges = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
-            if self.level.is_last:
+            if self.level.is_rehearsal:
+                yield from self._rehearse()
+            elif self.level.is_last:
                 yield from self._stage(ranges, attempt)
             else:
                 yield from self._shuffle(ranges, attempt)
+
+    def _rehearse(self) -> Iterator[pa.RecordBatch]:
+        if not self.level.is_last:
+            yield frame_batch([FrameRow(column, 0, 0, REHEARSAL, b"") for column in self.level.bucket_ids])
 
     def _shuffle(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
         for outputs in self._outputs(ranges, attempt):

@@ -1,8 +1,9 @@
 """Starts and stops workers on the executors, outside of any query."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -45,12 +46,11 @@ def start_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> dic
     """
     chosen = tuple(specs.values())
 
-    def start(_: Iterable[int]) -> Iterator[tuple[str, str]]:
-        with carried():
-            for spec in chosen:
-                connection = ensure_worker(spec, retry=True)
-                WorkerChannel(spec).endpoints()
-                yield spec.name, connection.target
+    def start() -> Iterator[tuple[str, str]]:
+        for spec in chosen:
+            connection = ensure_worker(spec, retry=True)
+            WorkerChannel(spec).endpoints()
+            yield spec.name, connection.target
 
     return dict(_on_executors(session, start))
 
@@ -59,7 +59,7 @@ def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None
     """Stop the workers where tasks run; an executor that is not reached ends them when it ends."""
     chosen = tuple(specs.values())
 
-    def stop(_: Iterable[int]) -> Iterator[tuple[str, str]]:
+    def stop() -> Iterator[tuple[str, str]]:
         close_all()
         for spec in chosen:
             if stop_worker(spec):
@@ -68,12 +68,19 @@ def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None
     _on_executors(session, stop)
 
 
-def _on_executors(
-    session: SparkSession, function: Callable[[Iterable[int]], Iterator[tuple[str, str]]]
-) -> list[tuple[str, str]]:
-    context = session.sparkContext
-    count = context.defaultParallelism
+def _on_executors(session: SparkSession, function: Callable[[], Iterator[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """Run a function in one task per core, in the same processes in which the query's tasks run later."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        with carried():
+            rows = [dict(zip(("name", "target"), row, strict=True)) for row in function()]
+        yield pa.RecordBatch.from_pylist(rows, schema=pa.schema([("name", pa.string()), ("target", pa.string())]))
+
+    count = session.sparkContext.defaultParallelism
     try:
-        return list(context.parallelize(range(count), count).mapPartitions(function).collect())
+        rows = session.range(count, numPartitions=count).mapInArrow(run, "name STRING, target STRING").collect()
     except PySparkException as error:
         raise translated(str(error)) from error
+    return [(row["name"], row["target"]) for row in rows]

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
-
 from wallaroo_runtime.errors.error import WORKER, RunError
 from wallaroo_runtime.worker.sdk import go_command, sdk_directory
 

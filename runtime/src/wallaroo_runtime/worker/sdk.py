@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
-
 from wallaroo_runtime.errors.error import WORKER, RunError
 
 MIN_GO = (1, 24)
@@ -26,7 +25,9 @@ def sdk_directory() -> Path:
     for place in places:
         if (place / "go.mod").is_file():
             return place
-    raise RunError([Diagnostic.of("I901", reason=f"the Go SDK is missing; looked in {places[0]} and {places[1]}")], WORKER)
+    raise RunError(
+        [Diagnostic.of("I901", reason=f"the Go SDK is missing; looked in {places[0]} and {places[1]}")], WORKER
+    )
 
 
 def go_command() -> tuple[str, str]:

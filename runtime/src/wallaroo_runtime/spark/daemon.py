@@ -1,0 +1,48 @@
+"""PySpark's daemon, with what our tasks import already in memory: each worker process is a fork of it.
+
+Spark runs it as `python -m wallaroo_runtime.spark.daemon MODULE` (setting `spark.python.daemon.module`). PySpark's own
+daemon imports nothing before it forks, since a library might start threads; none of the ones below does.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+TASK_MODULE = "pyspark.worker"
+
+
+def forget_archives() -> None:
+    """Take the copy of PySpark that is installed instead of the archive that Spark puts before it.
+
+    They are the same, but Python compiles what it finds in an archive anew in each process.
+    """
+    installed = [path for path in sys.path if not path.endswith(".zip")]
+    if any(Path(path, "pyspark", "version.py").exists() and Path(path, "py4j").exists() for path in installed):
+        sys.path[:] = installed
+
+
+def preload() -> None:
+    """Import what tasks need."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else numpy starts threads
+    import pandas  # noqa: F401
+    import pyarrow  # noqa: F401
+    import pyspark.sql.pandas.serializers  # noqa: F401
+    import pyspark.sql.streaming.proto.StateMessage_pb2  # noqa: F401
+    import pyspark.worker  # noqa: F401
+
+    import wallaroo_runtime.spark.stage
+    import wallaroo_runtime.spark.state  # noqa: F401
+
+
+def main() -> None:
+    """Become PySpark's daemon."""
+    forget_archives()
+    if sys.argv[1:] == [TASK_MODULE]:
+        preload()
+    from pyspark.daemon import manager
+
+    manager()
+
+
+if __name__ == "__main__":
+    main()
