@@ -87,6 +87,10 @@ class Gateway:
             raise
         return sources
 
+    def addresses(self) -> list[tuple[str, int]]:
+        """Return where the sources really listen."""
+        return [source.listener.getsockname()[:2] for source in self._sources]
+
     def wake(self) -> None:
         """Make the loop turn; from any thread or signal handler."""
         with contextlib.suppress(BlockingIOError):

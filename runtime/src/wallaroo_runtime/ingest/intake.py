@@ -5,7 +5,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from wallaroo_runtime.ingest.head import NO_ROOM, read_committed
 from wallaroo_runtime.ingest.writer import JournalWriter
@@ -96,8 +95,7 @@ class Intake:
         self._sync_began = 0.0
         self._retry_at = 0.0
         self._committed_at = 0.0
-        self._directory: Path = writer.directory
-        self.committed = read_committed(self._directory)
+        self.committed = read_committed(writer.directory)
         self.messages = 0
         self.bytes = 0
         self.disk_is_full = False
@@ -173,8 +171,7 @@ class Intake:
         wait = _COMMITTED_S if self.backlog < self._backlog_bytes else _COMMITTED_WHILE_FULL_S
         if now >= self._committed_at + wait:
             self._committed_at = now
-            self.committed = max(self.committed, read_committed(self._directory))
-            self.writer.remove_below(self.committed)
+            self.committed = max(self.committed, self.writer.remove_committed())
 
     def _begin_sync(self, now: float) -> None:
         self.flush()

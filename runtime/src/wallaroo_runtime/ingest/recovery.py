@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wallaroo_runtime.daemon import sync_directory
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest.head import Position, read_head
+from wallaroo_runtime.ingest.head import Position, read_committed, read_head
 from wallaroo_runtime.ingest.segment import (
     SEGMENT_HEADER_BYTES,
     Segment,
@@ -54,7 +54,7 @@ def recover(directory: Path) -> tuple[list[Segment], int, Position]:
         segment, descriptor = create_segment(directory, SegmentHeader(0, 0, journal_id))
         return [segment], descriptor, Position(0, 0, journal_id)
     safe = segments[-1].base if head is None else head.offset
-    first = _first_to_verify(segments, safe)
+    first = _first_to_verify(directory, segments, safe)
     kept, scan = _verify(segments, first, safe)
     if head is not None and scan.journal_id != head.journal_id:
         raise RunError.of("R619", path=directory, expected=f"{head.journal_id:016x}", actual=_shown(scan.journal_id))
@@ -69,10 +69,13 @@ def _shown(journal_id: int | None) -> str:
     return "none" if journal_id is None else f"{journal_id:016x}"
 
 
-def _first_to_verify(segments: list[Segment], safe: int) -> int:
+def _first_to_verify(directory: Path, segments: list[Segment], safe: int) -> int:
     """Return which segment holds the head; those before must be complete."""
     if segments[0].base > safe:
         raise damaged(segments[0].path, safe, f"the first segment begins at {segments[0].base}; the head is at {safe}")
+    if segments[0].base > (committed := read_committed(directory)):
+        reason = f"the first segment begins at {segments[0].base}; only what is below {committed} may be missing"
+        raise damaged(directory, committed, reason)
     first = max(index for index, segment in enumerate(segments) if segment.base <= safe)
     for segment, following in zip(segments[:first], segments[1:], strict=False):
         if segment.base + segment.size() != following.base:

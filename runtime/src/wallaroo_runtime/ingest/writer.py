@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wallaroo.frame import FRAMED, FrameHeader, write_frame
-from wallaroo_runtime.daemon import sync_directory
+from wallaroo_runtime.daemon import sync_directory, sync_file
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest.head import Position, pack_head
+from wallaroo_runtime.ingest.head import Position, pack_head, read_committed
 from wallaroo_runtime.ingest.recovery import recover
 from wallaroo_runtime.ingest.segment import (
     SEGMENT_HEADER_BYTES,
@@ -117,10 +117,20 @@ class JournalWriter:
         write_all(self._head, pack_head(position), 0)
         self.safe = position
 
-    def remove_below(self, offset: int) -> None:
-        """Remove the segments all of whose frames stand below `offset`; the last segment always stays."""
-        while len(self._segments) > 1 and self._segments[1].base <= min(offset, self.safe.offset):
+    def remove_committed(self) -> int:
+        """Remove the segments that nobody needs any more; the last segment always stays.
+
+        Returns:
+            The committed offset.
+        """
+        committed = read_committed(self.directory)
+        bound = min(committed, self.safe.offset)
+        if len(self._segments) > 1 and self._segments[1].base <= bound:
+            # Recovery takes a missing segment above the committed offset for a loss, so that offset must last.
+            sync_file(self.directory / "committed")
+        while len(self._segments) > 1 and self._segments[1].base <= bound:
             self._segments.pop(0).path.unlink(missing_ok=True)
+        return committed
 
     def close(self) -> None:
         """Make everything safe, and give the journal free for another writer."""

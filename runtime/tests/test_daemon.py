@@ -1,0 +1,70 @@
+"""What the processes beside the driver share."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.daemon import DriverWatch, StatusFile, process_start_time, replace_file
+
+
+def test_a_process_is_known_by_its_start_time() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert isinstance(process_start_time(child.pid), int)
+    assert process_start_time(child.pid) == process_start_time(child.pid)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert process_start_time(child.pid) is None  # a zombie
+    child.communicate(timeout=10)
+    assert process_start_time(child.pid) is None
+
+
+def test_a_driver_is_given_time_and_another_one_takes_its_place(tmp_path: Path) -> None:
+    me = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
+    gone = {**me, "start_time": 1}
+    path = tmp_path / "driver.json"
+    assert not DriverWatch(path, None, 0).expired(0)
+    assert not DriverWatch(path, me, 0).expired(0)
+    watch = DriverWatch(path, gone, 10)
+    assert [watch.expired(now) for now in (0, 9.9, 10)] == [False, False, True]
+    path.write_text("{")
+    assert watch.expired(11)
+    replace_file(path, json.dumps(me).encode())
+    assert not watch.expired(100)
+    replace_file(path, json.dumps(gone).encode())
+    assert [watch.expired(now) for now in (101, 111)] == [False, True]
+
+
+def test_the_status_is_written_when_it_changes_and_a_full_disk_is_survived(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "status.json"
+    status = StatusFile(path)
+    status.write("listening", messages=1)
+    first = path.stat().st_ino
+    status.write("listening", messages=1)
+    assert path.stat().st_ino == first
+    status.say(Diagnostic.of("R614", path="/x"))
+    status.write("listening", messages=1)
+    document = json.loads(path.read_bytes())
+    assert (document["pid"], document["state"], document["messages"]) == (os.getpid(), "listening", 1)
+    assert [finding["code"] for finding in document["diagnostics"]] == ["R614"]
+    assert capsys.readouterr().err.startswith("R614 no room on the disk of /x")
+    path.unlink()
+    path.mkdir()
+    status.write("listening", messages=2)
+    status.write("listening", messages=3)
+    assert capsys.readouterr().err == f"{path} cannot be written; Is a directory\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_diagnostics_are_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status = StatusFile(tmp_path / "status.json")
+    for _ in range(1500):
+        status.say(Diagnostic.of("R614", path="/x"))
+    assert len(status.diagnostics) == 100
+    assert capsys.readouterr().err.splitlines()[-1] == "R614 is not said any more"

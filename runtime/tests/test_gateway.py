@@ -1,0 +1,438 @@
+"""The gateway as a process, over real sockets."""
+
+import json
+import os
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo.frame import read_frame, split_frames
+from wallaroo_runtime.daemon import process_start_time
+from wallaroo_runtime.ingest import JournalReader
+from wallaroo_runtime.ingest.config import GatewayConfig, SourceConfig
+from wallaroo_runtime.ingest.framing import fixed_cutter
+from wallaroo_runtime.ingest.gateway import Gateway
+from wallaroo_runtime.ingest.head import read_committed
+
+pytestmark = pytest.mark.slow
+DEADLINE_S = 15.0
+MAX_MESSAGE_BYTES = 8 * 1024 * 1024
+
+
+def message(payload: bytes) -> bytes:
+    return struct.pack(">I", len(payload)) + payload
+
+
+class Process:
+    """A gateway with two sources."""
+
+    def __init__(self, directory: Path, **config: Any) -> None:
+        self.directory, self.config = directory, config
+        self.sources: list[int] = []
+
+    def start(self) -> "Process":
+        status = self.directory / "gateway.json"
+        status.unlink(missing_ok=True)
+        sources = [
+            {
+                "port": number,
+                "path": f"{number}/sources/0",
+                "name": f"source {number}",
+                "host": "127.0.0.1",
+                "tcp_port": self.sources[number] if self.sources else 0,
+                "framing": {"kind": "u32be"},
+                "max_message_bytes": MAX_MESSAGE_BYTES,
+            }
+            for number in range(2)
+        ]
+        config = {"journal": str(self.directory / "journal"), "status": str(status), "sources": sources, **self.config}
+        path = self.directory / "gateway-config.json"
+        path.write_text(json.dumps(config))
+        with (self.directory / "log").open("ab") as log:
+            self.child = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.ingest", str(path)], stderr=log)
+        self.wait(lambda: self.status().get("state") in ("listening", "failed") or self.child.poll() is not None)
+        self.sources = [source["tcp_port"] for source in self.status().get("sources", [])]
+        return self
+
+    def status(self) -> dict[str, Any]:
+        try:
+            value: dict[str, Any] = json.loads((self.directory / "gateway.json").read_bytes())
+        except FileNotFoundError:
+            return {}
+        return value
+
+    def wait(self, holds: Callable[[], object], seconds: float = DEADLINE_S) -> None:
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < deadline, f"waited {seconds} s; {self.status()}; {self.log()}"
+            time.sleep(0.01)
+
+    def log(self) -> str:
+        return (self.directory / "log").read_text()
+
+    def connect(self, source: int = 0) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.sources[source]), timeout=DEADLINE_S)
+
+    def send(self, data: bytes, source: int = 0) -> None:
+        """Send, half-close, and wait for the acknowledgement."""
+        with self.connect(source) as connection:
+            connection.sendall(data)
+            finish(connection)
+
+    def stop(self) -> int:
+        self.child.terminate()
+        return self.child.wait(DEADLINE_S)
+
+    def kill(self) -> None:
+        self.child.kill()
+        self.child.wait(DEADLINE_S)
+
+    def journal(self) -> list[tuple[int, bytes]]:
+        """Return port and payload of each message in the journal."""
+        reader = JournalReader(self.directory / "journal")
+        end = reader.end()
+        found: list[tuple[int, bytes]] = []
+        for piece in reader.read(0, end.offset):
+            for header, at, _ in split_frames(piece):
+                assert header.sequence == len(found)
+                assert header.timestamp_ms > 1_600_000_000_000
+                found += [(header.port, payload) for payload in payloads(read_frame(piece, at).data, header.count)]
+        assert end.sequence == len(found)
+        return found
+
+    def payloads(self, port: int = 0) -> list[bytes]:
+        return [payload for source, payload in self.journal() if source == port]
+
+
+def payloads(data: bytes, count: int) -> list[bytes]:
+    cut = fixed_cutter("u32be", MAX_MESSAGE_BYTES)(data, len(data))
+    assert (cut.count, cut.end) == (count, len(data))
+    found, at = [], 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        found.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return found
+
+
+def finish(connection: socket.socket) -> None:
+    connection.shutdown(socket.SHUT_WR)
+    assert connection.recv(1) == b""
+
+
+def is_reset(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) != b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Process]:
+    process = Process(tmp_path)
+    yield process.start()
+    if process.child.poll() is None:
+        process.kill()
+
+
+def test_pieces_blocks_and_sizes_on_two_connections_at_once(gateway: Process) -> None:
+    elegant = b"My solitude is cheered by that elegant hope."
+    huge = os.urandom(5 * 1024 * 1024)
+    gateway.send(b"")
+
+    def pieces() -> None:
+        with gateway.connect() as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for byte in message(elegant) + message(b"") + message(b"end"):
+                connection.sendall(bytes((byte,)))
+            finish(connection)
+
+    blocks = b"".join(message(b"%d" % number) for number in range(10_000))
+    actions = [
+        threading.Thread(target=action)
+        for action in (pieces, lambda: gateway.send(blocks, 1), lambda: gateway.send(message(huge) + message(b"x"), 1))
+    ]
+    for thread in actions:
+        thread.start()
+    for thread in actions:
+        thread.join(DEADLINE_S)
+    assert gateway.payloads(0) == [elegant, b"", b"end"]
+    second = gateway.payloads(1)
+    assert [payload for payload in second if len(payload) < 9 and payload != b"x"] == [
+        b"%d" % number for number in range(10_000)
+    ]
+    assert second.index(huge) + 1 == second.index(b"x") or second.index(huge) < second.index(b"x")
+    assert gateway.stop() == 0
+    assert gateway.status()["state"] == "stopped"
+    assert gateway.status()["messages"] == 10_005
+
+
+def test_eof_means_that_readers_have_it(gateway: Process) -> None:
+    for number in range(20):
+        gateway.send(message(b"%d" % number))
+        assert JournalReader(gateway.directory / "journal").end().sequence == number + 1
+
+
+def test_order_of_arrival_holds_across_sources(gateway: Process) -> None:
+    with gateway.connect(0) as first, gateway.connect(1) as second:
+        for number in range(30):
+            (first, second)[number % 2].sendall(message(b"%d" % number))
+            gateway.wait(lambda number=number: JournalReader(gateway.directory / "journal").end().sequence > number)
+        finish(first)
+        finish(second)
+    assert gateway.journal() == [(number % 2, b"%d" % number) for number in range(30)]
+
+
+def test_a_header_that_announces_too_much_ends_only_its_connection(gateway: Process) -> None:
+    with gateway.connect() as good, gateway.connect() as bad:
+        good.sendall(message(b"one")[:5])
+        bad.sendall(message(b"kept") + struct.pack(">I", MAX_MESSAGE_BYTES + 1) + b"xyz")
+        peer = "{}:{}".format(*bad.getsockname())
+        assert is_reset(bad)
+        good.sendall(message(b"one")[5:])
+        finish(good)
+    assert sorted(gateway.payloads()) == [b"kept", b"one"]
+    gateway.stop()
+    assert gateway.log() == (
+        f'R606 source "source 0", connection {peer}: a header announces 8388609 bytes; max_message_bytes is 8388608; '
+        "the connection was closed\n  fix: check the sender's framing, or raise max_message_bytes in the topology\n"
+    )
+    assert [finding["code"] for finding in gateway.status()["diagnostics"]] == ["R606"]
+
+
+def test_a_connection_that_is_closed_in_the_middle_of_a_message(gateway: Process) -> None:
+    with gateway.connect() as bad:
+        bad.sendall(message(b"kept") + message(b"0123456789")[:9])
+        peer = "{}:{}".format(*bad.getsockname())
+        bad.shutdown(socket.SHUT_WR)
+        assert is_reset(bad)  # EOF would say that everything was taken
+    with gateway.connect() as bad:
+        bad.sendall(b"\0\0")
+        bad.shutdown(socket.SHUT_WR)
+        assert is_reset(bad)
+    gateway.send(message(b"later"))
+    assert gateway.payloads() == [b"kept", b"later"]
+    gateway.stop()
+    assert gateway.log().startswith(
+        f'R607 source "source 0", connection {peer}: closed in the middle of a message after 9 of 14 bytes; '
+        "that message was not taken\n  fix: send it again whole\n"
+    )
+    assert "after 2 of 4 bytes" in gateway.log()
+
+
+def test_a_port_that_is_in_use(gateway: Process, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    second = Process(tmp_path / "other")
+    second.sources = gateway.sources
+    second.start()
+    assert second.child.wait(DEADLINE_S) == 1
+    status = second.status()
+    assert status["state"] == "failed"
+    address = f"127.0.0.1:{gateway.sources[0]}"
+    assert status["diagnostics"] == [
+        {
+            "code": "R601",
+            "message": f'source "source 0" cannot listen at {address}; Address already in use',
+            "fix": "stop the program that uses it, or give another address with --in",
+        }
+    ]
+
+
+def test_after_a_kill_everything_acknowledged_is_there_and_it_goes_on(gateway: Process) -> None:
+    acknowledged = 0
+    for round_number in range(3):
+        noise = gateway.connect(1)
+        noise.sendall(message(b"noise" * 100) * 1000 + b"\0\0\1")
+        for number in range(10):
+            gateway.send(message(b"%d-%d" % (round_number, number)))
+            acknowledged += 1
+        gateway.kill()
+        noise.close()
+        gateway.start()
+    assert gateway.payloads(0) == [b"%d-%d" % (r, n) for r in range(3) for n in range(10)]
+    assert set(gateway.payloads(1)) <= {b"noise" * 100}
+    gateway.send(message(b"last"))
+    assert gateway.payloads(0)[-1] == b"last"
+
+
+def test_a_full_backlog_stops_reading_and_loses_nothing(tmp_path: Path) -> None:
+    gateway = Process(tmp_path, backlog_bytes=2_000_000, segment_bytes=500_000).start()
+    block = message(b"x" * 9996) * 100
+    reader = JournalReader(tmp_path / "journal")
+    try:
+        sender = threading.Thread(target=gateway.send, args=(block * 20,))
+        sender.start()
+        gateway.wait(lambda: gateway.status()["reads"] is False)
+        paused = reader.end().offset
+        assert 2_000_000 <= paused < 8_000_000
+        while sender.is_alive():
+            end = reader.end().offset
+            assert end - read_committed(tmp_path / "journal") < 8_000_000
+            reader.commit(end)
+            sender.join(0.02)
+        assert reader.end().sequence == 2000
+        gateway.wait(lambda: len(list((tmp_path / "journal").glob("*.journal"))) < 20)
+        assert gateway.stop() == 0
+    finally:
+        gateway.kill()
+
+
+@pytest.mark.parametrize("fsync", ["batch", "interval", "never"])
+def test_a_full_disk_pauses_until_there_is_room(tmp_path: Path, fsync: str) -> None:
+    gateway = Process(tmp_path, fsync=fsync).start()
+    try:
+        # A limit of the file size gives the same kind of error as a full disk, and can be lifted from here.
+        resource.prlimit(gateway.child.pid, resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+        expected = [b"%06d" % number * 5000 for number in range(30)]
+        sender = threading.Thread(target=lambda: [gateway.send(message(payload)) for payload in expected])
+        sender.start()
+        gateway.wait(lambda: "R614" in gateway.log())
+        assert sender.is_alive()
+        resource.prlimit(gateway.child.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        sender.join(DEADLINE_S)
+        assert gateway.payloads() == expected
+        assert gateway.stop() == 0
+        assert gateway.log() == (
+            f"R614 no room on the disk of {tmp_path / 'journal'}; reading of sources is paused\n"
+            "  fix: free some space; reading goes on by itself\n"
+        )
+    finally:
+        gateway.kill()
+
+
+def test_idle_connections_cost_nothing_and_too_many_wait(tmp_path: Path) -> None:
+    gateway = Process(tmp_path, max_connections=150).start()
+    connections = [gateway.connect() for _ in range(150)]
+    try:
+        gateway.wait(lambda: gateway.status()["connections"] == 150)
+        waiting = gateway.connect()
+        connections.append(waiting)
+        waiting.sendall(message(b"patient"))
+        before = cpu_s(gateway.child.pid)
+        time.sleep(1)  # the time over which its use of the CPU is measured
+        assert cpu_s(gateway.child.pid) - before < 0.05
+        assert gateway.status()["connections"] == 150
+        connections.pop(0).close()
+        finish(waiting)
+        assert gateway.payloads() == [b"patient"]
+    finally:
+        for connection in connections:
+            connection.close()
+        gateway.kill()
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_messages_in_parts_are_bounded_in_their_sum_and_still_get_whole(tmp_path: Path) -> None:
+    gateway = Process(tmp_path, buffer_bytes=3_000_000).start()
+    data = [message(bytes((number,)) * 2_000_000) for number in range(4)]
+    threads = [threading.Thread(target=gateway.send, args=(each,)) for each in data]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(DEADLINE_S)
+        assert sorted(gateway.payloads()) == [each[4:] for each in data]
+    finally:
+        gateway.kill()
+
+
+def test_it_ends_when_its_driver_is_gone_unless_another_comes(tmp_path: Path) -> None:
+    def driver() -> tuple[subprocess.Popen[bytes], dict[str, int | None]]:
+        process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        return process, {"pid": process.pid, "start_time": process_start_time(process.pid)}
+
+    first, identity = driver()
+    gateway = Process(tmp_path, driver=identity, linger_s=2).start()
+    first.communicate(b"\n", DEADLINE_S)
+    second, identity = driver()
+    (tmp_path / "driver.json").write_text(json.dumps(identity))
+    time.sleep(3.5)  # longer than it would live without the second
+    assert gateway.child.poll() is None
+    gateway.send(message(b"x"))
+    second.communicate(b"\n", DEADLINE_S)
+    assert gateway.child.wait(DEADLINE_S) == 0
+    assert gateway.status()["state"] == "stopped"
+
+
+def test_a_wrong_configuration(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    for text, code in (("{", "R616"), ('{"sources": []}', "R608"), ("[]", "R608")):
+        path.write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-m", "wallaroo_runtime.ingest", str(path)], capture_output=True, timeout=DEADLINE_S
+        )
+        assert done.returncode == 2
+        assert done.stderr.decode().startswith(code)
+
+
+class Lines:
+    """A splitter as a decoder with a text header of 2 digits would make; slow, and wrong when told so."""
+
+    def split(self, data: bytes) -> tuple[list[int], int]:
+        lengths: list[int] = []
+        at = 0
+        while at + 2 <= len(data):
+            if data[at : at + 2] == b"!!":
+                return [len(data) + 1], 0
+            end = at + 2 + int(data[at : at + 2])
+            if end > len(data):
+                return lengths, end - at
+            lengths.append(end - at)
+            at = end
+        return lengths, 0
+
+
+def test_framing_that_only_the_worker_knows(tmp_path: Path) -> None:
+    framing = {"kind": "worker", "header_bytes": 2}
+    source = SourceConfig(0, "0/sources/0", "lines", "127.0.0.1", 0, framing, 50)
+    config = GatewayConfig(tmp_path / "journal", tmp_path / "gateway.json", (source,))
+    gateway = Gateway(config, lambda _: Lines())
+    thread = threading.Thread(target=gateway.run)
+    thread.start()
+    try:
+        address = gateway.addresses()[0]
+        with socket.create_connection(address, timeout=DEADLINE_S) as connection:
+            for byte in b"02hi00" + b"11hello world":
+                connection.sendall(bytes((byte,)))
+            finish(connection)
+        with socket.create_connection(address, timeout=DEADLINE_S) as connection:
+            connection.sendall(b"02ok99")
+            assert is_reset(connection)
+        with socket.create_connection(address, timeout=DEADLINE_S) as connection:
+            connection.sendall(b"!!")
+            assert is_reset(connection)
+    finally:
+        gateway.stop()
+        thread.join(DEADLINE_S)
+    reader = JournalReader(tmp_path / "journal")
+    end = reader.end()
+    assert b"".join(read_frame(p, at).data for p in reader.read(0, end.offset) for _, at, _ in split_frames(p)) == (
+        b"02hi0011hello world02ok"
+    )
+    assert end.sequence == 4
+    codes = [finding["code"] for finding in json.loads((tmp_path / "gateway.json").read_bytes())["diagnostics"]]
+    assert codes == ["R606", "W410"]
+
+
+def test_sigterm_acknowledges_what_is_complete(gateway: Process) -> None:
+    with gateway.connect() as connection:
+        connection.sendall(message(b"a") * 1000)
+        gateway.wait(lambda: JournalReader(gateway.directory / "journal").end().sequence == 1000)
+        gateway.child.send_signal(signal.SIGTERM)
+        assert gateway.child.wait(DEADLINE_S) == 0
+        assert connection.recv(1) == b""
+    assert len(gateway.payloads()) == 1000

@@ -1,0 +1,202 @@
+"""The journal: what a writer promises, and what it does after a crash at any byte."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest import JournalReader, JournalWriter
+from wallaroo_runtime.ingest.head import HEAD_BYTES, Position, pack_head, read_committed, read_head
+
+HEADER_BYTES = 32
+FRAME_BYTES = 40 + 6
+
+
+def fill(directory: Path, count: int, segment_bytes: int = 1 << 20) -> Position:
+    writer = JournalWriter(directory, segment_bytes)
+    append(writer, count)
+    end = writer.end
+    writer.close()
+    return end
+
+
+def append(writer: JournalWriter, count: int) -> None:
+    for number in range(count):
+        writer.append(number % 3, 1, [b"\0\0\0\2", b"%02d" % (number % 100)], timestamp_ms=number)
+
+
+def content(directory: Path) -> bytes:
+    reader = JournalReader(directory)
+    return b"".join(reader.read(0, reader.end().offset))
+
+
+def segments(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.journal"))
+
+
+def refused(directory: Path) -> str:
+    with pytest.raises(RunError) as caught:
+        JournalWriter(directory)
+    return str(caught.value)
+
+
+def test_layout_is_that_of_the_architecture_document(tmp_path: Path) -> None:
+    end = fill(tmp_path, 3)
+    (segment,) = segments(tmp_path)
+    data = segment.read_bytes()
+    assert segment.name == f"{0:020d}.journal"
+    assert data[:4] == b"WJR1"
+    assert data[4:8] == b"\1\0\0\0"
+    assert data[8:24] == bytes(16)
+    assert int.from_bytes(data[24:32], "little") == end.journal_id
+    assert len(data) == HEADER_BYTES + 3 * FRAME_BYTES
+    assert len((tmp_path / "head").read_bytes()) == HEAD_BYTES == 32
+    assert end == Position(3 * FRAME_BYTES, 3, end.journal_id) == read_head(tmp_path)
+
+
+def test_a_writer_goes_on_where_the_one_before_ended(tmp_path: Path) -> None:
+    first = fill(tmp_path, 5, segment_bytes=100)
+    second = fill(tmp_path, 5, segment_bytes=100)
+    assert second == Position(10 * FRAME_BYTES, 10, first.journal_id)
+    assert [int(path.stem) for path in segments(tmp_path)] == [0, 3 * FRAME_BYTES, 6 * FRAME_BYTES, 9 * FRAME_BYTES]
+
+
+def test_a_torn_frame_is_cut_at_whichever_byte_it_is_torn(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    fill(made, 2)
+    safe = read_head(made)
+    assert safe is not None
+    whole = segments(made)[0].read_bytes()
+    fill(made, 1)
+    longer = segments(made)[0].read_bytes()
+    for size in range(len(whole), len(longer)):
+        torn = tmp_path / "torn"
+        shutil.copytree(made, torn)
+        (torn / "head").write_bytes(pack_head(safe))
+        os.truncate(segments(torn)[0], size)
+        end = fill(torn, 1)
+        assert end == Position(3 * FRAME_BYTES, 3, safe.journal_id), size
+        assert segments(torn)[0].read_bytes()[: len(whole)] == whole
+        shutil.rmtree(torn)
+
+
+@pytest.mark.parametrize("garbage", [b"\0" * 100, b"WFR1" + b"\xff" * 200, os.urandom(64), b"W"])
+def test_garbage_behind_the_head_is_cut(tmp_path: Path, garbage: bytes) -> None:
+    end = fill(tmp_path, 2)
+    with segments(tmp_path)[0].open("ab") as file:
+        file.write(garbage)
+    assert fill(tmp_path, 0) == end
+    assert segments(tmp_path)[0].stat().st_size == HEADER_BYTES + 2 * FRAME_BYTES
+
+
+def test_whole_frames_behind_the_head_are_kept(tmp_path: Path) -> None:
+    end = fill(tmp_path, 10, segment_bytes=100)
+    (tmp_path / "head").write_bytes(pack_head(Position(FRAME_BYTES, 1, end.journal_id)))
+    assert fill(tmp_path, 0) == end
+
+
+def test_segments_behind_a_torn_one_are_removed(tmp_path: Path) -> None:
+    end = fill(tmp_path, 10, segment_bytes=100)
+    (tmp_path / "head").write_bytes(pack_head(Position(FRAME_BYTES, 1, end.journal_id)))
+    os.truncate(segments(tmp_path)[1], HEADER_BYTES + FRAME_BYTES + 7)
+    assert fill(tmp_path, 0) == Position(4 * FRAME_BYTES, 4, end.journal_id)
+    assert len(segments(tmp_path)) == 2
+
+
+def test_a_lost_head_is_found_again(tmp_path: Path) -> None:
+    end = fill(tmp_path, 10, segment_bytes=100)
+    for content_of_head in (b"", b"\0" * 32, b"x"):
+        (tmp_path / "head").write_bytes(content_of_head)
+        assert fill(tmp_path, 0) == end
+
+
+def test_damage_below_the_head_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path, 3)
+    segment = segments(tmp_path)[0]
+    data = bytearray(segment.read_bytes())
+    data[HEADER_BYTES + FRAME_BYTES + 42] ^= 1
+    segment.write_bytes(data)
+    assert refused(tmp_path) == (
+        f"R612 journal {segment} is damaged at offset {FRAME_BYTES}; the checksum of the frame does not fit\n"
+        "  fix: restore the file from a backup, or --fresh to start over"
+    )
+    assert segment.read_bytes() == data  # nothing was cut
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2, 3])
+def test_a_lost_segment_is_refused(tmp_path: Path, lost: int) -> None:
+    fill(tmp_path, 10, segment_bytes=100)
+    segments(tmp_path)[lost].unlink()
+    assert refused(tmp_path).startswith("R612")
+
+
+@pytest.mark.parametrize("size", [0, 10, HEADER_BYTES, HEADER_BYTES + FRAME_BYTES - 1])
+@pytest.mark.parametrize("cut", [0, 1, 3])
+def test_a_segment_that_ends_below_the_head_is_refused(tmp_path: Path, size: int, cut: int) -> None:
+    fill(tmp_path, 10, segment_bytes=100)
+    os.truncate(segments(tmp_path)[cut], size)
+    assert refused(tmp_path).startswith("R612")
+
+
+def test_two_writers_are_one_too_many(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path)
+    message = f"R610 another run (process {os.getpid()}) uses checkpoint {tmp_path}"
+    assert refused(tmp_path).startswith(message)
+    writer.close()
+    JournalWriter(tmp_path).close()
+
+
+def test_the_head_of_another_journal_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path / "a", 1)
+    fill(tmp_path / "b", 1)
+    shutil.copy(tmp_path / "a" / "head", tmp_path / "b" / "head")
+    assert refused(tmp_path / "b").startswith("R619")
+
+
+def test_segments_below_the_committed_offset_are_removed_but_for_the_last(tmp_path: Path) -> None:
+    fill(tmp_path, 10, segment_bytes=100)
+    reader = JournalReader(tmp_path)
+    reader.commit(4 * FRAME_BYTES)
+    reader.commit(2 * FRAME_BYTES)
+    writer = JournalWriter(tmp_path, 100)
+    assert writer.remove_committed() == 4 * FRAME_BYTES == read_committed(tmp_path)
+    assert [int(path.stem) // FRAME_BYTES for path in segments(tmp_path)] == [3, 6, 9]
+    reader.commit(10 * FRAME_BYTES)
+    writer.remove_committed()
+    assert [int(path.stem) // FRAME_BYTES for path in segments(tmp_path)] == [9]
+    append(writer, 1)
+    writer.close()
+    assert fill(tmp_path, 0).sequence == 11
+
+
+def test_readers_see_nothing_before_it_is_safe(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path)
+    reader = JournalReader(tmp_path)
+    append(writer, 1)
+    assert reader.end().offset == 0
+    writer.sync()
+    assert reader.end().offset == FRAME_BYTES
+    append(writer, 1)
+    writer.publish()
+    assert reader.end() == writer.end
+    writer.close()
+
+
+def test_nothing_is_left_of_a_frame_that_did_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = JournalWriter(tmp_path)
+    append(writer, 1)
+    real = os.pwrite
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", lambda fd, data, at: real(fd, data[:10], at) if len(data) > 10 else fail())
+        with pytest.raises(OSError, match="No space"):
+            append(writer, 1)
+    assert segments(tmp_path)[0].stat().st_size == HEADER_BYTES + FRAME_BYTES
+    append(writer, 1)
+    writer.close()
+    assert len(content(tmp_path)) == 2 * FRAME_BYTES
+
+
+def fail() -> int:
+    raise OSError(28, os.strerror(28))

@@ -1,0 +1,131 @@
+"""The reading side of a journal."""
+
+import pickle
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wallaroo.frame import split_frames
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest import JournalReader, JournalWriter, Position
+
+SIZES = st.lists(st.integers(0, 3000), max_size=40)
+
+
+def write(directory: Path, sizes: list[int], segment_bytes: int) -> list[int]:
+    """Write frames with bodies of these sizes; returns all boundaries."""
+    writer = JournalWriter(directory, segment_bytes)
+    boundaries = [0]
+    for size in sizes:
+        writer.append(1, 2, [b"x" * size], 0)
+        boundaries.append(writer.end.offset)
+    writer.close()
+    return boundaries
+
+
+@settings(max_examples=60, deadline=None)
+@given(SIZES, st.integers(1, 5000), st.integers(1, 8000), st.integers(1, 9), st.data())
+def test_ranges_are_whole_frames_and_together_the_journal(
+    sizes: list[int], segment_bytes: int, limit: int, parts: int, data: st.DataObject
+) -> None:
+    with TemporaryDirectory() as directory:
+        boundaries = write(Path(directory), sizes, segment_bytes)
+        reader = JournalReader(directory)
+        end = reader.end()
+        assert (end.offset, end.sequence) == (boundaries[-1], 2 * len(sizes))
+        at = data.draw(st.sampled_from(boundaries))
+        found = reader.limit(at, limit)
+        within = [offset for offset in boundaries if at < offset <= at + limit]
+        following = [offset for offset in boundaries if offset > at]
+        assert found.offset == (within[-1] if within else following[0] if following else at)
+        assert found.sequence == 2 * boundaries.index(found.offset)
+
+        ranges = reader.split(at, end.offset, parts)
+        assert len(ranges) <= parts
+        assert [piece.start for piece in ranges] == [at, *(piece.end for piece in ranges)][:-1]
+        assert (ranges[-1].end if ranges else at) == end.offset
+        assert all(piece.end in boundaries and piece.start < piece.end for piece in ranges)
+        target = (end.offset - at) / parts
+        assert all(piece.end - piece.start <= target + 3040 for piece in ranges)
+
+        pieces = [piece for part in ranges for piece in reader.read(part.start, part.end, limit)]
+        assert all(len(piece) <= max(limit, 3040) for piece in pieces)
+        frames = [header for piece in pieces for header, _, _ in split_frames(piece)]
+        assert [header.body_bytes for header in frames] == sizes[boundaries.index(at) :]
+        assert all(second.sequence == first.sequence + 2 for first, second in pairwise(frames))
+
+
+def test_a_frame_larger_than_a_piece_comes_alone(tmp_path: Path) -> None:
+    write(tmp_path, [10, 100_000, 10], 1 << 20)
+    reader = JournalReader(tmp_path)
+    assert [len(piece) for piece in reader.read(0, reader.end().offset, 1000)] == [50, 100_040, 50]
+
+
+def test_a_reader_survives_pickling_and_keeps_the_identity(tmp_path: Path) -> None:
+    write(tmp_path / "a", [1], 100)
+    write(tmp_path / "b", [1], 100)
+    reader = JournalReader(tmp_path / "a")
+    end = reader.end()
+    copy = pickle.loads(pickle.dumps(reader))
+    assert copy.end() == end
+    copy.directory = tmp_path / "b"
+    other = JournalReader(tmp_path / "b").end()
+    with pytest.raises(RunError) as caught:
+        copy.end()
+    assert str(caught.value) == (
+        f"R619 checkpoint {tmp_path / 'b'} refers to journal {end.journal_id:016x}; found {other.journal_id:016x}\n"
+        "  fix: restore the journal directory, or --fresh to start over"
+    )
+    with pytest.raises(RunError, match="R619"):
+        list(copy.read(0, end.offset))
+
+
+def test_a_journal_that_is_not_there(tmp_path: Path) -> None:
+    for act in (lambda r: r.end(), lambda r: list(r.read(0, 10)), lambda r: r.split(0, 10, 2)):
+        with pytest.raises(RunError, match=r"R619 .* refers to journal 000000000000000a; found none"):
+            act(JournalReader(tmp_path / "none", 10))
+
+
+@pytest.mark.parametrize("at", [32, 40, 50, 68, 73])
+def test_damaged_bytes_are_not_handed_out(tmp_path: Path, at: int) -> None:
+    write(tmp_path, [10, 10], 1 << 20)
+    (segment,) = tmp_path.glob("*.journal")
+    data = bytearray(segment.read_bytes())
+    data[at] ^= 0x20
+    segment.write_bytes(data)
+    reader = JournalReader(tmp_path)
+    with pytest.raises(RunError, match=r"R612 .* is damaged at offset 0;"):
+        list(reader.read(0, reader.end().offset))
+
+
+def test_a_start_that_is_no_boundary_and_a_file_that_ends_early(tmp_path: Path) -> None:
+    boundaries = write(tmp_path, [10, 10], 1 << 20)
+    reader = JournalReader(tmp_path)
+    with pytest.raises(RunError, match="R612"):
+        list(reader.read(3, boundaries[-1]))
+    with pytest.raises(RunError, match="R612"):
+        reader.split(3, boundaries[-1], 2)
+    (segment,) = tmp_path.glob("*.journal")
+    segment.write_bytes(segment.read_bytes()[:-1])
+    with pytest.raises(RunError, match="R612"):
+        list(reader.read(0, boundaries[-1]))
+
+
+def test_a_segment_that_was_removed(tmp_path: Path) -> None:
+    boundaries = write(tmp_path, [10, 10], 1)
+    sorted(tmp_path.glob("*.journal"))[0].unlink()
+    with pytest.raises(RunError, match=rf"R612 .* at offset 0; the first segment begins at {boundaries[1]}"):
+        list(JournalReader(tmp_path).read(0, boundaries[-1]))
+
+
+def test_commit_only_moves_forward(tmp_path: Path) -> None:
+    write(tmp_path, [], 1)
+    reader = JournalReader(tmp_path)
+    for offset, expected in ((5, b"5\n"), (3, b"5\n"), (7, b"7\n")):
+        reader.commit(offset)
+        assert (tmp_path / "committed").read_bytes() == expected
+    assert reader.end() == Position(0, 0, reader.end().journal_id)
