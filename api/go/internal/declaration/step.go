@@ -16,7 +16,7 @@ import (
 func (a *Application) NewSource(source *Source) {
 	pointer := Pointer(source.Path)
 	framed, ok := source.Given.(wa.FramedDecoder)
-	if !ok || isNil(source.Given) {
+	if !ok || source.Given == nil {
 		a.Report(diagnostic.Of("T223", "what", "decoder", "type", typeName(source.Given), "method", "HeaderLength or PayloadLength",
 			"signature", "HeaderLength() uint64, PayloadLength([]byte) uint64 and Decode([]byte) interface{}"), pointer, source.Place)
 		return
@@ -32,22 +32,21 @@ func (a *Application) NewSource(source *Source) {
 
 // NewComputation makes a stateless step of what a builder builds.
 func (a *Application) NewComputation(step *Step, method string, builder interface{ Build() interface{} }) {
-	if isNil(builder) {
+	if builder == nil {
 		a.wrongParameter(step, method, "builder", "nil", "a value with a method Build")
 		return
 	}
 	built := builder.Build()
-	step.Symbol = typeName(built)
 	switch made := built.(type) {
 	case wa.Computation:
-		step.Name = made.Name()
 		if step.Kind == Computation {
+			step.Name, step.Symbol = made.Name(), typeName(built)
 			step.Build = func() (wa.Computation, wa.ComputationMulti) { return builder.Build().(wa.Computation), nil }
 			return
 		}
 	case wa.ComputationMulti:
-		step.Name = made.Name()
 		if step.Kind == ComputationMulti {
+			step.Name, step.Symbol = made.Name(), typeName(built)
 			step.Build = func() (wa.Computation, wa.ComputationMulti) { return nil, builder.Build().(wa.ComputationMulti) }
 			return
 		}
@@ -62,12 +61,12 @@ func (a *Application) NewComputation(step *Step, method string, builder interfac
 
 // NewStateComputation completes a state step, whose Compute or Multi is set.
 func (a *Application) NewStateComputation(step *Step, method string, named interface{ Name() string }) {
-	if isNil(named) {
+	if named == nil {
 		a.wrongParameter(step, method, "sc", "nil", "a state computation")
 	} else {
 		step.Name, step.Symbol = named.Name(), typeName(named)
 	}
-	if isNil(step.State.Builder) {
+	if step.State.Builder == nil {
 		a.wrongParameter(step, method, "sb", "nil", "a state builder")
 	} else {
 		a.learnState(step)
@@ -80,7 +79,7 @@ func (a *Application) NewStateComputation(step *Step, method string, named inter
 func (a *Application) learnState(step *Step) {
 	built := step.State.Builder.Build()
 	step.State.Class = typeName(built)
-	if isNil(built) {
+	if built == nil {
 		a.wrongParameter(step, "Build of "+typeName(step.State.Builder), "result", "nil", "a state object")
 		return
 	}
@@ -97,19 +96,19 @@ func (a *Application) learnState(step *Step) {
 func (a *Application) setPartition(step *Step, method string) {
 	switch function := step.Given.(type) {
 	case wa.PartitionFunction:
-		if !isNil(function) {
+		if function != nil {
 			step.Partition = function.Partition
 			return
 		}
 	case wa.PartitionFunctionU64:
-		if !isNil(function) {
+		if function != nil {
 			step.Partition = func(data any) []byte {
 				return binary.BigEndian.AppendUint64(make([]byte, 0, 8), function.Partition(data))
 			}
 			return
 		}
 	}
-	if isNil(step.Given) {
+	if step.Given == nil {
 		a.wrongParameter(step, method, "pf", "nil", "a partition function")
 		return
 	}
@@ -133,6 +132,3 @@ func (a *Application) wrongParameter(step *Step, method, parameter, actual, expe
 }
 
 func typeName(value any) string { return fmt.Sprintf("%T", value) }
-
-// isNil tells whether a value is nil, or an interface around a nil pointer of an object that its methods need.
-func isNil(value any) bool { return value == nil }

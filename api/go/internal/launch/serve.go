@@ -23,7 +23,7 @@ const (
 	socketName        = "worker.sock"
 	defaultCacheBytes = 512 << 20
 	// gracePeriod is for calls in flight; the whole end may take 5 s.
-	gracePeriod = 4 * time.Second
+	gracePeriod = 3 * time.Second
 )
 
 // serve answers calls on the socket in a directory until the program is told to end.

@@ -20,7 +20,7 @@ type Object []Member
 type Array []any
 
 // Canonical returns the canonical form of a document, with one newline at the end.
-func Canonical(document Object) []byte {
+func Canonical(document any) []byte {
 	return append(appendValue(nil, document, "\n"), '\n')
 }
 

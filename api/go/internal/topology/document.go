@@ -147,9 +147,9 @@ func (w *Worker) tree() Object {
 		{"language", w.Language},
 		{"sdk_version", w.SDKVersion},
 		{"protocol_version", w.Protocol},
-		{"command", strings(w.Command)},
+		{"command", texts(w.Command)},
 		{"directory", w.Directory},
-		{"args", strings(w.Args)},
+		{"args", texts(w.Args)},
 		{"call_deadline_ms", CallDeadlineMs},
 		{"interface_hash", w.InterfaceHash},
 		{"code_hash", w.CodeHash},
@@ -171,7 +171,7 @@ func (s *Source) tree(addresses bool) Object {
 }
 
 func (s *Step) tree() Object {
-	members := Object{{"path", s.Path}, {"name", s.Name}, {"kind", s.Kind}, {"inputs", strings(s.Inputs)}}
+	members := Object{{"path", s.Path}, {"name", s.Name}, {"kind", s.Kind}, {"inputs", texts(s.Inputs)}}
 	if s.State != nil {
 		members = append(members, Member{"state", s.State.tree()})
 	}
@@ -195,10 +195,10 @@ func (s *Sink) tree(addresses bool) Object {
 	if addresses {
 		members = append(members, Member{"host", s.Host}, Member{"port", s.Port})
 	}
-	return append(members, Member{"inputs", strings(s.Inputs)}, Member{"worker", WorkerName})
+	return append(members, Member{"inputs", texts(s.Inputs)}, Member{"worker", WorkerName})
 }
 
-func strings(items []string) Array {
+func texts(items []string) Array {
 	array := make(Array, len(items))
 	for i, item := range items {
 		array[i] = item

@@ -1,0 +1,221 @@
+package application_test
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	wa "wallarooapi"
+	app "wallarooapi/application"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/example"
+)
+
+// The objects of a program for Wallaroo 0.4: keys are numbers, state builders have a name.
+
+type orderDecoder struct{}
+
+func (*orderDecoder) HeaderLength() uint64          { return 2 }
+func (*orderDecoder) PayloadLength(b []byte) uint64 { return uint64(binary.BigEndian.Uint16(b)) }
+func (*orderDecoder) Decode(b []byte) interface{}   { return string(b) }
+
+type symbolPartition struct{}
+
+func (*symbolPartition) Partition(data interface{}) uint64 { return uint64(len(data.(string))) }
+
+type symbolData struct{ Price float64 }
+
+type symbolDataBuilder struct{}
+
+func (*symbolDataBuilder) Name() string       { return "symbol data" }
+func (*symbolDataBuilder) Build() interface{} { return &symbolData{} }
+
+type checkOrder struct{}
+
+func (*checkOrder) Name() string { return "check order" }
+func (*checkOrder) Compute(data, state interface{}) ([]interface{}, bool) {
+	return []interface{}{data}, true
+}
+
+type updateMarketData struct{}
+
+func (*updateMarketData) Name() string { return "update market data" }
+func (*updateMarketData) Compute(data, state interface{}) (interface{}, bool) {
+	return nil, true
+}
+
+type orderEncoder struct{}
+
+func (*orderEncoder) Encode(d interface{}) []byte { return []byte(d.(string)) }
+
+func marketSpread() *app.Application {
+	application := app.MakeApplication("market-spread")
+	keys := []uint64{0, 7, 18446744073709551615}
+	application.NewPipeline("Orders", app.MakeTCPSourceConfig("127.0.0.1", "7010", &orderDecoder{})).
+		ToStatePartitionMulti(&checkOrder{}, &symbolDataBuilder{}, "symbol-data", &symbolPartition{}, keys).
+		ToSinks(app.MakeTCPSinkConfig("127.0.0.1", "7002", &orderEncoder{}), app.MakeTCPSinkConfig("::1", "0", &orderEncoder{}))
+	application.NewPipeline("Market Data", app.MakeTCPSourceConfig("127.0.0.1", "7011", &orderDecoder{})).
+		ToStatePartition(&updateMarketData{}, &symbolDataBuilder{}, "symbol-data", &symbolPartition{}, keys).
+		Done()
+	return application
+}
+
+func TestAProgramForWallaroo04(t *testing.T) {
+	application := marketSpread()
+	if err := application.Check(); err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Pipelines []struct {
+			Sources []struct{ Framing struct{ Kind string } }
+			Steps   []struct {
+				Path, Name, Kind string
+				Inputs           []string
+				State            struct {
+					Name string
+					Key  struct {
+						Kind, Unknown string
+						Values        []json.Number
+					}
+				}
+			}
+			Sinks []struct{ Path, Name string }
+		}
+	}
+	text := application.ToJson()
+	if err := json.Unmarshal([]byte(text), &document); err != nil {
+		t.Fatal(err)
+	}
+	orders, market := document.Pipelines[0], document.Pipelines[1]
+	step := orders.Steps[0]
+	if step.Kind != "state_computation_multi" || step.Name != "check order" || step.Inputs[0] != "0/sources/0" {
+		t.Errorf("the step is %+v", step)
+	}
+	key := step.State.Key
+	if key.Unknown != "dead_letter" || len(key.Values) != 3 || key.Values[2] != "18446744073709551615" {
+		t.Errorf("the key is %+v", key)
+	}
+	if orders.Sources[0].Framing.Kind != "u16be" || len(orders.Sinks) != 2 || orders.Sinks[1].Name != "Orders" {
+		t.Errorf("the pipeline is %+v", orders)
+	}
+	if !strings.Contains(text, `"sinks": []`) || market.Steps[0].Kind != "state_computation" {
+		t.Errorf("the pipeline is %+v", market)
+	}
+}
+
+func TestABuilderThatIsUsedTwiceMakesABranch(t *testing.T) {
+	application := app.MakeApplication("branch")
+	fork := application.NewPipeline("p", app.MakeTCPSourceConfig("h", "1", example.Lines{})).ToMulti(example.Split{})
+	fork.ToMulti(example.Split{}).Done()
+	fork.ToSink(app.MakeTCPSinkConfig("h", "2", &orderEncoder{}))
+	result, _ := declaration.Lookup(application.ToJson())
+	if len(result.Found) > 0 || result.Application.Pipelines[0].Steps[1].Input != "0/steps/0" || result.Application.Pipelines[0].Sinks[0].Input != "0/steps/0" {
+		t.Errorf("found %v", result.Found)
+	}
+}
+
+type keyOfString struct{}
+
+func (keyOfString) Partition(interface{}) string { return "" }
+
+type unexported struct{ total int }
+
+type unexportedBuilder struct{}
+
+func (unexportedBuilder) Build() interface{} { return &unexported{} }
+
+type notAComputation struct{}
+
+func (notAComputation) Build() interface{} { return 1 }
+
+type unframed struct{}
+
+func (unframed) Decode([]byte) interface{} { return nil }
+
+type longHeader struct{ example.Lines }
+
+func (longHeader) HeaderLength() uint64 { return 65 }
+
+func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
+	sink := app.MakeTCPSinkConfig("127.0.0.1", "7002", &orderEncoder{})
+	source := func() app.SourceConfig { return app.MakeTCPSourceConfig("127.0.0.1", "0", example.Lines{}) }
+	cases := map[string]struct {
+		declare func(*app.Application)
+		want    []string
+	}{
+		"no sink": {func(a *app.Application) { a.NewPipeline("p", source()).Done() }, []string{`T204 application "a" has no sink`}},
+		"no end": {func(a *app.Application) {
+			a.NewPipeline("p", source()).ToSink(sink)
+			a.NewPipeline("q", source()).ToMulti(example.Split{})
+		}, []string{`T222 pipeline "q" has no end`}},
+		"twice": {func(a *app.Application) {
+			a.NewPipeline("p", source()).ToSink(sink)
+			a.NewPipeline("p", source()).ToSink(sink)
+		}, []string{`T203 pipeline "p" is declared twice`}},
+		"names": {func(a *app.Application) { a.NewPipeline("a\nb", source()).ToSink(sink) },
+			[]string{`T210 pipeline name "a\nb" is not usable; it has the control character U+000A`}},
+		"addresses": {func(a *app.Application) {
+			a.NewPipeline("p", app.MakeTCPSourceConfig("h", "7010", example.Lines{})).ToSink(app.MakeTCPSinkConfig("", "x", &orderEncoder{}))
+			a.NewPipeline("q", app.MakeTCPSourceConfig("h", "7010", example.Lines{})).Done()
+		}, []string{`T211 sink address ":x" is not usable; the host is empty`, `T219 source "q" listens at h:7010 like source "p"`}},
+		"states": {func(a *app.Application) {
+			keys := [][]byte{[]byte("a"), []byte("a")}
+			a.NewPipeline("p", source()).
+				ToStatePartitionWithKeys(example.CountWords{}, example.TotalsBuilder{}, "s", example.FirstLetter{}, keys).
+				ToStatePartition(example.CountWords{}, &symbolDataBuilder{}, "s", &symbolPartition{}, []uint64{1}).ToSink(sink)
+		}, []string{`T209 state "s": key "a" is listed twice`, `T205 state "s" is declared with *example.Totals and with *application_test.symbolData`,
+			`T218 state "s" is declared with different key lists`}},
+		"partition": {func(a *app.Application) {
+			a.NewPipeline("p", source()).ToStatePartition(example.CountWords{}, example.TotalsBuilder{}, "s", keyOfString{}).ToSink(sink)
+		}, []string{`T208 state "s": the partition function of application_test.keyOfString returns string; expected []byte or uint64`}},
+		"no partition": {func(a *app.Application) {
+			a.NewPipeline("p", source()).ToStatePartition(example.CountWords{}, example.TotalsBuilder{}, "s", 1).ToSink(sink)
+		}, []string{"T223 partition function int has no method Partition"}},
+		"state without bytes": {func(a *app.Application) {
+			a.NewPipeline("p", source()).ToStatePartition(example.CountWords{}, unexportedBuilder{}, "s", example.FirstLetter{}).ToSink(sink)
+		}, []string{"C504 count: *application_test.unexported cannot be serialized; field total of application_test.unexported is not exported"}},
+		"nil": {func(a *app.Application) {
+			a.NewPipeline("p", nil).To(nil).ToStatePartition(nil, nil, "s", nil).ToSink(nil)
+		}, []string{"T207 NewPipeline: parameter sourceConfig is nil; expected a source", "T207 To: parameter builder is nil",
+			"T207 ToStatePartition: parameter sc is nil", "T207 ToStatePartition: parameter sb is nil", "T207 ToStatePartition: parameter pf is nil",
+			"T207 ToSink: parameter sinkConfig is without a sink or an encoder"}},
+		"not what it must be": {func(a *app.Application) {
+			a.NewPipeline("p", app.MakeTCPSourceConfig("h", "1", unframed{})).To(notAComputation{}).ToSink(sink)
+			a.NewPipeline("q", app.MakeTCPSourceConfig("h", "2", longHeader{})).Done()
+		}, []string{"T223 decoder application_test.unframed has no method HeaderLength or PayloadLength",
+			"T223 the result of Build of application_test.notAComputation, int, has no method Compute(data interface{}) interface{}",
+			`T224 source "q": header_length is 65; expected 1 to 64 bytes`}},
+		"behind the end": {func(a *app.Application) {
+			a.NewPipeline("p", source()).ToSink(sink).ToMulti(example.Split{}).ToSink(sink)
+		},
+			[]string{`T212 ToMulti cannot follow the end of pipeline "p"; nothing goes on behind a sink`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			application := app.MakeApplication("a")
+			c.declare(application)
+			err := application.Check()
+			if err == nil {
+				t.Fatal("nothing was found")
+			}
+			text := err.Error()
+			for _, want := range c.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s\ndoes not have\n%s", text, want)
+				}
+			}
+			if strings.Count(text, "\n  fix: ") != len(c.want) || strings.Count(text, "application_test.go:") != len(c.want) {
+				t.Errorf("expected %d findings with their places:\n%s", len(c.want), text)
+			}
+			if strings.ContainsAny(strings.ReplaceAll(text, "interface{}", ""), "{}") {
+				t.Errorf("a text has a place that was not filled in:\n%s", text)
+			}
+			if !strings.Contains(application.ToJson(), `"diagnostics"`) {
+				t.Error("ToJson has no diagnostics")
+			}
+		})
+	}
+}
+
+var _ wa.StateBuilder = &symbolDataBuilder{}

@@ -1,0 +1,274 @@
+package launch_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"wallarooapi/application"
+	"wallarooapi/internal/example"
+	"wallarooapi/internal/frame"
+	pb "wallarooapi/internal/workerpb"
+	"wallarooapi/worker"
+)
+
+// TestMain makes the test binary a worker when a test starts it as one.
+func TestMain(m *testing.M) {
+	switch os.Getenv("AS_PROGRAM") {
+	case "new":
+		worker.Main(setup)
+	case "tutorial":
+		worker.MainJSON(func() string { return setup(nil).ToJson() })
+	case "garbage":
+		worker.MainJSON(func() string { return "no topology" })
+	}
+	os.Exit(m.Run())
+}
+
+func setup(args []string) *application.Application {
+	if len(args) > 0 && args[0] == "--panic" {
+		var none *application.Application
+		none.NewPipeline("p", nil)
+	}
+	app := application.MakeApplication("Words")
+	if len(args) > 0 && args[0] == "--wrong" {
+		return app
+	}
+	app.NewPipeline("Words", application.MakeTCPSourceConfig("127.0.0.1", "7010", example.Lines{})).
+		ToMulti(example.Split{}).
+		ToStatePartition(example.CountWords{}, example.TotalsBuilder{}, "totals", example.FirstLetter{}).
+		ToSink(application.MakeTCPSinkConfig("127.0.0.1", "7002", example.CountEncoder{}))
+	return app
+}
+
+// program prepares a command that runs the test binary as a program.
+func program(kind string, variables ...string) *exec.Cmd {
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), append(variables, "AS_PROGRAM="+kind, "GORACE=atexit_sleep_ms=0")...)
+	return command
+}
+
+// emitted runs a program in emit mode and returns what it wrote.
+func emitted(t *testing.T, kind, args string) (result struct {
+	Topology    map[string]any
+	Diagnostics []struct{ Code, Message, Fix, Traceback, File string }
+}) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "emit.json")
+	out, err := program(kind, "WALLAROO_MODE=emit", "WALLAROO_EMIT_FILE="+path, "WALLAROO_ARGS="+args).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(content, &result); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func TestEmit(t *testing.T) {
+	first, second := emitted(t, "new", `["--in","h:1"]`), emitted(t, "tutorial", `["--in","h:1"]`)
+	for _, result := range []map[string]any{first.Topology, second.Topology} {
+		entry := result["workers"].([]any)[0].(map[string]any)
+		if args := entry["args"].([]any); len(args) != 2 || args[0] != "--in" || entry["language"] != "go" {
+			t.Errorf("the worker is %v", entry)
+		}
+		if hash := entry["code_hash"].(string); !strings.HasPrefix(hash, "sha256:") || len(hash) != 71 {
+			t.Errorf("the code hash is %s", hash)
+		}
+	}
+}
+
+func TestEmitSaysWhatIsWrong(t *testing.T) {
+	for _, c := range []struct{ kind, args, code, message string }{
+		{"new", `["--wrong"]`, "T204", `application "Words" has no sink`},
+		{"new", `["--panic"]`, "T217", "ApplicationSetup raised panic: runtime error: invalid memory address"},
+		{"new", `{"no": "array"}`, "R608", "WALLAROO_ARGS is not a JSON array"},
+		{"garbage", `[]`, "T216", `ApplicationSetup returned "no topology"`},
+	} {
+		found := emitted(t, c.kind, c.args).Diagnostics
+		if len(found) != 1 || found[0].Code != c.code || !strings.Contains(found[0].Message, c.message) || found[0].Fix == "" {
+			t.Errorf("%s %s: %+v", c.kind, c.args, found)
+		}
+	}
+}
+
+func TestRunByHand(t *testing.T) {
+	command := program("new")
+	out, err := command.CombinedOutput()
+	if err == nil || command.ProcessState.ExitCode() != 2 || !strings.HasPrefix(string(out), "W412 this program is a worker;") {
+		t.Errorf("status %d: %s", command.ProcessState.ExitCode(), out)
+	}
+}
+
+func TestASetupThatFailsLeavesFailureFile(t *testing.T) {
+	directory := t.TempDir()
+	command := program("new", "WALLAROO_MODE=worker", "WALLAROO_WORKER_DIR="+directory, `WALLAROO_ARGS=["--wrong"]`)
+	out, _ := command.CombinedOutput()
+	content, err := os.ReadFile(filepath.Join(directory, "failure.json"))
+	if command.ProcessState.ExitCode() != 3 || err != nil || !strings.Contains(string(content), `"T204"`) {
+		t.Errorf("status %d, %v: %s%s", command.ProcessState.ExitCode(), err, out, content)
+	}
+}
+
+// started runs a worker until the test ends and returns a connection to it.
+func started(t *testing.T) (*exec.Cmd, *grpc.ClientConn) {
+	t.Helper()
+	directory := t.TempDir()
+	command := program("new", "WALLAROO_MODE=worker", "WALLAROO_WORKER_DIR="+directory, "WALLAROO_ARGS=[]", "WALLAROO_STATE_CACHE_BYTES=1000000")
+	stderr, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			t.Log(lines.Text())
+		}
+	}()
+	connection, err := grpc.NewClient("unix:"+filepath.Join(directory, "worker.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		connection.Close()
+		if command.ProcessState == nil {
+			command.Process.Kill()
+			command.Wait()
+		}
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	reply, err := healthpb.NewHealthClient(connection).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
+	if err != nil || reply.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Fatalf("health: %v, %v", reply, err)
+	}
+	return command, connection
+}
+
+func TestAWorkerLives(t *testing.T) {
+	command, connection := started(t)
+	client := pb.NewWorkerClient(connection)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	reply, err := client.Init(ctx, &pb.InitRequest{ProtocolVersion: 1})
+	if err != nil || reply.GetFailure() != nil || reply.GetLanguage() != "go" || len(reply.GetEndpoints()) != 1 || reply.GetProcessId() != uint32(command.Process.Pid) {
+		t.Errorf("init: %v, %v", reply, err)
+	}
+	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolVersion: 2})
+	if err != nil || reply.GetFailure().GetCode() != "W402" {
+		t.Errorf("init: %v, %v", reply, err)
+	}
+	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolVersion: 1, InterfaceHash: "sha256:other"})
+	if err != nil || reply.GetFailure().GetCode() != "W403" {
+		t.Errorf("init: %v, %v", reply, err)
+	}
+	stream, err := client.Process(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: &pb.Opening{Stage: &pb.Stage{}}}}); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil || time.Since(begun) > 5*time.Second {
+		t.Errorf("ended with %v after %v", err, time.Since(begun))
+	}
+}
+
+func TestSplitFrames(t *testing.T) {
+	_, connection := started(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	message := func(size uint32) []byte {
+		return append(binary.BigEndian.AppendUint32(nil, size), make([]byte, size)...)
+	}
+	for _, c := range []struct {
+		data    []byte
+		lengths []uint32
+		wanted  uint64
+	}{
+		{append(message(0), message(9)...), []uint32{4, 13}, 0},
+		{append(message(1), message(9)[:6]...), []uint32{5}, 13},
+		{message(3)[:2], nil, 0},
+		{message(101), nil, 105},
+		{nil, nil, 0},
+	} {
+		reply, err := pb.NewWorkerClient(connection).SplitFrames(ctx, &pb.SplitRequest{Path: "0/sources/0", Data: c.data, MaxMessageBytes: 100})
+		if err != nil || len(reply.GetLengths()) != len(c.lengths) || reply.GetWantedBytes() != c.wanted || reply.GetFailure() != nil {
+			t.Errorf("%x: %v, %v", c.data, reply, err)
+		}
+	}
+	reply, err := pb.NewWorkerClient(connection).SplitFrames(ctx, &pb.SplitRequest{Path: "9/sources/0"})
+	if err != nil || reply.GetFailure().GetCode() != "W413" {
+		t.Errorf("%v, %v", reply, err)
+	}
+}
+
+func TestProcessAnswersInOrder(t *testing.T) {
+	_, connection := started(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	stream, err := pb.NewWorkerClient(connection).Process(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opening := &pb.Opening{Application: "a", Query: "q", Stage: &pb.Stage{Id: "s0", BucketCount: 4, Nodes: []*pb.Node{
+		{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE},
+		{Path: "0/steps/0", Kind: pb.NodeKind_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
+		{Path: "0/steps/1", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
+	}}}
+	send := func(request *pb.ProcessRequest) {
+		t.Helper()
+		if err := stream.Send(request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: opening}})
+	data, err := frame.WriteFramed(0, 0, 0, 1, append(binary.BigEndian.AppendUint32(nil, 3), "a b"...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for index := range uint64(3) {
+		send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Data{Data: &pb.Data{Index: index, Frames: data}}})
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	done := uint64(0)
+	for {
+		reply, err := stream.Recv()
+		if err != nil {
+			break
+		}
+		if reply.GetFailure() != nil {
+			t.Fatal(reply.GetFailure())
+		}
+		if reply.GetDone() != nil && reply.GetDone().GetIndex() == done {
+			done++
+		}
+	}
+	if done != 3 {
+		t.Errorf("%d of 3 were done", done)
+	}
+}
