@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 import wallaroo
-from wallaroo.frame import encode_frame, read_frame
+from wallaroo.frame import FrameError, encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketResult, BucketRun
+from wallaroo.worker.service import ProtocolError, failure_of
 from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketKey, BucketState, StateCache, StateReadError, Version
+from wallaroo.worker.state import BucketKey, BucketState, NotSerializableError, StateCache, StateReadError, Version
 from wallaroo.worker.value import TEXT, ValueCodec, encode_text
 
 
@@ -232,3 +233,27 @@ def test_single_state_has_the_empty_key(kit: Any) -> None:
     )
     assert result is not None
     assert kit.sunk(result.outputs) == [(0, b"x"), (1, b"x,y")]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (
+            StateReadError(b"a", AttributeError("no class")),
+            "C507",
+            "the state of key b'a' cannot be read; AttributeError: no class",
+        ),
+        (
+            NotSerializableError(Log(), TypeError("lock")),
+            "C504",
+            "a snapshot: Log cannot be serialized; TypeError: lock",
+        ),
+        (ProtocolError("what"), "I901", "what"),
+        (FrameError("cut"), "W414", "a frame is damaged; cut"),
+        (ZeroDivisionError("x"), "I901", "ZeroDivisionError: x"),
+    ],
+)
+def test_failures_cross_the_process_border_with_their_code(error: Exception, code: str, message: str) -> None:
+    failure = failure_of(error)
+    assert (failure.code, failure.message, failure.retriable) == (code, message, False)
+    assert bool(failure.traceback) == isinstance(error, ZeroDivisionError)

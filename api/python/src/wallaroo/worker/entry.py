@@ -11,6 +11,7 @@ from wallaroo.location import one_line
 from wallaroo.worker.letter import LetterBox
 
 MAX_KNOWN_HEADERS = 10_000
+MAX_WANTED = (1 << 64) - 1
 
 
 class HeaderError(Exception):
@@ -75,7 +76,7 @@ class WireReader:
         while at + size <= len(data):
             whole = size + self._asked(data[at : at + size])
             if at + whole > len(data) or whole - size > max_message_bytes:
-                return lengths, whole
+                return lengths, min(whole, MAX_WANTED)
             lengths.append(whole)
             at += whole
         return lengths, 0

@@ -89,8 +89,14 @@ class BucketState:
                     self.sizes.pop(at, None)
                     continue
                 # States of an encoding that this program no longer writes are written anew.
-                self.stored[at] = data if encoding == self.codec.encoding else self.codec.dump(load(data))
+                self.stored[at] = data if encoding == self.codec.encoding else self._rewritten(at, data, load)
                 self.sizes[at] = len(data)
+
+    def _rewritten(self, at: StateKey, data: bytes, load: Callable[[bytes], Any]) -> bytes:
+        try:
+            return self.codec.dump(load(data))
+        except BaseException as err:
+            raise StateReadError(at[1], err) from err
 
     def get(self, at: StateKey, build: Callable[[], Any]) -> Any:
         """Return a key's state: live, read from its serialized form, or new.
