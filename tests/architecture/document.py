@@ -1,0 +1,91 @@
+"""Prose and contracts: named files exist, copies are equal, every error code is tested."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGES = "runtime/src/wallaroo_runtime"
+ROOT_DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+DOCUMENTS = (*ROOT_DOCUMENTS, "tests/conformance/README.md", "topology-schema/SPECIFICATION.md")
+FOLDERS = ("", "topology-schema", PACKAGES, "api/python/src/wallaroo", "tests", "tests/conformance")
+NAME = re.compile(r"`([\w./-]+\.(?:py|go|md|json|proto|toml|txt))`")
+FOLDER = re.compile(r"`((?:api|runtime|tests|topology-schema)/[\w./-]*)`")
+# Files that a run or a user makes; the prose speaks of them without a folder.
+MADE = {
+    "failure.json",
+    "application.json",
+    "gateway.json",
+    "egress.json",
+    "word_count.py",
+    "topology.json",
+    "emitted.json",
+}
+COPIES = {
+    "topology-schema/topology.schema.json": ["runtime/src/wallaroo_runtime/topology/topology.schema.json"],
+    "topology-schema/errors.json": ["api/python/src/wallaroo/errors.json", "api/go/internal/diagnostic/errors.json"],
+}
+TEST_FILES = ("tests/**/*.py", "api/python/tests/**/*.py", "runtime/tests/**/*.py", "api/go/**/*_test.go")
+VECTORS = "topology-schema/vectors/topologies/invalid/*.json"
+
+
+def layer_names(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield package and file of the table of the runtime's layers."""
+    for line in (root / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines():
+        cells = line.split("|")
+        if len(cells) == 5 and re.fullmatch(r" `\w+` ", cells[1]):
+            yield from ((cells[1].strip(" `"), name) for name in NAME.findall(cells[2]))
+
+
+def path_violations(root: Path) -> Iterator[str]:
+    """Yield names of files in the prose that do not exist."""
+    for package, name in layer_names(root):
+        if not (root / PACKAGES / package / name).is_file():
+            yield f"ARCHITECTURE.md: {package}/{name} does not exist"
+    of_layers = {name for _, name in layer_names(root)}
+    for document in DOCUMENTS:
+        text = (root / document).read_text(encoding="utf-8")
+        for name in {*NAME.findall(text), *FOLDER.findall(text)}:
+            places = [root / folder / name for folder in (*FOLDERS, str(Path(document).parent))]
+            if name in MADE or name in of_layers or any(place.exists() for place in places):
+                continue
+            yield f"{document}: {name} does not exist"
+
+
+def copy_violations(root: Path) -> Iterator[str]:
+    """Yield copies that differ from their contract."""
+    for name, copies in COPIES.items():
+        for copy in copies:
+            if (root / copy).read_bytes() != (root / name).read_bytes():
+                yield f"{copy}: differs from {name}; run `make generate`"
+
+
+def codes(root: Path) -> list[str]:
+    """Return the codes of the catalogue, in its order."""
+    catalogue = json.loads((root / "topology-schema/errors.json").read_text(encoding="utf-8"))
+    return [entry["code"] for entry in catalogue["errors"]]
+
+
+def catalogue_violations(root: Path) -> Iterator[str]:
+    """Yield codes that stand twice, or out of order."""
+    found = codes(root)
+    yield from (f"errors.json: {code} stands twice" for code in sorted({c for c in found if found.count(c) > 1}))
+    order = {letter: position for position, letter in enumerate("TPWCRI")}
+    if sorted(found, key=lambda code: (order[code[0]], code)) != found:
+        yield "errors.json: codes are not in order"
+
+
+def untested_codes(root: Path, folders: tuple[str, ...] = TEST_FILES) -> list[str]:
+    """Return the codes that no test file names."""
+    files = [path for pattern in folders for path in root.glob(pattern) if "architecture" not in path.parts]
+    text = "".join(path.read_text(encoding="utf-8") for path in [*files, *root.glob(VECTORS)])
+    return [code for code in codes(root) if not re.search(rf"\b{code}\b", text)]
+
+
+def unused_codes(root: Path) -> list[str]:
+    """Return the codes that no part of the product can report."""
+    files = [*root.glob("api/**/*.py"), *root.glob("api/**/*.go"), *root.glob("runtime/src/**/*.py")]
+    text = "".join(
+        path.read_text(encoding="utf-8") for path in files if "tests" not in path.parts and "_test" not in path.name
+    )
+    return [code for code in codes(root) if not re.search(rf"\b{code}\b", text)]

@@ -1,0 +1,61 @@
+"""The import rules: ARCHITECTURE.md, "Layers of the runtime"."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from architecture.source import PYTHON_SDK, RUNTIME, Import, imports
+
+# A package may import those that stand after it here, and the leaves that it names in LEAVES.
+ORDER = ["cli", "deploy", "spark", "worker", "plan", "topology", "errors"]
+LEAVES = {"ingest": {"daemon", "errors"}, "egress": {"daemon", "errors"}, "daemon": {"errors"}}
+USES_LEAVES = {"cli", "deploy", "spark"}
+ONLY_IN = {"pyspark": {"spark"}, "py4j": {"spark"}, "grpc": {"worker"}, "grpc_health": {"worker"}}
+# Decision 9: what the runtime takes from the Python SDK.
+SHARED = ("wallaroo.frame", "wallaroo.diagnostic", "wallaroo.worker._proto")
+
+
+def allowed(package: str) -> set[str]:
+    """Return the packages of the runtime that a package may import."""
+    if package in LEAVES:
+        return LEAVES[package] | {package}
+    if package not in ORDER:
+        return set()
+    below = set(ORDER[ORDER.index(package) :])
+    return below | (set(LEAVES) if package in USES_LEAVES else set())
+
+
+def said(found: Import, why: str) -> str:
+    return f"{found.file}:{found.line}: imports {found.module}; {why}"
+
+
+def runtime_violations(root: Path) -> Iterator[str]:
+    """Yield the imports of the runtime that break a rule."""
+    for found in imports(root, RUNTIME):
+        parts = Path(found.file).relative_to(RUNTIME).parts
+        package = parts[1] if len(parts) > 2 else ""
+        top, *rest = found.module.split(".")
+        if top == "wallaroo_runtime" and rest and package and rest[0] not in allowed(package):
+            yield said(
+                found, f"{package} may import {', '.join(sorted(allowed(package))) or 'nothing: name its layer'}"
+            )
+        if package not in ONLY_IN.get(top, {package}):
+            yield said(found, f"only {', '.join(ONLY_IN[top])} may")
+        if top == "wallaroo" and not found.module.startswith(SHARED):
+            yield said(found, f"the runtime uses {', '.join(SHARED)} alone")
+        if not package and top == "wallaroo_runtime":
+            yield said(found, "the top package imports nothing")
+
+
+def sdk_violations(root: Path) -> Iterator[str]:
+    """Yield the imports of the Python SDK that break a rule."""
+    for found in imports(root, PYTHON_SDK):
+        top = found.module.split(".")[0]
+        hosts = found.file.startswith(f"{PYTHON_SDK}/wallaroo/worker/")
+        if top == "wallaroo":
+            if not hosts and found.module.startswith("wallaroo.worker"):
+                yield said(found, "the front-end does not need the worker")
+        elif top == "wallaroo_runtime":
+            yield said(found, "the SDK does not know the runtime")
+        elif top not in sys.stdlib_module_names and not (hosts and top in ("grpc", "grpc_health", "google")):
+            yield said(found, "outside wallaroo.worker the SDK uses the standard library alone")

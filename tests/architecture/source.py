@@ -1,0 +1,61 @@
+"""The repository's files as the rules see them."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+GENERATED = ("/_proto/", "/workerpb/")
+PYTHON_SDK = "api/python/src"
+RUNTIME = "runtime/src"
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import of a module, where it stands."""
+
+    file: str
+    line: int
+    module: str
+
+
+def hand_written(root: Path, *endings: str) -> list[str]:
+    """Return the source files below `root` that people write."""
+    found = [str(path.relative_to(root)) for ending in endings for path in root.rglob(f"*{ending}")]
+    hidden = (".venv/", ".git/", "build/", "node_modules/")
+    return sorted(name for name in found if not name.startswith(hidden) and not any(g in f"/{name}" for g in GENERATED))
+
+
+def module_of(file: str, top: str) -> str:
+    """Return the dotted name of a Python file below a source directory."""
+    parts = Path(file).relative_to(top).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def statements(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Return line, level of relativity and name of each import in a program's text."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, 0, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            # `from package import x` may name a module.
+            base = f"{node.module}." if node.module else ""
+            found += [(node.lineno, node.level, base + alias.name) for alias in node.names]
+    return tuple(found)
+
+
+def imports(root: Path, top: str) -> Iterator[Import]:
+    """Yield every import of the hand-written files below a source directory, relative ones resolved."""
+    for file in hand_written(root, ".py"):
+        if not file.startswith(top + "/"):
+            continue
+        module = module_of(file, top)
+        package = module if file.endswith("__init__.py") else module.rpartition(".")[0]
+        parts = package.split(".")
+        for line, level, name in statements((root / file).read_text(encoding="utf-8")):
+            base = parts[: len(parts) - level + 1] if level else []
+            yield Import(file, line, ".".join([*base, name]))

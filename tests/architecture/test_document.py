@@ -1,0 +1,94 @@
+"""Prose names real files, copies are equal, the error catalogue is tested, the public surface is the recorded one."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import wallaroo
+from architecture import document
+from architecture.source import ROOT
+
+HERE = Path(__file__).resolve().parent
+
+
+def test_prose_names_real_files() -> None:
+    assert "\n".join(document.path_violations(ROOT)) == ""
+
+
+def test_copies_are_equal() -> None:
+    assert "\n".join(document.copy_violations(ROOT)) == ""
+
+
+def test_catalogue_is_in_order_and_each_code_stands_once() -> None:
+    assert "\n".join(document.catalogue_violations(ROOT)) == ""
+
+
+def test_every_code_has_a_test() -> None:
+    assert " ".join(document.untested_codes(ROOT)) == ""
+
+
+def test_every_code_can_be_reported() -> None:
+    assert " ".join(document.unused_codes(ROOT)) == ""
+
+
+def test_vectors_are_fresh() -> None:
+    script = ROOT / "topology-schema" / "vectors" / "make_vectors.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Return a copy of the prose and the contracts."""
+    names = [*document.DOCUMENTS, *document.COPIES, *(copy for copies in document.COPIES.values() for copy in copies)]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def test_planted_name_of_a_file_that_is_gone(copy: Path) -> None:
+    before = set(document.path_violations(copy))
+    with (copy / "README.md").open("a", encoding="utf-8") as readme:
+        readme.write("\nSee `runtime/src/gone.py`.\n")
+    assert set(document.path_violations(copy)) - before == {"README.md: runtime/src/gone.py does not exist"}
+
+
+def test_planted_difference_of_a_copy(copy: Path) -> None:
+    (copy / "api/python/src/wallaroo/errors.json").write_text("{}", encoding="utf-8")
+    assert len(list(document.copy_violations(copy))) == 1
+
+
+def test_planted_code_without_a_test(copy: Path) -> None:
+    (copy / "tests" / "test_one.py").write_text("T101", encoding="utf-8")
+    missing = document.untested_codes(copy)
+    assert "T101" not in missing
+    assert "T102" in missing
+
+
+def recorded(name: str, surface: list[str], writes: bool) -> None:
+    """Compare a surface with its file, or write the file."""
+    file = HERE / name
+    if writes:
+        file.write_text("\n".join(surface) + "\n", encoding="utf-8")
+    assert file.read_text(encoding="utf-8").splitlines() == surface, f"{name}: review, then `make golden`"
+
+
+def test_public_surface_of_the_python_sdk(rewrites_golden: bool) -> None:
+    surface = sorted(wallaroo.__all__)
+    assert all(hasattr(wallaroo, name) for name in surface)
+    recorded("surface.python", surface, rewrites_golden)
+
+
+def test_public_surface_of_the_go_sdk(rewrites_golden: bool) -> None:
+    lines = []
+    for package in (".", "./application", "./worker"):
+        command = ["go", "doc", "-all", "-short", package]
+        done = subprocess.run(command, cwd=ROOT / "api" / "go", capture_output=True, text=True, check=True)
+        lines += [
+            f"{package} {line.strip()}" for line in done.stdout.splitlines() if line.startswith(("func ", "type "))
+        ]
+    recorded("surface.go.txt", sorted(lines), rewrites_golden)
