@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from wallaroo_runtime.egress.position import Delivered
 from wallaroo_runtime.errors import RunError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Piece:
     """The values of one frame, or an empty step past something that has nothing for this sink.
 
@@ -22,6 +22,7 @@ class Piece:
         before: Position in front of it.
         after: Position behind it.
         finished: The file that ends with this piece.
+        ends: Where its messages end, once `position` was asked for.
     """
 
     data: bytes
@@ -29,12 +30,14 @@ class Piece:
     before: Delivered
     after: Delivered
     finished: OutboxFile | None = None
+    ends: list[int] = field(default_factory=list, repr=False)
 
     def position(self, size: int) -> Delivered:
         """Return the position behind the last message that ends in the first `size` bytes."""
-        ends = list(accumulate(self.lengths))
-        count = bisect_right(ends, size)
-        return self.before if not count else _moved(self.before, count, ends[count - 1])
+        if not self.ends:
+            self.ends = list(accumulate(self.lengths))
+        count = bisect_right(self.ends, size)
+        return self.before if not count else _moved(self.before, count, self.ends[count - 1])
 
 
 def _moved(position: Delivered, count: int, size: int) -> Delivered:
@@ -101,8 +104,8 @@ class Feed:
                 while at < file.bytes:
                     frame = opened.read(HEADER_BYTES)
                     frame += opened.read(min(MAX_FRAME_BYTES, read_header(frame).body_bytes))
-                    at += len(frame)
                     values = read_frame(frame)
+                    at += len(frame)
                     size = len(values.data)
                     if skip >= size > 0 or (skip and not size):
                         skip -= size

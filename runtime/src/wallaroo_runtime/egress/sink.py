@@ -161,20 +161,19 @@ class Sink:
                 self._finished.append(piece.finished)
                 self.finished_bytes += piece.finished.bytes
         now = time.monotonic()
-        if now >= self._durable_at + RECORD_DURABLY_S:
-            self._record(durable=True)
-        elif now >= self._recorded_at + RECORD_S:
+        if now >= self._recorded_at + RECORD_S:
             self.position = stream.partly() or self.position
-            self._record(durable=False)
+            self._recorded_at = now
+            self._record(durable=now >= self._durable_at + RECORD_DURABLY_S)
 
     def _record(self, *, durable: bool) -> None:
         position = self.position
         if position == (self._durable if durable else self._recorded):
             return
         write_position(self._directory, self.config.port, position, durable=durable)
-        self._recorded, self._recorded_at = position, time.monotonic()
+        self._recorded = position
         if durable:
-            self._durable, self._durable_at = position, self._recorded_at
+            self._durable, self._durable_at = position, time.monotonic()
             # Only now: after a loss of power the position of before would ask for them again.
             for file in self._finished:
                 (self._directory / file.name).unlink(missing_ok=True)

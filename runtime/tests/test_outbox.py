@@ -1,0 +1,214 @@
+"""The outbox: publishing once, recovery of its log, cutting it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo_runtime.egress import Outbox, StagedFile, StagingWriter
+from wallaroo_runtime.egress.log import LogReader, Record
+from wallaroo_runtime.egress.position import Delivered, write_position
+from wallaroo_runtime.errors import RunError
+
+
+class Place:
+    """The directories of a checkpoint."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.outbox, self.staging = root, root / "outbox", root / "staging"
+        self.attempt = 0
+
+    def open(self, compact_bytes: int = 1 << 20) -> Outbox:
+        return Outbox(self.outbox, self.root / "dead-letters", self.staging, compact_bytes=compact_bytes)
+
+    def stage(self, batch: int, partition: int, *ports: int, query: str = "q-1") -> list[StagedFile]:
+        self.attempt += 1
+        writer = StagingWriter(self.staging, query, batch, partition, 0, self.attempt, fsync=False)
+        for port in ports:
+            writer.write(port, encode_frame([b"%d/%d" % (batch, partition)], port=port))
+        return writer.finish()
+
+    def records(self) -> list[Record]:
+        reader = LogReader(self.outbox)
+        try:
+            return list(reader.records())
+        finally:
+            reader.close()
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.outbox.glob("*.frames"))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_a_batch_is_published_once_in_partition_order(place: Place) -> None:
+    outbox = place.open()
+    files = [*place.stage(0, 1, 7, DEAD_LETTER_PORT), *place.stage(0, 0, 7, 6)]
+    assert outbox.publish("q-1", 0, files)
+    (record,) = place.records()
+    assert [(file.partition, file.port, file.name, file.messages) for file in record.files] == [
+        (0, 6, "q-1-0-0-6.frames", 1),
+        (0, 7, "q-1-0-0-7.frames", 1),
+        (1, 7, "q-1-0-1-7.frames", 1),
+        (1, DEAD_LETTER_PORT, "q-1-0-1.frames", 1),
+    ]
+    assert (place.root / "dead-letters" / "q-1-0-1.frames").exists()
+    assert outbox.size() == sum(path.stat().st_size for path in place.outbox.glob("*.frames"))
+    before = (place.outbox / "log").read_bytes()
+    for again in (outbox, place.open()):
+        assert not again.publish("q-1", 0, place.stage(0, 0, 7, 6))
+        assert (place.outbox / "log").read_bytes() == before
+        assert list(place.staging.iterdir()) == []
+        assert again.last_batch("q-1") == 0
+        assert again.last_batch("q-2") is None
+        assert again.messages() == {6: 1, 7: 2, DEAD_LETTER_PORT: 1}
+    assert outbox.publish("q-2", 0, place.stage(0, 0, 7, query="q-2"))
+
+
+def test_the_line_of_a_record_is_that_of_the_architecture_document(place: Place) -> None:
+    place.open().publish("q-1", 4, place.stage(4, 0, 3))
+    text = b'{"query":"q-1","batch":4,"files":[{"port":3,"partition":0,"name":"q-1-4-0-3.frames","bytes":45,"messages":1}]}'
+    assert (place.outbox / "log").read_bytes() == b"cf424c44 " + text + b"\n"
+
+
+def test_leftovers_of_other_attempts_are_removed(place: Place) -> None:
+    outbox = place.open()
+    place.stage(0, 0, 7)
+    place.stage(1, 0, 7)
+    place.stage(2, 0, 7)
+    place.stage(0, 0, 7, query="q-1-0")
+    outbox.publish("q-1", 1, place.stage(1, 0, 7))
+    assert sorted(path.name for path in place.staging.iterdir()) == ["q-1-0-0-0-0-4-7.frames", "q-1-2-0-0-3-7.frames"]
+    place.open()
+    assert list(place.staging.iterdir()) == []
+
+
+def test_a_torn_last_line_is_cut_at_whichever_byte_it_is_torn(place: Place) -> None:
+    outbox = place.open()
+    outbox.publish("q-1", 0, place.stage(0, 0, 7))
+    whole = (place.outbox / "log").read_bytes()
+    outbox.publish("q-1", 1, place.stage(1, 0, 7))
+    longer = (place.outbox / "log").read_bytes()
+    for size in range(len(whole), len(longer)):
+        (place.outbox / "log").write_bytes(longer[:size])
+        reopened = place.open()
+        assert (place.outbox / "log").read_bytes() == whole, size
+        assert reopened.publish("q-1", 1, place.stage(1, 0, 7))
+        assert (place.outbox / "log").read_bytes() == longer
+        assert place.names() == ["q-1-0-0-7.frames", "q-1-1-0-7.frames"]
+
+
+def test_a_follower_does_not_see_a_torn_line_and_sees_what_replaces_it(place: Place) -> None:
+    outbox = place.open()
+    follower = LogReader(place.outbox)
+    outbox.publish("q-1", 0, place.stage(0, 0, 7))
+    assert [record.batch for record in follower.records()] == [0]
+    with (place.outbox / "log").open("ab") as log:
+        log.write(b'1234 {"que')
+    assert list(follower.records()) == []
+    place.open().publish("q-1", 1, place.stage(1, 0, 7))
+    assert [(record.number, record.batch) for record in follower.records()] == [(1, 1)]
+    follower.close()
+
+
+def test_a_damaged_line_is_refused(place: Place) -> None:
+    outbox = place.open()
+    for batch in range(2):
+        outbox.publish("q-1", batch, place.stage(batch, 0, 7))
+    data = bytearray((place.outbox / "log").read_bytes())
+    data[30] ^= 1
+    (place.outbox / "log").write_bytes(data)
+    with pytest.raises(RunError) as caught:
+        place.open()
+    assert str(caught.value) == (
+        f"R620 outbox {place.outbox} is damaged; record 0 of its log does not fit its checksum\n"
+        "  fix: restore the directory from a backup, or --fresh to start over"
+    )
+
+
+def test_a_staged_file_of_another_length_is_refused_and_nothing_published(place: Place) -> None:
+    outbox = place.open()
+    good, bad = place.stage(0, 0, 7)[0], place.stage(0, 1, 7)[0]
+    os.truncate(bad.path, 10)
+    with pytest.raises(RunError, match=r"R620 .* has 10 bytes; expected 45"):
+        outbox.publish("q-1", 0, [good, bad])
+    Path(bad.path).unlink()
+    with pytest.raises(RunError, match=r"R620 .* is missing"):
+        outbox.publish("q-1", 0, [good, bad])
+    assert (place.records(), place.names()) == ([], [])
+    assert outbox.publish("q-1", 0, [good])
+
+
+def test_a_publication_that_failed_half_way_is_repeated_or_forgotten(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = place.open()
+    files = place.stage(0, 0, 7)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda descriptor, data: full())
+        with pytest.raises(OSError, match="No space"):
+            outbox.publish("q-1", 0, files)
+    assert (place.records(), place.names()) == ([], ["q-1-0-0-7.frames"])
+    assert outbox.publish("q-1", 0, files)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda descriptor, data: full())
+        with pytest.raises(OSError, match="No space"):
+            outbox.publish("q-1", 1, place.stage(1, 0, 7))
+    place.open()
+    assert place.names() == ["q-1-0-0-7.frames"]
+
+
+def full() -> int:
+    raise OSError(28, os.strerror(28))
+
+
+def test_nothing_to_publish(place: Place) -> None:
+    outbox = place.open()
+    assert outbox.publish("q-1", 0, [])
+    assert place.records() == []
+    with pytest.raises(ValueError, match="file name"):
+        outbox.publish("../q", 0, [])
+
+
+def test_two_files_of_one_port_and_partition_keep_their_names_apart(place: Place) -> None:
+    outbox = place.open()
+    outbox.publish("q-1", 0, [*place.stage(0, 0, 7), *place.stage(0, 0, 7)])
+    assert place.names() == ["q-1-0-0-7-1.frames", "q-1-0-0-7.frames"]
+
+
+def test_the_log_is_cut_as_far_as_everything_is_delivered(place: Place) -> None:
+    outbox = place.open(compact_bytes=500)
+    follower = LogReader(place.outbox)
+    seen: list[int] = []
+    longest = 0
+    for batch in range(100):
+        outbox.publish("q-1", batch, place.stage(batch, 0, 7, 8))
+        longest = max(longest, (place.outbox / "log").stat().st_size)
+        if batch % 3 == 0:
+            seen += [record.number for record in follower.records()]
+        for port in (7, 8):
+            write_position(place.outbox, port, Delivered(record=max(0, batch - 2)), durable=False)
+    seen += [record.number for record in follower.records()]
+    assert seen == list(range(100))
+    follower.close()
+    assert longest < 3000
+    assert place.records()[-1].number == 99
+    reopened = place.open(compact_bytes=500)
+    assert reopened.last_batch("q-1") == 99
+    assert reopened.messages() == {7: 100, 8: 100}
+    assert not reopened.publish("q-1", 5, place.stage(5, 0, 7))
+    late = LogReader(place.outbox, number=99)
+    assert [record.number for record in late.records()] == [99]
+    late.close()
+
+
+def test_the_log_is_not_cut_while_a_sink_is_away(place: Place) -> None:
+    outbox = place.open(compact_bytes=500)
+    for batch in range(50):
+        outbox.publish("q-1", batch, place.stage(batch, 0, 7, 8))
+        write_position(place.outbox, 7, Delivered(record=batch + 1), durable=False)
+    assert [record.number for record in place.records()] == list(range(50))

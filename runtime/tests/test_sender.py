@@ -1,0 +1,325 @@
+"""The egress as a process, over real sockets."""
+
+import array
+import fcntl
+import json
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo.frame import encode_frame
+from wallaroo_runtime.egress import Outbox, StagingWriter
+
+pytestmark = pytest.mark.slow
+DEADLINE_S = 15.0
+
+
+class Receiver(threading.Thread):
+    """Accepts one connection after the other, and keeps what each brought."""
+
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", port))
+        self.port: int = self.listener.getsockname()[1]
+        self.connections: list[bytearray] = []
+        self.current: socket.socket | None = None
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            try:
+                self.current = self.listener.accept()[0]
+            except OSError:
+                return
+            data = bytearray()
+            self.connections.append(data)
+            with self.current:
+                try:
+                    while part := self.current.recv(1 << 20):
+                        data += part
+                except ConnectionResetError:
+                    continue
+
+    def stop(self) -> None:
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        if self.current is not None and self.current.fileno() >= 0:
+            self.current.shutdown(socket.SHUT_RDWR)
+        self.join(DEADLINE_S)
+        assert not self.is_alive()
+
+    def bytes(self) -> bytes:
+        return b"".join(self.connections)
+
+
+class Egress:
+    """An egress over an outbox; its sinks have ports 3, 4, ..."""
+
+    def __init__(self, root: Path, *tcp_ports: int) -> None:
+        self.root = root
+        self.outbox = Outbox(root / "outbox", root / "dead-letters", root / "staging", fsync=False, compact_bytes=2000)
+        self.batch = 0
+        sinks = [
+            {"port": 3 + index, "name": f"sink {index}", "host": "127.0.0.1", "tcp_port": port}
+            for index, port in enumerate(tcp_ports)
+        ]
+        self.config = {"outbox": str(root / "outbox"), "status": str(root / "egress.json"), "sinks": sinks}
+
+    def start(self) -> "Egress":
+        path = self.root / "egress-config.json"
+        path.write_text(json.dumps(self.config))
+        (self.root / "egress.json").unlink(missing_ok=True)
+        with (self.root / "log").open("ab") as log:
+            self.child = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.egress", str(path)], stderr=log)
+        return self
+
+    def publish(self, *values: bytes, port: int = 3, frames: int = 1) -> None:
+        writer = StagingWriter(self.root / "staging", "q", self.batch, 0, 0, self.batch, fsync=False)
+        for number in range(frames):
+            writer.write(port, encode_frame(values[number::frames], port=port))
+        self.outbox.publish("q", self.batch, writer.finish())
+        self.batch += 1
+
+    def status(self) -> dict[str, Any]:
+        try:
+            value: dict[str, Any] = json.loads((self.root / "egress.json").read_bytes())
+        except FileNotFoundError:
+            return {"sinks": []}
+        return value
+
+    def sink(self, index: int = 0) -> dict[str, Any]:
+        return dict((self.status().get("sinks") or [{}] * 9)[index])
+
+    def wait(self, holds: Callable[[], object], seconds: float = DEADLINE_S) -> None:
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < deadline, f"waited {seconds} s; {self.status()}; {self.log()}"
+            time.sleep(0.005)
+
+    def log(self) -> str:
+        return (self.root / "log").read_text()
+
+    def stop(self) -> int:
+        self.child.terminate()
+        return self.child.wait(DEADLINE_S)
+
+    def kill(self) -> None:
+        self.child.kill()
+        self.child.wait(DEADLINE_S)
+
+    def files(self) -> list[str]:
+        return [path.name for path in (self.root / "outbox").glob("*.frames")]
+
+
+def numbers(start: int, end: int) -> list[bytes]:
+    return [b"%07d\n" % number for number in range(start, end)]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    yield made
+    if made.is_alive():
+        made.stop()
+
+
+@pytest.fixture
+def egress(tmp_path: Path, receiver: Receiver) -> Iterator[Egress]:
+    made = Egress(tmp_path, receiver.port)
+    yield made.start()
+    if made.child.poll() is None:
+        made.kill()
+
+
+def test_values_are_delivered_in_order_and_files_removed(egress: Egress, receiver: Receiver) -> None:
+    expected = b""
+    for batch in range(10):
+        values = [*numbers(batch * 1000, batch * 1000 + 1000), b"", b""]
+        egress.publish(*values, frames=1)
+        expected += b"".join(values)
+    egress.wait(lambda: receiver.bytes() == expected)
+    egress.wait(lambda: egress.sink()["pending_bytes"] == 0 and not egress.files())
+    assert egress.sink()["messages"] == 10_020
+    assert egress.sink()["pending_messages"] == 0
+    assert egress.sink()["state"] == "connected"
+    egress.publish(b"last")
+    assert egress.stop() == 0  # what is published before SIGTERM is delivered before the end
+    receiver.join(0.2)
+    assert receiver.bytes() == expected + b"last"
+    assert len(receiver.connections) == 1
+    assert (egress.status()["state"], egress.sink()["state"]) == ("stopped", "stopped")
+    assert egress.files() == []
+
+
+def test_a_restarted_egress_repeats_nothing(egress: Egress, receiver: Receiver) -> None:
+    egress.publish(*numbers(0, 100))
+    egress.wait(lambda: len(receiver.bytes()) == 800)
+    egress.stop()
+    egress.publish(*numbers(100, 200))
+    egress.start()
+    egress.wait(lambda: len(receiver.bytes()) >= 1600)
+    egress.stop()
+    assert receiver.bytes() == b"".join(numbers(0, 200))
+
+
+def test_after_kills_nothing_is_lost_and_each_connection_begins_at_a_message(
+    egress: Egress, receiver: Receiver
+) -> None:
+    random.seed(5)
+    total = 0
+    for _ in range(5):
+        for _ in range(4):
+            egress.publish(*numbers(total, total + 30_000), frames=1)
+            total += 30_000
+        size = len(receiver.bytes())
+        egress.wait(lambda size=size: len(receiver.bytes()) > size + random.randrange(500_000))
+        egress.kill()
+        egress.start()
+    egress.wait(lambda: receiver.bytes().endswith(b"%07d\n" % (total - 1)))
+    reached = 0
+    for data in receiver.connections:
+        if not data:
+            continue
+        whole = [int(data[at : at + 7]) for at in range(0, len(data) - 7, 8)]
+        assert whole == list(range(whole[0], whole[0] + len(whole)))
+        assert whole[0] <= reached, "lost"
+        reached = whole[-1] + 1
+    assert reached == total
+    assert len(receiver.connections) >= 5
+
+
+def test_it_resumes_behind_the_last_message_that_the_peer_acknowledged(tmp_path: Path) -> None:
+    """What the peer's kernel took counts as delivered, to the byte; the message in the middle is sent again."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    egress = Egress(tmp_path, listener.getsockname()[1]).start()
+    try:
+        egress.publish(*numbers(0, 1_000_000), frames=1)
+        expected = b"".join(numbers(0, 1_000_000))
+        first = listener.accept()[0]
+        read = len(first.recv(10_001, socket.MSG_WAITALL))
+        taken = settled(lambda: waiting_bytes(first))
+        position = 8 * ((read + taken) // 8)
+        egress.wait(lambda: egress.sink()["bytes"] == position)
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        first.close()
+        second = listener.accept()[0]
+        got = second.recv(1000, socket.MSG_WAITALL)
+        assert got == expected[position : position + 1000]
+        second.close()
+    finally:
+        egress.kill()
+        listener.close()
+
+
+def waiting_bytes(connection: socket.socket) -> int:
+    number = array.array("i", [0])
+    fcntl.ioctl(connection, termios.FIONREAD, number)
+    return number[0]
+
+
+def settled(value: Callable[[], int]) -> int:
+    """Return a value once it has not changed for half a second."""
+    deadline = time.monotonic() + DEADLINE_S
+    last, since = value(), time.monotonic()
+    while time.monotonic() < since + 0.5:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+        if value() != last:
+            last, since = value(), time.monotonic()
+    return last
+
+
+def test_an_outage_is_said_once_and_ends_by_itself(egress: Egress, receiver: Receiver) -> None:
+    egress.publish(*numbers(0, 10))
+    egress.wait(lambda: len(receiver.bytes()) == 80)
+    receiver.stop()
+    egress.publish(*numbers(10, 20))
+    egress.wait(lambda: egress.sink()["state"] == "unreachable")
+    egress.publish(*numbers(20, 30))
+    egress.wait(lambda: egress.sink()["pending_messages"] == 20)
+    again = Receiver(receiver.port)
+    egress.wait(lambda: again.bytes() == b"".join(numbers(10, 30)))
+    egress.stop()
+    again.stop()
+    assert egress.log() == (
+        f'R613 sink "sink 0" cannot be reached at 127.0.0.1:{receiver.port}; Connection refused; '
+        "output is kept and sent later\n"
+        f"  fix: start the receiver, e.g. `wallaroo receive --listen 127.0.0.1:{receiver.port}`\n"
+    )
+
+
+def test_a_sink_that_is_away_holds_up_neither_the_others_nor_the_end(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        closed = probe.getsockname()[1]
+    receiver = Receiver()
+    egress = Egress(tmp_path, closed, receiver.port).start()
+    try:
+        egress.publish(b"never", port=3)
+        egress.publish(b"here", port=4)
+        egress.wait(lambda: receiver.bytes() == b"here")
+        begin = time.monotonic()
+        assert egress.stop() == 0
+        assert time.monotonic() - begin < 3
+        assert egress.files() == ["q-0-0-3.frames"]
+    finally:
+        egress.kill()
+        receiver.stop()
+
+
+def test_a_peer_that_closes_its_own_side_still_gets_everything(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        egress = Egress(tmp_path, listener.getsockname()[1]).start()
+        try:
+            with listener.accept()[0] as peer:
+                peer.shutdown(socket.SHUT_WR)
+                egress.wait(lambda: egress.sink().get("state") == "half_closed")
+                egress.publish(b"hello")
+                peer.settimeout(DEADLINE_S)
+                assert peer.recv(5, socket.MSG_WAITALL) == b"hello"
+                egress.child.send_signal(signal.SIGTERM)
+                assert peer.recv(1) == b""
+                assert egress.child.wait(DEADLINE_S) == 0
+        finally:
+            egress.kill()
+
+
+def test_a_damaged_file_stops_it(egress: Egress, receiver: Receiver) -> None:
+    egress.publish(b"good")
+    egress.wait(lambda: receiver.bytes() == b"good")
+    writer = StagingWriter(egress.root / "staging", "q", 1, 0, 0, 1, fsync=False)
+    writer.write(3, encode_frame([b"bad"], port=3))
+    files = writer.finish()
+    data = bytearray(Path(files[0].path).read_bytes())
+    data[-1] ^= 1
+    Path(files[0].path).write_bytes(data)
+    egress.outbox.publish("q", 1, files)
+    assert egress.child.wait(DEADLINE_S) == 1
+    assert egress.status()["state"] == "failed"
+    assert "R620 outbox" in egress.log()
+    assert "q-1-0-3.frames at 0: checksum is" in egress.log()
+
+
+def test_it_costs_little_when_idle(egress: Egress) -> None:
+    egress.wait(lambda: egress.sink().get("state") == "connected")
+
+    def cpu() -> int:
+        fields = Path(f"/proc/{egress.child.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    before = cpu()
+    time.sleep(1)  # the time over which its use of the CPU is measured
+    assert cpu() - before <= 4  # hundredths of a second
