@@ -3,7 +3,8 @@
 It hosts one fixed application: messages are text behind a big-endian 32-bit length; words are counted by their first
 letter; each word gives a line `word => count nonce`, where nonce is random and added up in the state, so that a copy
 of the state that was not committed shows. Words that a test reserves: `!raise` fails, `!hang` never returns.
-The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`.
+The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`. With `trip FILE`, once FILE exists, it
+kills all tasks of the executor when one of them asks for a second bucket: the first one's reply has then been read.
 """
 
 import json
@@ -48,6 +49,25 @@ def decoded(frames: bytes) -> Iterator[Message]:
             size = int.from_bytes(data[at : at + 4], "big")
             yield header.sequence + number, data[at + 4 : at + 4 + size].decode()
             at += 4 + size
+
+
+def trip() -> None:
+    """Kill PySpark's processes once, if a test has asked for it."""
+    path = Path(ARGS[1]) if ARGS[:1] == ["trip"] else None
+    if path is None or not path.exists():
+        return
+    path.unlink()
+    executor = json.loads((DIRECTORY / "supervisor.json").read_text())["owner"][0]
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    for pid, parent in parents.items():
+        if parents.get(parent) == executor and b"pyspark.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGKILL)
 
 
 class Bucket:
@@ -145,6 +165,8 @@ class PlainWorker(WorkerServicer):
         opening = next(requests).opening
         entry, exit_port = opening.stage.nodes[0], opening.stage.nodes[-1].port
         for request in requests:
+            if request.bucket.index:
+                trip()
             call, frames = request.bucket, [request.bucket.frames]
             while request.bucket.more:
                 request = next(requests)

@@ -19,15 +19,21 @@ from wallaroo_runtime.spark.level import Level
 
 ROUNDS = 2
 
+_rehearsed: set[str] = set()  # Spark applications of this process
+
 
 def rehearse(
     session: SparkSession, levels: Sequence[Level], lower: Callable[[SparkSession, Sequence[Level], Path], DataFrame]
 ) -> None:
-    """Run the operators of some levels in a directory of their own; workers are not called.
+    """Run the operators of some levels in a directory of their own, once in a Spark application; workers are not called.
 
     Raises:
         RunError: They do not run.
     """
+    application = session.sparkContext.applicationId
+    if application in _rehearsed:
+        return
+    _rehearsed.add(application)
     directory = Path(tempfile.mkdtemp(prefix="wallaroo-rehearsal-"))
     writer = JournalWriter(directory / "journal")
     try:

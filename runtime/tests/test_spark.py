@@ -1,0 +1,246 @@
+"""A query on real Spark with a worker without SDK: exactness when workers, tasks and the query die."""
+
+import json
+import os
+import re
+import signal
+import string
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo.frame import read_frame, split_frames
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest import JournalWriter
+from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
+from wallaroo_runtime.plan.bucket import bucket_ids
+from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, committed_progress, start_query
+from wallaroo_runtime.topology.model import Topology, Worker
+from wallaroo_runtime.worker import control
+
+pytestmark = pytest.mark.jvm
+PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
+BUCKETS = 8
+SOURCE = Node("0/sources/0", NodeKind.SOURCE, port=0)
+SPLIT = Node("0/steps/0", NodeKind.COMPUTATION_MULTI, ("0/sources/0",))
+KEY = Node("0/steps/1", NodeKind.KEY, ("0/steps/0",), 1)
+COUNT = Node("0/steps/1", NodeKind.STATE_COMPUTATION, (), 1, "counts", 1)
+SINK = Node("0/sinks/0", NodeKind.SINK, ("0/steps/1",), 2)
+COUNTING = Plan(
+    "counts",
+    {"0/sources/0": 0, "0/steps/1": 1, "0/sinks/0": 2},
+    ((Stage("s0", "main", (SOURCE, SPLIT, KEY), BUCKETS),), (Stage("s1", "main", (COUNT, SINK), BUCKETS),)),
+    2,
+    bucket_ids(2, BUCKETS // 2),
+)
+SPLITTING = replace(
+    COUNTING, levels=((Stage("s0", "main", (SOURCE, SPLIT, replace(SINK, inputs=("0/steps/0",))), BUCKETS),),)
+)
+
+
+def topology(*args: str, deadline_ms: int = 60_000) -> Topology:
+    """Return what `start_query` must know of the worker."""
+    worker = Worker(
+        "main", "plain", "0", 1, ("{python}", PLAIN_WORKER), "/", args, deadline_ms, "sha256:" + "0" * 64, "", ()
+    )
+    return Topology("counts", (worker,), (), {})
+
+
+@dataclass
+class Application:
+    """A checkpoint directory with a journal, and the queries that are run on it."""
+
+    spark: Any
+    wait_until: Callable[..., None]
+    checkpoint: Path
+    sent: int = 0
+    running: list[RunningQuery] = field(default_factory=list)
+
+    def send(self, texts: list[str]) -> None:
+        """Journal messages."""
+        writer = JournalWriter(self.checkpoint / "journal")
+        data = b"".join(len(text.encode()).to_bytes(4, "big") + text.encode() for text in texts)
+        if texts:
+            writer.append(0, len(texts), [data], timestamp_ms=1)
+        writer.sync()
+        writer.publish()
+        writer.close()
+        self.sent += len(texts)
+
+    def start(self, plan: Plan = COUNTING, app: Topology | None = None, **options: Any) -> RunningQuery:
+        """Start a query."""
+        query = start_query(self.spark, plan, app or topology(), QueryOptions(self.checkpoint, **options))
+        self.running.append(query)
+        return query
+
+    def finish(self, query: RunningQuery) -> None:
+        """Wait until everything that was sent is processed."""
+
+        def done() -> bool:
+            error = query.exception()
+            assert error is None, error
+            return query.progress().messages_in == self.sent
+
+        self.wait_until(done, f"{self.sent} messages", 120.0)
+
+    def lines(self) -> list[str]:
+        """Return what was published for the sink, in order."""
+        found = []
+        for line in (self.checkpoint / "outbox" / "log").read_text().splitlines():
+            for entry in json.loads(line[9:])["files"]:
+                if entry["port"] == 2:
+                    data = (self.checkpoint / "outbox" / entry["name"]).read_bytes()
+                    for _, begin, _ in split_frames(data):
+                        found += [value.decode().strip() for value in read_frame(data, begin).values()]
+        return found
+
+
+@pytest.fixture
+def application(spark: Any, tmp_path: Path, wait_until: Callable[..., None]) -> Iterator[Application]:
+    """Give an application; its queries are stopped afterwards."""
+    found = Application(spark, wait_until, tmp_path)
+    found.send([])
+    yield found
+    for query in found.running:
+        query.stop()
+
+
+def counts_of(lines: list[str]) -> dict[str, list[tuple[int, int]]]:
+    """Return for each word its counts and sums of random numbers, as they came out."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for line in lines:
+        match = re.fullmatch(r"(\S+) => (\d+) (\d+)", line)
+        assert match, line
+        found.setdefault(match[1], []).append((int(match[2]), int(match[3])))
+    return found
+
+
+def assert_exact(lines: list[str], texts: list[str]) -> None:
+    """Check that each word was counted once, in order, and that no sum of random numbers ever went back."""
+    expected = Counter(word for text in texts for word in text.split())
+    found = counts_of(lines)
+    assert {word: [count for count, _ in rows] for word, rows in found.items()} == {
+        word: list(range(1, count + 1)) for word, count in expected.items()
+    }
+    sums: dict[str, int] = {}
+    for line in lines:
+        word, _, rest = line.partition(" => ")
+        total = int(rest.split()[1])
+        # Each message adds at least 1 and less than 1000 to what the letter's message before has left.
+        assert 0 < total - sums.get(word[0], 0) < 1000, f"{line}: the state went on from another copy"
+        sums[word[0]] = total
+
+
+def worker_pid(query: RunningQuery) -> int:
+    """Return the process of the worker."""
+    directory = Path(query.targets["main"].removeprefix("unix:")).parent
+    return int(control.ask(directory, {"op": "wait"}, 30.0)["pid"])
+
+
+def test_counts_and_continues_after_a_restart(application: Application) -> None:
+    texts = [f"apple bee a{number % 7} {'cat ' * (number % 3)}" for number in range(2000)]
+    application.send(texts[:1000])
+    query = application.start()
+    application.finish(query)
+    query.stop()
+    assert committed_progress(application.checkpoint).messages_in == 1000
+    application.send(texts[1000:])
+    query = application.start()
+    assert query.progress().messages_in in (1000, 2000)
+    application.finish(query)
+    assert_exact(application.lines(), texts)
+    assert not list((application.checkpoint / "staging").iterdir())
+
+
+def test_killed_workers_change_nothing(application: Application) -> None:
+    texts = [f"w{number % 50} x{number % 3} " * 20 for number in range(6000)]
+    for start in range(0, len(texts), 100):
+        application.send(texts[start : start + 100])
+    query = application.start(max_batch_bytes=64 * 1024, chunk_bytes=16 * 1024)
+    killed = 0
+    while query.progress().messages_in < application.sent and query.exception() is None:
+        if killed < 6 and in_flight(application):
+            os.kill(worker_pid(query), signal.SIGKILL)
+            killed += 1
+    application.finish(query)
+    assert killed >= 5
+    assert_exact(application.lines(), texts)
+
+
+def in_flight(application: Application) -> bool:
+    """Say whether a task of Spark runs now; it does little but wait for the worker."""
+    tracker = application.spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+    return any(stage is not None and stage.numActiveTasks for stage in stages)
+
+
+def test_a_copy_of_a_task_that_was_killed_before_the_commit_is_not_used(application: Application) -> None:
+    texts = [" ".join(string.ascii_lowercase)] * 50
+    marker = application.checkpoint / "trip"
+    application.send(texts[:25])
+    query = application.start(app=topology("trip", str(marker)))
+    application.finish(query)
+    # The worker has replied for one bucket and filed its copy; then the task dies, and Spark repeats it.
+    marker.touch()
+    application.send(texts[25:])
+    application.finish(query)
+    assert not marker.exists()
+    assert_exact(application.lines(), texts)
+
+
+def test_failures_of_user_code(application: Application) -> None:
+    application.send(["one two", "three !raise four", "five"])
+    query = application.start()
+    application.finish(query)
+    progress = query.progress()
+    assert (progress.messages_out, progress.dead_letters, progress.messages_in) == (5, 1, 3)
+    assert len(list((application.checkpoint / "dead-letters").iterdir())) == 1
+
+
+def test_on_error_fail_stops_with_the_first_dead_letter(application: Application) -> None:
+    application.send(["one two", "three !raise four"])
+    query = application.start(on_error="fail")
+    application.wait_until(lambda: not query.is_active, "the query to stop", 60.0)
+    assert str(query.exception()) == (
+        "R611 the query stopped; C501 told to\n"
+        '  | File "app.py", line 1\n'
+        "  fix: correct the user code and run again, or run with --on-error dead_letter"
+    )
+    assert application.lines() == []
+
+
+def test_stage_without_state_keeps_the_order(application: Application) -> None:
+    texts = [f"{number}" for number in range(5000)]
+    for start in range(0, 5000, 500):
+        application.send(texts[start : start + 500])
+    query = application.start(SPLITTING)
+    application.finish(query)
+    assert application.lines() == texts
+
+
+def test_a_worker_that_does_not_start_is_told_before_the_query(application: Application) -> None:
+    with pytest.raises(RunError) as caught:
+        application.start(app=topology("exit"))
+    assert str(caught.value).startswith('W401 worker "main" did not start; it exited with status 7 before it served\n')
+    assert "Traceback" not in str(caught.value)
+
+
+def test_a_hung_worker_stops_the_query_with_its_code(application: Application) -> None:
+    application.send(["!hang"])
+    query = application.start(app=topology(deadline_ms=300))
+    application.wait_until(lambda: not query.is_active, "the query to stop", 90.0)
+    error = query.exception()
+    assert error is not None
+    assert str(error).startswith('W411 worker "main" gave no answer within 0.3 s on stage "s0"')
+    assert error.exit_code == 4
+
+
+def test_stop_ends_the_worker(application: Application) -> None:
+    query = application.start()
+    pid = worker_pid(query)
+    query.stop()
+    assert not Path(f"/proc/{pid}").exists()
