@@ -97,6 +97,7 @@ def test_an_egress_that_is_killed(checkpoint: Path, wait_until: Callable[..., No
     os.kill(process.wait_ready()["pid"], signal.SIGKILL)
     wait_until(lambda: not process.is_alive(), "the egress to end")
     (finding,) = process.failure().diagnostics
+    assert finding.code == "R617"
     assert finding.message.startswith("the egress ended unexpectedly; signal 9")
     assert finding.fix == f"look into its log {checkpoint}/logs/egress.log; run again to continue from the checkpoint"
 

@@ -102,8 +102,8 @@ class Process:
 
     def is_alive(self) -> bool:
         """Say whether it still runs."""
-        if self._child is not None and self._child.poll() is not None:
-            return False
+        if self._child is not None:
+            return self._child.poll() is None
         return bool(self._pid) and process_start_time(self._pid) == self._start_time
 
     def wait_ready(self, deadline_s: float = READY_DEADLINE_S) -> dict[str, Any]:

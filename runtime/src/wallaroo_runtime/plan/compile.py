@@ -95,19 +95,23 @@ def find_levels(draft: Draft) -> None:
     states = {step.state.name for step in draft.topology.state_steps() if step.state}
     moved = True
     while moved and not draft.findings:
-        moved = False
+        before = dict(draft.entry_levels)
         for part in draft.parts.values():
-            levels = {level for path in inputs_of(part) for level in draft.levels[path]} or {0}
-            if isinstance(part, Step) and part.state is not None:
-                level = max(draft.entry_levels.get(part.state.name, 1), max(levels) + 1)
-                moved |= level != draft.entry_levels.get(part.state.name)
-                draft.entry_levels[part.state.name] = level
-                levels = {level}
-                if level > len(states):
-                    what = f'state "{part.state.name}" behind itself'
-                    draft.find("P303", part, what=what, fix="give the second step a state name of its own")
-                    break
-            draft.levels[part.path] = frozenset(levels)
+            _put_on_levels(draft, part, len(states))
+        moved = before != draft.entry_levels
+
+
+def _put_on_levels(draft: Draft, part: Part, deepest: int) -> None:
+    levels = {level for path in inputs_of(part) for level in draft.levels[path]} or {0}
+    if isinstance(part, Step) and part.state is not None:
+        name = part.state.name
+        level = max(draft.entry_levels.get(name, 1), max(levels) + 1)
+        if level > deepest and not draft.findings:
+            fix = "give the second step a state name of its own"
+            draft.find("P303", part, what=f'state "{name}" behind itself', fix=fix)
+        draft.entry_levels[name] = level
+        levels = {level}
+    draft.levels[part.path] = frozenset(levels)
 
 
 def build_stages(draft: Draft) -> None:
