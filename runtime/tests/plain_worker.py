@@ -3,8 +3,8 @@
 It hosts one fixed application: messages are text behind a big-endian 32-bit length; words are counted by their first
 letter; each word gives a line `word => count nonce`, where nonce is random and added up in the state, so that a copy
 of the state that was not committed shows. Words that a test reserves: `!raise` fails, `!hang` never returns.
-The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`. With `trip FILE`, once FILE exists, it
-kills all tasks of the executor when one of them asks for a second bucket: the first one's reply has then been read.
+The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`. With `trip FILE` it kills, once FILE
+exists, all tasks of the executor when one of them asks for a second bucket: the first one's reply has then been read.
 """
 
 import json
@@ -201,7 +201,7 @@ class PlainWorker(WorkerServicer):
     @staticmethod
     def _count(live, frames):
         lines, changed = [], set()
-        for header, start, _ in split_frames(frames):
+        for _, start, _ in split_frames(frames):
             frame = read_frame(frames, start)
             for number, value in enumerate(frame.values()):
                 word = value.decode()

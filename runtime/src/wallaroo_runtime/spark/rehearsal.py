@@ -25,7 +25,7 @@ _rehearsed: set[str] = set()  # Spark applications of this process
 def rehearse(
     session: SparkSession, levels: Sequence[Level], lower: Callable[[SparkSession, Sequence[Level], Path], DataFrame]
 ) -> None:
-    """Run the operators of some levels in a directory of their own, once in a Spark application; workers are not called.
+    """Run the operators of some levels in a directory of their own, without workers; once in a Spark application.
 
     Raises:
         RunError: They do not run.

@@ -37,6 +37,9 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
+# The JVM moves frames and computes little: the small compiler and collector took 25 instead of 32 CPU seconds for 24
+# million words, and half of that of the first micro-batches.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOG4J = """\
 status = error
 rootLogger.level = warn
@@ -82,7 +85,7 @@ def create_session(
     chosen = SETTINGS | {
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/wallaroo-warehouse-{os.getuid()}",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}",
+        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Dlog4j2.configurationFile=file:{log4j}",
     }
     for name, value in (chosen | (settings or {})).items():
         builder = builder.config(name, value)

@@ -95,8 +95,10 @@ class BucketProcessor(StatefulProcessor):
         """Finish what the task has begun."""
         for session in self._sessions.values():
             session.close()
-        if self._staged is not None:
-            self._staged.finish()
+        self._sessions.clear()
+        staged, self._staged = self._staged, None
+        if staged is not None:
+            staged.finish()
 
     def _abandon(self) -> None:
         for session in self._sessions.values():
