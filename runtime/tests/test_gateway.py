@@ -356,11 +356,11 @@ def test_it_ends_when_its_driver_is_gone_unless_another_comes(tmp_path: Path) ->
         return process, {"pid": process.pid, "start_time": process_start_time(process.pid)}
 
     first, identity = driver()
-    gateway = Process(tmp_path, driver=identity, linger_s=2).start()
+    gateway = Process(tmp_path, driver=identity, linger_s=1).start()
     first.communicate(b"\n", DEADLINE_S)
     second, identity = driver()
     (tmp_path / "driver.json").write_text(json.dumps(identity))
-    time.sleep(3.5)  # longer than it would live without the second
+    time.sleep(2.5)  # longer than it would live without the second
     assert gateway.child.poll() is None
     gateway.send(message(b"x"))
     second.communicate(b"\n", DEADLINE_S)

@@ -71,7 +71,8 @@ def test_a_batch_is_published_once_in_partition_order(place: Place) -> None:
 
 def test_the_line_of_a_record_is_that_of_the_architecture_document(place: Place) -> None:
     place.open().publish("q-1", 4, place.stage(4, 0, 3))
-    text = b'{"query":"q-1","batch":4,"files":[{"port":3,"partition":0,"name":"q-1-4-0-3.frames","bytes":45,"messages":1}]}'
+    files = b'[{"port":3,"partition":0,"name":"q-1-4-0-3.frames","bytes":45,"messages":1}]'
+    text = b'{"query":"q-1","batch":4,"files":' + files + b"}"
     assert (place.outbox / "log").read_bytes() == b"cf424c44 " + text + b"\n"
 
 
