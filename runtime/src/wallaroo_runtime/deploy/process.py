@@ -120,6 +120,7 @@ class Process:
             if mine and status.get("state") not in NOT_READY and alive:
                 return status
             if not alive or (mine and status.get("state") == "failed"):
+                self.stop()
                 raise self.failure()
             time.sleep(POLL_S)
         self.stop()
