@@ -1,0 +1,226 @@
+"""The word count end to end, in each language: all kinds of traffic on one run, a restart, checkpoints of others.
+
+Expected counts are made here with `collections.Counter` on the text that was sent, without the project's code.
+"""
+
+import random
+import string
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from case import CASES, Case
+from run import WAIT_S, Receiver, Run, finish, framed, wait_until, wallaroo
+
+pytestmark = pytest.mark.jvm
+PUNCTUATION = " " + string.punctuation
+CASE = Case("word_count")
+
+
+class Bench:
+    """A run with what has been sent so far."""
+
+    def __init__(self, language: str, checkpoint: Path) -> None:
+        self.language, self.checkpoint = language, checkpoint
+        self.other = "go" if language == "python" else "python"
+        self.expected: Counter[str] = Counter()
+        self.empty = self.messages = 0
+        self.receiver = Receiver()
+        self.run: Run | None = None
+
+    def start(self, *options: object, app: object = None) -> Run:
+        self.run = Run(app or CASE.app(self.language), self.receiver, self.checkpoint, *options)
+        return self.run.ready()
+
+    def expect(self, texts: Iterable[str]) -> None:
+        """Count what the tutorial's program would count."""
+        for text in texts:
+            self.messages += 1
+            for line in text.split("\n"):
+                words = [word.strip(PUNCTUATION) for word in line.lower().strip(PUNCTUATION).split(" ")]
+                self.expected.update(word for word in words if word)
+                self.empty += words.count("")
+
+    def check(self) -> None:
+        """Wait until everything is out; each word's counts are 1, 2, 3, ... in the order of arrival."""
+        assert self.run is not None
+        lines = self.receiver.wait_for_lines(self.expected.total(), self.run)
+        seen: Counter[str] = Counter()
+        for line in lines:
+            word, _, count = line.rpartition(" => ")
+            seen[word] += 1
+            assert int(count) == seen[word], f"{word}: {count} came where {seen[word]} belongs"
+        assert seen == self.expected
+        self.run.wait_for("dead_letters", self.empty)
+        assert self.run.last("dead_letters") == self.empty
+
+    def close(self) -> None:
+        if self.run is not None:
+            self.run.__exit__(None, None, None)
+        self.receiver.close()
+
+
+@pytest.fixture(scope="module", params=["python", "go"])
+def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """Give a running word count that the tests of this file use one after the other."""
+    made = Bench(request.param, tmp_path_factory.mktemp("word_count") / "checkpoint")
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()
+
+
+def running(bench: Bench) -> Run:
+    assert bench.run is not None
+    return bench.run
+
+
+def test_input_of_the_case(bench: Bench) -> None:
+    texts = [message.decode() for message in CASE.messages()]
+    bench.expect(texts)
+    running(bench).send(framed(CASE.messages()))
+    bench.check()
+    lines = bench.receiver.lines()
+    assert CASE.arranged(lines) == CASE.arranged(CASE.expected(bench.language))
+    assert bench.empty == CASE.setting("dead_letters")
+
+
+def test_pieces_of_one_byte(bench: Bench) -> None:
+    texts = ["My solitude is cheered by that elegant hope.", "one byte at a time"]
+    bench.expect(texts)
+    running(bench).send(framed(text.encode() for text in texts), piece=1)
+    bench.check()
+
+
+def test_ten_thousand_messages_in_one_write(bench: Bench) -> None:
+    texts = [f"message number{i % 100} of many" for i in range(10_000)]
+    bench.expect(texts)
+    running(bench).send(framed(text.encode() for text in texts))
+    bench.check()
+
+
+def test_two_connections_at_once(bench: Bench) -> None:
+    run = running(bench)
+    texts = [[f"first connection {i % 10}" for i in range(3000)], [f"second connection {i % 10}" for i in range(3000)]]
+    bench.expect(texts[0] + texts[1])
+    with run.connect() as one, run.connect() as two:
+        for at in range(0, 3000, 100):
+            for connection, mine in zip((one, two), texts, strict=True):
+                connection.sendall(framed(text.encode() for text in mine[at : at + 100]))
+        finish(one)
+        finish(two)
+    bench.check()
+
+
+def test_empty_payload_is_one_dead_letter(bench: Bench) -> None:
+    before = bench.empty
+    bench.expect(["", "after the empty one"])
+    assert bench.empty == before + 1
+    running(bench).send(framed([b"", b"after the empty one"]))
+    bench.check()
+
+
+def test_payload_of_five_mebibytes(bench: Bench) -> None:
+    text = "large " * ((5 << 20) // 6)
+    bench.expect([text])
+    running(bench).send(framed([text.encode()]))
+    bench.check()
+
+
+def test_connection_that_is_cut_in_a_message_loses_that_message_alone(bench: Bench) -> None:
+    run = running(bench)
+    bench.expect(["whole before the cut"])
+    with run.connect() as connection:
+        connection.sendall(framed([b"whole before the cut", b"cut away"])[:-3])
+    run.wait_while_alive(lambda: "R607" in "".join(run.errors), lambda: "R607")
+    finding = "".join(run.errors)
+    assert "closed in the middle of a message after 9 of 12 bytes; that message was not taken" in finding
+    bench.check()
+
+
+def test_header_that_announces_too_much_closes_the_connection(bench: Bench) -> None:
+    run = running(bench)
+    bench.expect(["before the giant"])
+    with run.connect() as connection:
+        connection.sendall(framed([b"before the giant"]) + b"\x7f\xff\xff\xff" + b"x" * 1000)
+        connection.settimeout(WAIT_S)
+        closed = threading.Event()
+        try:
+            assert connection.recv(1) == b""
+        except ConnectionResetError:
+            closed.set()
+    run.wait_while_alive(lambda: "R606" in "".join(run.errors), lambda: "R606")
+    assert "a header announces 2147483647 bytes; max_message_bytes is 16777216" in "".join(run.errors)
+    bench.check()
+
+
+def test_two_hundred_thousand_messages_of_eight_words(bench: Bench) -> None:
+    rng = random.Random(7)
+    vocabulary = ["".join(rng.choices(string.ascii_lowercase, k=rng.randint(2, 9))) for _ in range(5000)]
+    texts = [" ".join(rng.choices(vocabulary, k=8)) for _ in range(200_000)]
+    bench.expect(texts)
+    running(bench).send(framed(text.encode() for text in texts))
+    bench.check()
+
+
+def test_restart_continues_from_the_checkpoint_with_the_topology_file(bench: Bench, tmp_path: Path) -> None:
+    assert running(bench).stop() == 0, running(bench).said()
+    done = wallaroo("emit", CASE.app(bench.language), "--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
+    assert done.returncode == 0, done.stderr
+    file = tmp_path / "topology.json"
+    file.write_text(done.stdout, encoding="utf-8")
+    run = bench.start(app=file)
+    said = "".join(run.errors + run.output)
+    assert f"continuing from {bench.checkpoint}" in said
+    assert "--fresh starts over" in said
+    bench.empty = 0  # a run counts its own dead letters
+    bench.expect(["my solitude goes on", "message after the restart"])
+    run.send(framed([b"my solitude goes on", b"message after the restart"]))
+    bench.check()
+
+
+def test_second_run_on_the_checkpoint_is_refused(bench: Bench) -> None:
+    done = wallaroo("run", CASE.app(bench.language), *addresses(), "--checkpoint", bench.checkpoint)
+    assert done.returncode == 1, done.stderr
+    assert "R610 another run (process" in done.stderr
+    assert "fix: stop it, or give another --checkpoint" in done.stderr
+
+
+def test_checkpoint_of_another_language_is_refused(bench: Bench) -> None:
+    assert running(bench).stop() == 0, running(bench).said()
+    done = wallaroo("run", CASE.app(bench.other), *addresses(), "--checkpoint", bench.checkpoint)
+    assert done.returncode != 0
+    assert f"R604 checkpoint {bench.checkpoint} holds state written by a {bench.language} worker" in done.stderr
+    assert f"this worker is {bench.other}" in done.stderr
+    assert "fix: run the" in done.stderr
+
+
+def test_checkpoint_of_another_state_class_is_refused(bench: Bench, tmp_path: Path) -> None:
+    app = changed_app(bench.language, tmp_path)
+    done = wallaroo("run", app, *addresses(), "--checkpoint", bench.checkpoint)
+    assert done.returncode != 0
+    assert 'R605 state "word totals" of checkpoint' in done.stderr, done.stderr
+    assert "OtherTotals" in done.stderr
+    assert "fix: rename the class back, or --fresh" in done.stderr
+
+
+def addresses() -> tuple[str, ...]:
+    return ("--in", "127.0.0.1:0", "--out", "127.0.0.1:7002")
+
+
+def changed_app(language: str, folder: Path) -> Path:
+    """Write the program with its state class renamed."""
+    name = "app.py" if language == "python" else "app.go"
+    text = (CASES / "word_count" / name).read_text(encoding="utf-8").replace("WordTotals", "OtherTotals")
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name if language == "python" else folder
+
+
+def test_nothing_is_left_behind(bench: Bench) -> None:
+    checkpoint = str(bench.checkpoint)
+    run = running(bench)
+    wait_until(lambda: not run.processes(checkpoint), lambda: f"the end of {run.processes(checkpoint)}")
