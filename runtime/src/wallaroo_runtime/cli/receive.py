@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, BinaryIO
 
-from wallaroo_runtime.cli.address import parse_address
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.deploy.address import parse_address
+from wallaroo_runtime.errors import USAGE, RunError
 
 READ_BYTES = 1 << 20
 LENGTH_BYTES = 4
@@ -60,7 +60,7 @@ class Receiver:
             size = int.from_bytes(data[at : at + LENGTH_BYTES], "big")
             if size > MAX_MESSAGE_BYTES:
                 reason = f"a length of {size} bytes came; {MAX_MESSAGE_BYTES} is the limit"
-                raise RunError.of("R608", 2, reason=reason, fix="leave out --framed if messages have no length")
+                raise RunError.of("R608", USAGE, reason=reason, fix="leave out --framed if messages have no length")
             end = at + LENGTH_BYTES + size
             if end > len(data):
                 break
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         output = open(arguments.output, "wb") if arguments.output else sys.stdout.buffer  # noqa: SIM115
     except OSError as error:
-        raise RunError.of("R616", 2, path=arguments.output, reason=error.strerror or str(error)) from error
+        raise RunError.of("R616", USAGE, path=arguments.output, reason=error.strerror or str(error)) from error
     receiver = Receiver(output, arguments.framed)
     host, port = listener.getsockname()[:2]
     print(f"listening at {host}:{port}", file=sys.stderr, flush=True)

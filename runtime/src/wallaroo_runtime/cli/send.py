@@ -7,11 +7,12 @@ import struct
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.cli.address import parse_address
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.deploy.address import parse_address
+from wallaroo_runtime.errors import USAGE, RunError
 
 LENGTHS = {
     "u8": struct.Struct(">B"),
@@ -24,6 +25,14 @@ LENGTHS = {
 }
 BLOCK_MESSAGES = 10_000
 ACKNOWLEDGE_SECONDS = 60.0
+
+
+@dataclass
+class Sent:
+    """How much was sent so far."""
+
+    messages: int = 0
+    bytes: int = 0
 
 
 def add_parser(subparsers: Any) -> None:
@@ -47,27 +56,33 @@ def run(arguments: argparse.Namespace) -> int:
     """Send, half-close, and wait until the source has everything in its journal."""
     data = _read(arguments.file)
     begin = time.monotonic()
-    connection = _connect(arguments.host)
-    messages = sent = 0
-    with connection:
+    sent = Sent()
+    with _connect(arguments.host) as connection:
         try:
-            for count, block in _blocks(data, arguments):
-                connection.sendall(block)
-                messages, sent = messages + count, sent + len(block)
-                if arguments.rate:
-                    time.sleep(max(0.0, begin + messages / arguments.rate - time.monotonic()))
-            connection.shutdown(socket.SHUT_WR)
-            connection.settimeout(ACKNOWLEDGE_SECONDS)
-            while connection.recv(65536):
-                pass  # a source says nothing; its EOF is the acknowledgement
+            _send(connection, data, arguments, sent)
         except OSError as error:
-            reason = f"the connection broke after {messages} messages, not all of which are safe; {error}"
+            reason = f"the connection broke after {sent.messages} messages, not all of which are safe; {error}"
             raise RunError.of("R618", address=arguments.host, reason=reason) from error
+    what = f"{sent.bytes} bytes as they are"
+    if arguments.framing != "none":
+        what = f"{sent.messages} messages, {sent.bytes} bytes"
     seconds = time.monotonic() - begin
-    noun = "bytes as they are" if arguments.framing == "none" else f"messages, {sent} bytes"
-    amount = sent if arguments.framing == "none" else messages
-    print(f"sent {amount} {noun}, in {seconds:.1f} s; {arguments.host} has taken all of them", file=sys.stderr)
+    print(f"sent {what}, in {seconds:.1f} s; {arguments.host} has taken all of them", file=sys.stderr)
     return 0
+
+
+def _send(connection: socket.socket, data: bytes, arguments: argparse.Namespace, sent: "Sent") -> None:
+    begin = time.monotonic()
+    for count, block in _blocks(data, arguments):
+        connection.sendall(block)
+        sent.messages += count
+        sent.bytes += len(block)
+        if arguments.rate:
+            time.sleep(max(0.0, begin + sent.messages / arguments.rate - time.monotonic()))
+    connection.shutdown(socket.SHUT_WR)
+    connection.settimeout(ACKNOWLEDGE_SECONDS)
+    while connection.recv(65536):
+        pass  # a source says nothing; its EOF is the acknowledgement
 
 
 def frame(lines: list[bytes], framing: str) -> bytes:
@@ -85,7 +100,7 @@ def frame(lines: list[bytes], framing: str) -> bytes:
     except struct.error as error:
         longest = max(map(len, lines))
         reason = f"a line of {longest} bytes does not fit framing {framing}"
-        raise RunError.of("R608", 2, reason=reason, fix="choose a framing with a wider length") from error
+        raise RunError.of("R608", USAGE, reason=reason, fix="choose a framing with a wider length") from error
 
 
 def _blocks(data: bytes, arguments: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
@@ -118,7 +133,7 @@ def _read(name: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
-        raise RunError.of("R616", 2, path=name, reason=error.strerror or str(error)) from error
+        raise RunError.of("R616", USAGE, path=name, reason=error.strerror or str(error)) from error
 
 
 def _connect(text: str) -> socket.socket:

@@ -37,6 +37,27 @@ def parse_addresses(text: str, what: str) -> list[Address]:
     return [_parse(item, what) for item in text.split(",")]
 
 
+def parse_address(what: str, text: str) -> tuple[str, int]:
+    """Read one HOST:PORT.
+
+    Args:
+        what: The option, for the error.
+        text: Its value.
+
+    Raises:
+        RunError: T211.
+
+    Example:
+        >>> parse_address("--host", "127.0.0.1:7010")
+        ('127.0.0.1', 7010)
+    """
+    address = _parse(text, what)
+    if address.name:
+        reason = "a name is of no use here"
+        raise RunError.of("T211", USAGE, what=what, value=json.dumps(text, ensure_ascii=False), reason=reason)
+    return address.host, address.port
+
+
 def _parse(item: str, what: str) -> Address:
     name, _, rest = item.rpartition("@")
     host, colon, port = rest.rpartition(":")
