@@ -1,6 +1,7 @@
 """The egress as a process, over real sockets."""
 
 import array
+import contextlib
 import fcntl
 import json
 import random
@@ -44,12 +45,9 @@ class Receiver(threading.Thread):
                 return
             data = bytearray()
             self.connections.append(data)
-            with self.current:
-                try:
-                    while part := self.current.recv(1 << 20):
-                        data += part
-                except ConnectionResetError:
-                    continue
+            with self.current, contextlib.suppress(ConnectionResetError):
+                while part := self.current.recv(1 << 20):
+                    data += part
 
     def stop(self) -> None:
         self.listener.shutdown(socket.SHUT_RDWR)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
-from wallaroo.frame import HEADER_BYTES, MAX_FRAME_BYTES, FrameError, read_frame, read_header
+from wallaroo.frame import HEADER_BYTES, Frame, FrameError, read_frame, read_header
 from wallaroo_runtime.egress.log import LogReader, OutboxFile, Record
 from wallaroo_runtime.egress.position import Delivered
 from wallaroo_runtime.errors import RunError
@@ -34,6 +34,8 @@ class Piece:
 
     def position(self, size: int) -> Delivered:
         """Return the position behind the last message that ends in the first `size` bytes."""
+        if size <= 0:
+            return self.before  # empty messages at the beginning go with what follows them
         if not self.ends:
             self.ends = list(accumulate(self.lengths))
         count = bisect_right(self.ends, size)
@@ -96,33 +98,36 @@ class Feed:
         yield Piece(b"", (), before, self._at)
 
     def _file(self, file: OutboxFile) -> Iterator[Piece]:
-        path = self._directory / file.name
-        skip, at = self._at.byte, 0
-        position, index = self._at, self._at.file
+        index, skip = self._at.file, self._at.byte
+        for values, is_last in self._frames(file):
+            size = len(values.data)
+            if skip and skip >= size:
+                skip -= size
+                continue
+            data, lengths = _without(values.data, values.lengths, skip)
+            skip, before = 0, self._at
+            after = _moved(before, len(lengths), len(data))
+            self._at = replace(after, file=index + 1, byte=0) if is_last else after
+            yield Piece(data, lengths, before, self._at, file if is_last else None)
+        if self._at.file == index:
+            # Everything in it had been delivered, only that was not recorded.
+            before, self._at = self._at, replace(self._at, file=index + 1, byte=0)
+            yield Piece(b"", (), before, self._at, file)
+
+    def _frames(self, file: OutboxFile) -> Iterator[tuple[Frame, bool]]:
+        """Yield the frames of a file, and whether each is the last one."""
+        at = 0
         try:
-            with path.open("rb") as opened:
+            with (self._directory / file.name).open("rb") as opened:
                 while at < file.bytes:
-                    frame = opened.read(HEADER_BYTES)
-                    frame += opened.read(min(MAX_FRAME_BYTES, read_header(frame).body_bytes))
-                    values = read_frame(frame)
-                    at += len(frame)
-                    size = len(values.data)
-                    if skip >= size > 0 or (skip and not size):
-                        skip -= size
-                        continue
-                    data, lengths = _without(values.data, values.lengths, skip)
-                    skip = 0
-                    after = _moved(position, len(lengths), len(data))
-                    self._at = after if at < file.bytes else replace(after, file=after.file + 1, byte=0)
-                    yield Piece(data, lengths, position, self._at, None if at < file.bytes else file)
-                    position = self._at
+                    data = opened.read(HEADER_BYTES)
+                    data += opened.read(read_header(data).body_bytes)
+                    frame = read_frame(data)
+                    at += len(data)
+                    yield frame, at >= file.bytes
         except (OSError, FrameError) as error:
             reason = f"{file.name} at {at}: {error}"
             raise RunError.of("R620", path=self._directory, reason=reason) from error
-        if self._at.file == index:
-            # Everything in it had been delivered, only that was not recorded.
-            before, self._at = self._at, replace(self._at, file=self._at.file + 1, byte=0)
-            yield Piece(b"", (), before, self._at, file)
 
 
 def _without(data: bytes, lengths: Sequence[int], skip: int) -> tuple[bytes, Sequence[int]]:

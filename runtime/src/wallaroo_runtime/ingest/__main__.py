@@ -1,5 +1,6 @@
 """The gateway's process: `python -m wallaroo_runtime.ingest CONFIG.json`."""
 
+import pkgutil
 import signal
 import sys
 from pathlib import Path
@@ -10,13 +11,15 @@ from wallaroo_runtime.ingest.config import GatewayConfig, SourceConfig
 from wallaroo_runtime.ingest.framing import Splitter
 from wallaroo_runtime.ingest.gateway import Gateway
 
+# As text, since this package knows nothing of workers; found only for sources that need it: gRPC takes long to import.
+SPLITTER = "wallaroo_runtime.worker.split:WorkerSplitter"
+
 
 def worker_splitter(config: SourceConfig) -> Splitter:
-    """Make the splitter that asks the worker of a source."""
-    # Late: gRPC takes long to import, and only such sources need it.
-    from wallaroo_runtime.worker.split import WorkerSplitter
-
-    return WorkerSplitter(config.framing["target"], config.path, config.max_message_bytes)
+    """Make the splitter that a source's framing names, by default the one that asks its worker."""
+    make = pkgutil.resolve_name(config.framing.get("splitter", SPLITTER))
+    splitter: Splitter = make(config.framing["target"], config.path, config.max_message_bytes)
+    return splitter
 
 
 def main(arguments: list[str]) -> int:

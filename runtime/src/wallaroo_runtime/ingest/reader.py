@@ -2,7 +2,7 @@
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,18 +115,7 @@ class JournalReader:
         sequence: int | None = None
         for segment, first, stop in self._pieces(start, end):
             with self._opened(segment) as descriptor:
-                at, wanted = first, chunk_bytes
-                while at < stop:
-                    size = min(max(wanted, chunk_bytes), stop - at)
-                    data = os.pread(descriptor, size, SEGMENT_HEADER_BYTES + at - segment.base)
-                    progress = verify_frames(data, sequence)
-                    if progress.fault:
-                        raise damaged(segment.path, at + progress.end, progress.fault)
-                    if not progress.end and (len(data) < size or progress.wanted > stop - at):
-                        raise damaged(segment.path, at, "the frame is not whole")
-                    if progress.end:
-                        yield data[: progress.end]
-                    at, wanted, sequence = at + progress.end, progress.wanted, progress.sequence
+                sequence = yield from _verified(segment, descriptor, (first, stop), chunk_bytes, sequence)
 
     def commit(self, offset: int) -> None:
         """Tell the writer that nothing below `offset` is needed any more; a smaller one than before changes nothing."""
@@ -178,3 +167,23 @@ class JournalReader:
         expected = "any" if self._journal_id is None else f"{self._journal_id:016x}"
         found = "none" if actual is None else f"{actual:016x}"
         return RunError.of("R619", path=self.directory, expected=expected, actual=found)
+
+
+def _verified(
+    segment: Segment, descriptor: int, part: tuple[int, int], chunk_bytes: int, sequence: int | None
+) -> Generator[bytes, None, int | None]:
+    """Yield the frames of a part of a segment; returns the sequence number that must follow."""
+    at, stop = part
+    wanted = chunk_bytes
+    while at < stop:
+        size = min(max(wanted, chunk_bytes), stop - at)
+        data = os.pread(descriptor, size, SEGMENT_HEADER_BYTES + at - segment.base)
+        progress = verify_frames(data, sequence)
+        if progress.fault:
+            raise damaged(segment.path, at + progress.end, progress.fault)
+        if not progress.end and (len(data) < size or progress.wanted > stop - at):
+            raise damaged(segment.path, at, "the frame is not whole")
+        if progress.end:
+            yield data[: progress.end]
+        at, wanted, sequence = at + progress.end, progress.wanted, progress.sequence
+    return sequence

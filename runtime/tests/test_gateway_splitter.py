@@ -1,0 +1,83 @@
+"""The gateway with a framing that only the user's decoder knows."""
+
+import json
+import socket
+import threading
+from pathlib import Path
+
+from wallaroo.frame import read_frame, split_frames
+from wallaroo_runtime.ingest import JournalReader
+from wallaroo_runtime.ingest.__main__ import worker_splitter
+from wallaroo_runtime.ingest.config import GatewayConfig, SourceConfig
+from wallaroo_runtime.ingest.gateway import Gateway
+from wallaroo_runtime.worker.split import WorkerSplitter
+
+DEADLINE_S = 15.0
+
+
+def finish(connection: socket.socket) -> None:
+    connection.shutdown(socket.SHUT_WR)
+    assert connection.recv(1) == b""
+
+
+def is_reset(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) != b""
+    except ConnectionResetError:
+        return True
+
+
+class Lines:
+    """A splitter as a decoder with a text header of 2 digits would make; slow, and wrong when told so."""
+
+    def split(self, data: bytes) -> tuple[list[int], int]:
+        lengths: list[int] = []
+        at = 0
+        while at + 2 <= len(data):
+            if data[at : at + 2] == b"!!":
+                return [len(data) + 1], 0
+            end = at + 2 + int(data[at : at + 2])
+            if end > len(data):
+                return lengths, end - at
+            lengths.append(end - at)
+            at = end
+        return lengths, 0
+
+
+def test_framing_that_only_the_worker_knows(tmp_path: Path) -> None:
+    framing = {"kind": "worker", "header_bytes": 2}
+    source = SourceConfig(0, "0/sources/0", "lines", "127.0.0.1", 0, framing, 50)
+    config = GatewayConfig(tmp_path / "journal", tmp_path / "gateway.json", (source,))
+    gateway = Gateway(config, lambda _: Lines())
+    thread = threading.Thread(target=gateway.run)
+    thread.start()
+    try:
+        address = gateway.addresses()[0]
+        with socket.create_connection(address, timeout=DEADLINE_S) as connection:
+            for byte in b"02hi00" + b"11hello world":
+                connection.sendall(bytes((byte,)))
+            finish(connection)
+        with socket.create_connection(address, timeout=DEADLINE_S) as connection:
+            connection.sendall(b"02ok99")
+            assert is_reset(connection)
+        with socket.create_connection(address, timeout=DEADLINE_S) as connection:
+            connection.sendall(b"!!")
+            assert is_reset(connection)
+    finally:
+        gateway.stop()
+        thread.join(DEADLINE_S)
+    reader = JournalReader(tmp_path / "journal")
+    end = reader.end()
+    assert b"".join(read_frame(p, at).data for p in reader.read(0, end.offset) for _, at, _ in split_frames(p)) == (
+        b"02hi0011hello world02ok"
+    )
+    assert end.sequence == 4
+    codes = [finding["code"] for finding in json.loads((tmp_path / "gateway.json").read_bytes())["diagnostics"]]
+    assert codes == ["R606", "W410"]
+
+
+def test_the_process_finds_the_splitter_of_the_worker() -> None:
+    framing = {"kind": "worker", "header_bytes": 2, "target": "unix:/nowhere"}
+    splitter = worker_splitter(SourceConfig(0, "0/sources/0", "lines", "127.0.0.1", 0, framing, 50))
+    assert isinstance(splitter, WorkerSplitter)
+    splitter.close()
