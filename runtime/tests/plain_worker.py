@@ -132,6 +132,14 @@ class PlainWorker(WorkerServicer):
                 yield pb.ProcessReply(output=output)
             yield pb.ProcessReply(done=pb.Done(index=request.data.index))
 
+    def SplitFrames(self, request, context):  # noqa: N802
+        """Cut at line ends: what stands before the first one is a message; `!refuse` is refused."""
+        if request.data.startswith(b"!refuse"):
+            failure = pb.Failure(code="C501", message="Lines: told to", traceback='File "app.py", line 2')
+            return pb.SplitReply(failure=failure)
+        lengths = [len(line) + 1 for line in request.data.split(b"\n")[:-1]]
+        return pb.SplitReply(lengths=lengths, wanted_bytes=0)
+
     def _split(self, frames, path):
         words, letters = [], []
         for sequence, text in decoded(frames):

@@ -16,6 +16,7 @@ from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
 from wallaroo_runtime.worker.spec import WorkerSpec
+from wallaroo_runtime.worker.split import WorkerSplitter
 
 pytestmark = pytest.mark.slow
 SPLIT = pb.Stage(id="s0", bucket_count=4, frame_bytes=1 << 20)
@@ -170,3 +171,18 @@ def test_a_copy_that_was_not_committed_is_never_used(channel: WorkerChannel) -> 
     assert counted(first.outputs)[0][2] < counted(again.outputs)[0][2] < counted(after.outputs)[0][2]
     assert counted(after.outputs)[0][2] - counted(again.outputs)[0][2] < 1000, "state continues from the output"
     session.abandon()
+
+
+def test_a_worker_cuts_bytes(channel: WorkerChannel) -> None:
+    connection = channel.endpoints().connection
+    splitter = WorkerSplitter(connection.target, "0/sources/0", 1000)
+    assert splitter.split(b"one\ntwo\nthr") == ([4, 4], 0)
+    os.kill(connection.pid, signal.SIGKILL)
+    assert splitter.split(b"one\n") == ([4], 0), "it waits for the restart"
+    with pytest.raises(RunError) as caught:
+        splitter.split(b"!refuse")
+    assert str(caught.value) == (
+        'C501 Lines: told to\n  | File "app.py", line 2\n'
+        "  fix: correct the user code; `wallaroo dead-letters` shows the message"
+    )
+    splitter.close()

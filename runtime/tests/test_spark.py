@@ -184,11 +184,13 @@ def test_a_copy_of_a_task_that_was_killed_before_the_commit_is_not_used(applicat
     application.send(texts[:25])
     query = application.start(app=topology("trip", str(marker)))
     application.finish(query)
+    worker = worker_pid(query)
     # The worker has replied for one bucket and filed its copy; then the task dies, and Spark repeats it.
     marker.touch()
     application.send(texts[25:])
     application.finish(query)
     assert not marker.exists()
+    assert worker_pid(query) == worker, "the end of PySpark's processes does not concern the worker"
     assert_exact(application.lines(), texts)
 
 

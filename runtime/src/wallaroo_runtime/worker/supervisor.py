@@ -19,6 +19,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.worker import control, launch
+from wallaroo_runtime.worker.child import WorkerProcess
 from wallaroo_runtime.worker.directory import lock_path
 from wallaroo_runtime.worker.log import RotatingLog
 from wallaroo_runtime.worker.owner import Owner
@@ -29,68 +30,8 @@ ORPHAN_GRACE_SECONDS = 1.5  # the same when the executor is gone and nobody wait
 BROKEN_SECONDS = 1.0  # how long a process whose streams broke may take to be gone
 FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.1, 2.0
 POLL_SECONDS = 0.01
-READ_BYTES = 256 * 1024
 
 _started: list["subprocess.Popen[bytes]"] = []  # children of this process, to be reaped by it
-
-
-class WorkerProcess:
-    """One started process of the worker, from its start to the reaping."""
-
-    def __init__(self, spec: WorkerSpec, directory: Path, log: RotatingLog) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._log = log
-        self._pipe, output = os.pipe()
-        os.set_blocking(self._pipe, False)
-        try:
-            self._process = launch.launch(spec, directory, output)
-        except OSError:
-            os.close(self._pipe)
-            raise
-        finally:
-            os.close(output)
-        self.pid = self._process.pid
-        self.killed_for = ""
-        self.ended: asyncio.Future[int] = self._loop.create_future()
-        self._pidfd = os.pidfd_open(self.pid)
-        self._loop.add_reader(self._pidfd, self._reap)
-        self._loop.add_reader(self._pipe, self._drain)
-
-    def _drain(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            data = os.read(self._pipe, READ_BYTES)
-            if data:
-                self._log.write(data)
-            else:
-                self._loop.remove_reader(self._pipe)
-
-    def _reap(self) -> None:
-        self._loop.remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        status = self._process.wait()
-        self.signal(signal.SIGKILL)  # what it left behind in its process group
-        self._loop.remove_reader(self._pipe)
-        with contextlib.suppress(BlockingIOError):
-            while data := os.read(self._pipe, READ_BYTES):
-                self._log.write(data)
-        os.close(self._pipe)
-        self.ended.set_result(status)
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the worker and all it started."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
-
-    async def stop(self, grace: float) -> None:
-        """End the process: politely, then not."""
-        self.signal(signal.SIGTERM)
-        await asyncio.wait({self.ended}, timeout=grace)
-        self.signal(signal.SIGKILL)
-        await asyncio.shield(self.ended)
-
-    def ending(self) -> str:
-        """Return in words how the process ended."""
-        return self.killed_for or launch.status_text(self.ended.result())
 
 
 class Supervisor:

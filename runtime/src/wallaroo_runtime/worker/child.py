@@ -1,0 +1,72 @@
+"""A started process of a worker, as its supervisor sees it."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+from wallaroo_runtime.worker import launch
+from wallaroo_runtime.worker.log import RotatingLog
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+READ_BYTES = 256 * 1024
+
+
+class WorkerProcess:
+    """One started process of the worker, from its start to the reaping."""
+
+    def __init__(self, spec: WorkerSpec, directory: Path, log: RotatingLog) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._log = log
+        self._pipe, output = os.pipe()
+        os.set_blocking(self._pipe, False)
+        try:
+            self._process = launch.launch(spec, directory, output)
+        except OSError:
+            os.close(self._pipe)
+            raise
+        finally:
+            os.close(output)
+        self.pid = self._process.pid
+        self.killed_for = ""
+        self.ended: asyncio.Future[int] = self._loop.create_future()
+        self._pidfd = os.pidfd_open(self.pid)
+        self._loop.add_reader(self._pidfd, self._reap)
+        self._loop.add_reader(self._pipe, self._drain)
+
+    def _drain(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._pipe, READ_BYTES)
+            if data:
+                self._log.write(data)
+            else:
+                self._loop.remove_reader(self._pipe)
+
+    def _reap(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        status = self._process.wait()
+        self.signal(signal.SIGKILL)  # what it left behind in its process group
+        self._loop.remove_reader(self._pipe)
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._pipe, READ_BYTES):
+                self._log.write(data)
+        os.close(self._pipe)
+        self.ended.set_result(status)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the worker and all it started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    async def stop(self, grace: float) -> None:
+        """End the process: politely, then not."""
+        self.signal(signal.SIGTERM)
+        await asyncio.wait({self.ended}, timeout=grace)
+        self.signal(signal.SIGKILL)
+        await asyncio.shield(self.ended)
+
+    def ending(self) -> str:
+        """Return in words how the process ended."""
+        return self.killed_for or launch.status_text(self.ended.result())

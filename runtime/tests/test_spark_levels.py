@@ -1,0 +1,131 @@
+"""A plan with two shuffles, a program on the Python SDK, and one pipeline without state beside them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo.frame import read_frame, split_frames
+from wallaroo_runtime.deploy.application import load_application
+from wallaroo_runtime.egress.log import LogReader
+from wallaroo_runtime.ingest import JournalWriter
+from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.spark.query import QueryOptions, start_query
+
+pytestmark = pytest.mark.jvm
+PROGRAM = """
+import wallaroo
+
+def application_setup(args):
+    ab = wallaroo.ApplicationBuilder("levels")
+    ab.new_pipeline("count", wallaroo.TCPSourceConfig("127.0.0.1", "0", decode))
+    ab.to(split)
+    ab.to_state_partition(count, Counts, "words", first_letter)
+    ab.to_state_partition(add, Total, "totals", parity)
+    ab.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "1", encode))
+    ab.new_pipeline("echo", wallaroo.TCPSourceConfig("127.0.0.1", "0", decode))
+    ab.to(reverse)
+    ab.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "1", encode))
+    return ab.build()
+
+class Counts(dict):
+    pass
+
+class Total:
+    def __init__(self):
+        self.value = 0
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(bs):
+    return bs.decode()
+
+@wallaroo.computation_multi("split")
+def split(text):
+    return text.split()
+
+@wallaroo.partition
+def first_letter(word):
+    return word[0]
+
+@wallaroo.state_computation("count")
+def count(word, counts):
+    counts[word] = counts.get(word, 0) + 1
+    return (word, counts[word]), True
+
+@wallaroo.partition
+def parity(pair):
+    return pair[1] % 2
+
+@wallaroo.state_computation("add")
+def add(pair, total):
+    total.value += pair[1]
+    return "%s %d %d" % (pair[0], pair[1], total.value), True
+
+@wallaroo.computation("reverse")
+def reverse(text):
+    if text == "bad":
+        raise ValueError("told to")
+    return text[::-1]
+
+@wallaroo.encoder
+def encode(line):
+    return line + "\\n"
+"""
+
+
+def framed(texts: list[str]) -> list[bytes]:
+    """Return texts as they stand on the wire."""
+    return [len(text.encode()).to_bytes(4, "big") + text.encode() for text in texts]
+
+
+def published(checkpoint: Path, port: int) -> list[str]:
+    """Return what was published for a port, in order."""
+    lines = []
+    for record in LogReader(checkpoint / "outbox").records():
+        for file in record.files:
+            if file.port == port:
+                data = (checkpoint / "outbox" / file.name).read_bytes()
+                for _, begin, _ in split_frames(data):
+                    lines += [value.decode().strip() for value in read_frame(data, begin).values()]
+    return lines
+
+
+def test_two_levels_and_a_pipeline_without_state(spark: Any, tmp_path: Path, wait_until: Callable[..., None]) -> None:
+    program = tmp_path / "levels.py"
+    program.write_text(PROGRAM)
+    topology, _ = load_application(str(program), [], "", "")
+    plan = compile_topology(topology, shuffle_partitions=2)
+    assert len(plan.levels) == 3
+    checkpoint = tmp_path / "checkpoint"
+    writer = JournalWriter(checkpoint / "journal")
+    texts = [f"w{number % 10} w{number % 3}" for number in range(300)]
+    echoes = [f"echo {number}" for number in range(300)] + ["bad"]
+    for start in range(0, 300, 50):
+        writer.append(plan.ports["0/sources/0"], 50, framed(texts[start : start + 50]), timestamp_ms=1)
+        writer.append(plan.ports["1/sources/0"], 50, framed(echoes[start : start + 50]), timestamp_ms=1)
+    writer.append(plan.ports["1/sources/0"], 1, framed(["bad"]), timestamp_ms=1)
+    writer.close()
+    query = start_query(spark, plan, topology, QueryOptions(checkpoint, max_batch_bytes=4096))
+    try:
+        wait_until(lambda: query.exception() or query.progress().messages_in == 601, "all messages", 120.0)
+        assert query.exception() is None
+        assert query.progress().dead_letters == 1
+    finally:
+        query.stop()
+    assert published(checkpoint, plan.ports["1/sinks/0"]) == [text[::-1] for text in echoes[:-1]]
+    lines = [line.split() for line in published(checkpoint, plan.ports["0/sinks/0"])]
+    counts: dict[str, int] = {}
+    totals = {0: 0, 1: 0}
+    for text in " ".join(texts).split():
+        counts[text] = counts.get(text, 0) + 1
+    seen: dict[str, list[int]] = {}
+    for word, number, total in lines:
+        seen.setdefault(word, []).append(int(number))
+        totals[int(number) % 2] += int(number)
+        assert int(total) == totals[int(number) % 2]
+    # Every count came once; one key's counts pass in order to each of the two keys of the next level.
+    for word, numbers in seen.items():
+        assert sorted(numbers) == list(range(1, counts[word] + 1))
+        assert [n for n in numbers if n % 2] == sorted(n for n in numbers if n % 2)
+    assert set(seen) == set(counts)
