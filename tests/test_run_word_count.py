@@ -32,6 +32,8 @@ class Bench:
         self.run: Run | None = None
 
     def start(self, *options: object, app: object = None) -> Run:
+        if self.run is not None:
+            self.run.close()
         self.run = Run(app or CASE.app(self.language), self.receiver, self.checkpoint, *options)
         return self.run.ready()
 
@@ -59,7 +61,7 @@ class Bench:
 
     def close(self) -> None:
         if self.run is not None:
-            self.run.__exit__(None, None, None)
+            self.run.close()
         self.receiver.close()
 
 
