@@ -119,11 +119,15 @@ type keyOfString struct{}
 
 func (keyOfString) Partition(interface{}) string { return "" }
 
-type unexported struct{ total int }
+type unexported struct {
+	total int
+}
+
+func (u *unexported) Total() int { return u.total }
 
 type unexportedBuilder struct{}
 
-func (unexportedBuilder) Build() interface{} { return &unexported{} }
+func (unexportedBuilder) Build() interface{} { return &unexported{total: 1} }
 
 type notAComputation struct{}
 

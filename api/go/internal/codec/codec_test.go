@@ -31,6 +31,10 @@ type mixed struct {
 	mutex sync.Mutex
 }
 
+func (m *mixed) lock() { m.mutex.Lock() }
+
+var _ = (*mixed).lock
+
 func init() {
 	wa.RegisterType(point{})
 	wa.RegisterType((*nested)(nil))

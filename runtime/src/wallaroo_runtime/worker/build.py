@@ -1,8 +1,8 @@
 """Builds Go programs to worker binaries: `wallaroo build`.
 
-A program in the style of Wallaroo's tutorials is built as it is: the compiler reads a prepared copy of its files (`go
-build -overlay`), made by the SDK's command `overlay`. The program and the SDK are joined in a temporary workspace, so that the
-program needs no go.mod, and its directory is not touched.
+A program in the style of Wallaroo's tutorials is built as it is: the compiler reads a prepared copy of its files
+(`go build -overlay`), made by the SDK's command `overlay`. The program and the SDK are joined in a temporary
+workspace, so that the program needs no go.mod, and its directory is not touched.
 """
 
 import fcntl
@@ -113,7 +113,7 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
         raise _broken(directory, "this is not a directory")
     # The tool runs here, whatever the program is built for; it is told the target as its own default.
     native = {**environment, "GOWORK": "off", "CGO_ENABLED": "0"}
-    target = {name: native.pop(name) for name in ("GOOS", "GOARCH") if name in native}
+    target: dict[str, str] = {name: native.pop(name) for name in ("GOOS", "GOARCH") if name in native}
     tool = work / "overlay"
     _run([go, "build", "-o", str(tool), "-buildvcs=false", "./cmd/overlay"], sdk_directory(), native)
     answer = _run([str(tool), str(directory), str(work)], work, {**native, **target})
@@ -149,7 +149,7 @@ def _compile_cached(go: str, directory: Path, overlay: Path, environment: dict[s
     """Build into the cache.
 
     The go command knows best whether a binary is up to date, so each directory has a file that it builds in place. What
-    is returned is a link to that file under the hash of its content.
+    is returned is a copy of that file under the hash of its content.
     """
     target = "-".join(environment.get(name, "") for name in ("GOOS", "GOARCH", "CGO_ENABLED"))
     place = hashlib.sha256(f"{directory}\0{target}".encode()).hexdigest()[:32]
@@ -159,8 +159,7 @@ def _compile_cached(go: str, directory: Path, overlay: Path, environment: dict[s
     with _locked(slot / "lock"):
         built = slot / name
         _compile(go, directory, overlay, built, environment)
-        with built.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest() if sys.version_info >= (3, 11) else _digest(built)
+        digest = hashlib.sha256(built.read_bytes()).hexdigest()
         final = _cache_directory() / "binary" / digest[:32] / name
         if not final.exists():
             final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -168,10 +167,6 @@ def _compile_cached(go: str, directory: Path, overlay: Path, environment: dict[s
             shutil.copy2(built, temporary)
             temporary.replace(final)
     return final
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _cache_directory() -> Path:

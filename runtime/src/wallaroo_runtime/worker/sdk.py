@@ -38,19 +38,15 @@ def go_command() -> tuple[str, str]:
     """
     go = shutil.which("go")
     if go is None:
-        raise _no_go("it is not on PATH")
+        raise RunError.of("W408", WORKER, reason="it is not on PATH")
     try:
         answer = subprocess.run(
             [go, "env", "GOVERSION"], capture_output=True, text=True, timeout=GO_VERSION_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise _no_go(f"{go} does not run: {error}") from error
+        raise RunError.of("W408", WORKER, reason=f"{go} does not run: {error}") from error
     version = answer.stdout.strip()
     numbers = re.match(r"(?:devel )?go(\d+)\.(\d+)", version)
     if numbers is None or (int(numbers[1]), int(numbers[2])) < MIN_GO:
-        raise _no_go(f"{go} is {version or 'of an unknown version'}")
+        raise RunError.of("W408", WORKER, reason=f"{go} is {version or 'of an unknown version'}")
     return go, version
-
-
-def _no_go(reason: str) -> RunError:
-    return RunError([Diagnostic.of("W408", reason=reason)], WORKER)

@@ -1,0 +1,183 @@
+"""Building Go programs: tutorial style and new style, errors, no network, nothing touched."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.errors.error import RunError
+from wallaroo_runtime.worker import build as build_module
+from wallaroo_runtime.worker.build import build, init
+
+CASES = Path(__file__).parents[2] / "tests" / "cases"
+GO_CACHE = subprocess.run(["go", "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
+NEW_STYLE = """package main
+
+import (
+\t"wallarooapi/application"
+\t"wallarooapi/worker"
+)
+
+func main() { worker.Main(setup) }
+
+func setup(args []string) *application.Application {
+\treturn application.MakeApplication("new")
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _traps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No network, a cache of its own, and settings of a user that builds must not trip over."""
+    # Go's own build cache lies below XDG_CACHE_HOME too; without it each test would compile everything.
+    monkeypatch.setenv("GOCACHE", GO_CACHE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("GOPROXY", "off")
+    monkeypatch.setenv("GOFLAGS", "-mod=mod")
+    monkeypatch.setenv("GOWORK", "off")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    directory = tmp_path / "reverse"
+    directory.mkdir()
+    shutil.copy(CASES / "reverse" / "app.go", directory)
+    return directory
+
+
+def by_hand(binary: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([binary], capture_output=True, text=True, timeout=30, check=False)
+
+
+def listing(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def refused(directory: Path) -> tuple[str, str, int, str]:
+    with pytest.raises(RunError) as caught:
+        build(directory)
+    assert caught.value.exit_code == 4
+    found = caught.value.diagnostics[0]
+    return found.code, found.file, found.line, found.traceback
+
+
+def test_a_tutorial_is_built_unchanged_and_cached(program: Path) -> None:
+    before = listing(program)
+    binary = build(program)
+    assert by_hand(binary).returncode == 2
+    assert by_hand(binary).stderr.startswith("W412 ")
+    assert build(program) == binary
+    assert listing(program) == before
+    source = program / "app.go"
+    source.write_text(source.read_text() + "\nvar another = 1\n\nfunc init() { println(another) }\n")
+    assert build(program) != binary
+    assert binary.exists()
+
+
+def test_with_a_module_of_its_own(program: Path, tmp_path: Path) -> None:
+    (program / "go.mod").write_text("module example.org/reverse\n\ngo 1.21\n")
+    output = tmp_path / "bin" / "worker"
+    output.parent.mkdir()
+    assert build(program, output) == output
+    assert by_hand(output).returncode == 2
+    assert (program / "go.mod").read_text() == "module example.org/reverse\n\ngo 1.21\n"
+
+
+def test_a_package_below_its_module(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "go.mod").write_text("module example.org/all\n\ngo 1.21\n")
+    (tmp_path / "word").mkdir()
+    (tmp_path / "word" / "word.go").write_text("package word\n\nconst Empty = 0\n")
+    (program / "more.go").write_text('package main\n\nimport "example.org/all/word"\n\nvar _ = word.Empty\n')
+    assert by_hand(build(program)).returncode == 2
+
+
+def test_a_new_program(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "main.go").write_text(NEW_STYLE)
+    assert by_hand(build(tmp_path / "new")).returncode == 2
+
+
+def test_another_architecture(program: Path) -> None:
+    binary = build(program, goos="linux", goarch="arm64")
+    assert binary.read_bytes()[18] == 0xB7
+
+
+def test_a_static_binary_needs_no_c_compiler(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "/nonexistent/cc")
+    assert by_hand(build(program)).returncode == 2
+
+
+def test_more_of_c_keeps_cgo(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = program / "app.go"
+    text = (
+        source.read_text()
+        .replace('\t"C"\n\n', "", 1)
+        .replace("import (", '// #include <stdlib.h>\nimport "C"\n\nimport (', 1)
+    )
+    source.write_text(text + "\nvar number C.int = 1\n")
+    assert by_hand(build(program)).returncode == 2
+    assert "uses C.int; it is built with cgo" in capsys.readouterr().err
+
+
+def test_a_compile_error_is_at_the_users_line(program: Path) -> None:
+    source = program / "app.go"
+    text = source.read_text().replace("return string(runes)", "return string(missing)")
+    source.write_text(text)
+    line = 1 + text[: text.index("string(missing)")].count("\n")
+    code, file, found_line, message = refused(program)
+    assert (code, file, found_line) == ("W407", str(source), line)
+    assert f"app.go:{line}:16: undefined: missing" in message
+
+
+def test_an_error_in_the_line_that_was_rewritten(program: Path) -> None:
+    source = program / "app.go"
+    text = source.read_text().replace("return C.CString(application.ToJson())", "return C.CString(application)")
+    source.write_text(text)
+    line = 1 + text[: text.index("C.CString(application)")].count("\n")
+    assert refused(program)[:3] == ("W407", str(source), line)
+
+
+def test_a_main_that_is_not_empty(program: Path) -> None:
+    source = program / "app.go"
+    source.write_text(source.read_text().replace("func main() {}", "func main() { println() }"))
+    assert refused(program)[:2] == ("W409", str(source))
+
+
+def test_no_setup(program: Path) -> None:
+    (program / "app.go").write_text("package main\n\nfunc main() {}\n")
+    assert refused(program)[0] == "T201"
+
+
+def test_no_directory(tmp_path: Path) -> None:
+    assert refused(tmp_path / "nowhere")[0] == "W407"
+
+
+def test_no_go(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert refused(program)[0] == "W408"
+
+
+def test_an_old_go(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = tmp_path / "go"
+    go.write_text("#!/bin/sh\necho go1.23.4\n")
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(RunError, match=r"W408 .*go1\.23\.4"):
+        build(program)
+
+
+def test_init_makes_go_tools_work(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert init(program) == [program / "go.mod", program / "go.sum"]
+    init(program)
+    monkeypatch.setenv("GOFLAGS", "")
+    subprocess.run(["go", "vet", "./..."], cwd=program, check=True, timeout=300)
+    assert by_hand(build(program)).returncode == 2
+
+
+def test_the_sdk_of_an_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: Path) -> None:
+    sdk = tmp_path / "site-packages" / "sdk"
+    shutil.copytree(build_module.sdk_directory(), sdk)
+    monkeypatch.setattr(build_module, "sdk_directory", lambda: sdk)
+    assert by_hand(build(program)).returncode == 2
