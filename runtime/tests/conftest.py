@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from wallaroo.frame import read_frame, split_frames
+from wallaroo_runtime.egress.log import LogReader
 from wallaroo_runtime.worker.channel import close_all
 from wallaroo_runtime.worker.directory import worker_directory
 from wallaroo_runtime.worker.owner import Owner, start_time
@@ -47,6 +49,18 @@ def executor(plain_spec: WorkerSpec, wait_until: Callable[..., None]) -> Iterato
     process.kill()
     process.communicate()
     wait_until(lambda: not parent.exists() or not any(parent.iterdir()), "the directory to be empty", 5.0)
+
+
+@pytest.fixture
+def published() -> Callable[[Path, int], list[str]]:
+    """Give a function that returns what a checkpoint's outbox holds for a port, in order, without line ends."""
+
+    def read(checkpoint: Path, port: int) -> list[str]:
+        files = [file for record in LogReader(checkpoint / "outbox").records() for file in record.files]
+        data = b"".join((checkpoint / "outbox" / file.name).read_bytes() for file in files if file.port == port)
+        return [value.decode().strip() for _, at, _ in split_frames(data) for value in read_frame(data, at).values()]
+
+    return read
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from wallaroo.frame import read_frame, split_frames
 from wallaroo_runtime.deploy.application import load_application
-from wallaroo_runtime.egress.log import LogReader
 from wallaroo_runtime.ingest import JournalWriter
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.spark.query import QueryOptions, start_query
@@ -79,19 +77,9 @@ def framed(texts: list[str]) -> list[bytes]:
     return [len(text.encode()).to_bytes(4, "big") + text.encode() for text in texts]
 
 
-def published(checkpoint: Path, port: int) -> list[str]:
-    """Return what was published for a port, in order."""
-    lines = []
-    for record in LogReader(checkpoint / "outbox").records():
-        for file in record.files:
-            if file.port == port:
-                data = (checkpoint / "outbox" / file.name).read_bytes()
-                for _, begin, _ in split_frames(data):
-                    lines += [value.decode().strip() for value in read_frame(data, begin).values()]
-    return lines
-
-
-def test_two_levels_and_a_pipeline_without_state(spark: Any, tmp_path: Path, wait_until: Callable[..., None]) -> None:
+def test_two_levels_and_a_pipeline_without_state(
+    spark: Any, tmp_path: Path, wait_until: Callable[..., None], published: Callable[[Path, int], list[str]]
+) -> None:
     program = tmp_path / "levels.py"
     program.write_text(PROGRAM)
     topology, _ = load_application(str(program), [], "", "")

@@ -69,7 +69,8 @@ class Publisher:
                 fix="correct the user code and run again, or run with --on-error dead_letter",
                 traceback=letter.traceback,
             )
-        self._outbox.publish(query, batch, files)
+        if not self._outbox.publish(query, batch, files):
+            return
         self._letters += sum(file.messages for file in letters)
         self._messages += sum(file.messages for file in files if file.port != DEAD_LETTER_PORT)
 

@@ -2,11 +2,13 @@
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -89,29 +91,33 @@ class RunningQuery:
         specs: Mapping[str, WorkerSpec],
         targets: Mapping[str, str],
         publisher: Publisher,
-        begin: Progress,
+        checkpoint: Path,
     ) -> None:
         self.targets = targets
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
-        self._progress = begin
+        self._progress = committed_progress(checkpoint)
+        self._log = checkpoint / "logs" / "spark.log"
         self._lock = threading.Lock()
         self._is_stopped = False
 
     @property
     def is_active(self) -> bool:
         """Whether the query runs."""
-        return bool(self._query.isActive)
+        with self._of_jvm():
+            return bool(self._query.isActive)
 
     def exception(self) -> RunError | None:
         """Return why the query stopped by itself, or None; only what helps the user, no stack trace of the JVM."""
         if self._publisher.failure is not None:
             return self._publisher.failure
-        error = self._query.exception()
-        return None if error is None else translated(str(error))
+        with self._of_jvm():
+            error = self._query.exception()
+            return None if error is None else translated(str(error))
 
     def progress(self) -> Progress:
         """Return how far the query has come."""
-        report = self._query.lastProgress
+        with self._of_jvm():
+            report = self._query.lastProgress
         counted = replace(self._progress, **self._publisher.counts())
         if report is not None and report["sources"] and report["sources"][0]["endOffset"]:
             offset = _as_object(report["sources"][0]["endOffset"])
@@ -124,22 +130,24 @@ class RunningQuery:
         """Return Spark's own reports of the latest micro-batches."""
         return [json.loads(report.json) for report in self._query.recentProgress]
 
-    def wait(self, seconds: int) -> bool:
-        """Wait at most so long until the query has stopped; say whether it has."""
-        try:
-            return bool(self._query.awaitTermination(seconds))
-        except Exception:  # what it stopped with is asked for by `exception`
-            if self._query.isActive:
-                raise
-            return True
-
     def stop(self) -> None:
         """Stop the query and its workers; what is not committed is processed again by the next run."""
-        if self._query.isActive:
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        with self._of_jvm():
             self._query.stop()
-        if not self._is_stopped:
-            self._is_stopped = True
             stop_workers(self._session, self._specs)
+
+    @contextmanager
+    def _of_jvm(self) -> Iterator[None]:
+        """Raise R617 when the JVM is not there any more; supervisors have then ended the workers."""
+        try:
+            yield
+        except (Py4JNetworkError, ConnectionError) as error:
+            self._is_stopped = True
+            reason = "the Java virtual machine is gone"
+            raise RunError.of("R617", process="Spark process", reason=reason, log=self._log) from error
 
 
 def _as_object(value: Any) -> Mapping[str, Any]:
@@ -181,7 +189,7 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         .outputMode("append")
         .start()
     )
-    return RunningQuery(query, session, specs, targets, publisher, committed_progress(checkpoint))
+    return RunningQuery(query, session, specs, targets, publisher, checkpoint)
 
 
 def lower(session: SparkSession, levels: Sequence[Level], directory: Path, batch_bytes: int = BATCH_BYTES) -> DataFrame:

@@ -14,6 +14,7 @@ from wallaroo_runtime.spark.row import DATA, DONE, REHEARSAL, FrameHead, FrameRo
 from wallaroo_runtime.spark.staged import Staged
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
+from wallaroo_runtime.worker.session import grouped
 
 
 def frames_of_ports(data: bytes, ports: frozenset[int]) -> bytes:
@@ -52,8 +53,8 @@ class StatelessLevel:
 
     def _shuffle(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
         for outputs in self._outputs(ranges, attempt):
-            if outputs:
-                yield frame_batch([self._row(output, ordinal) for ordinal, output in enumerate(outputs)])
+            rows = [self._row(output, ordinal) for ordinal, output in enumerate(outputs)]
+            yield from map(frame_batch, grouped(rows, lambda row: len(row.payload)))
 
     def _row(self, output: pb.Output, ordinal: int) -> FrameRow:
         kind = DATA if output.bucket >= 0 else DONE

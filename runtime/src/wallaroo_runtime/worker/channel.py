@@ -164,6 +164,7 @@ class Stream:
     def finish(self) -> None:
         """Close this side and wait for the other."""
         self.requests.put(None)
+        self.deadline.arm()
         with contextlib.suppress(grpc.RpcError):  # all is answered; how the worker says good-bye does not matter
             for _ in self.call:
                 pass

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.worker.channel import Broken, Stream, WorkerChannel
 
 REQUEST_BYTES = 8 * 1024 * 1024
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +40,23 @@ class BucketResult:
     was_loaded: bool = False
 
 
-def grouped(pieces: Iterable[bytes], limit: int = REQUEST_BYTES) -> Iterator[list[bytes]]:
-    """Yield the pieces in groups of at most `limit` bytes, or of one piece."""
-    group: list[bytes] = []
+def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: int = REQUEST_BYTES) -> Iterator[list[T]]:
+    """Yield the items in groups of at most `limit` bytes, or of one item."""
+    group: list[T] = []
     size = 0
-    for piece in pieces:
-        if group and size + len(piece) > limit:
+    for item in items:
+        if group and size + size_of(item) > limit:
             yield group
             group, size = [], 0
-        group.append(piece)
-        size += len(piece)
+        group.append(item)
+        size += size_of(item)
     if group:
         yield group
 
 
-def with_more(groups: Iterable[list[bytes]]) -> Iterator[tuple[list[bytes], bool]]:
+def with_more(groups: Iterable[list[T]]) -> Iterator[tuple[list[T], bool]]:
     """Yield each group with whether another one follows; nothing at all becomes one empty group."""
-    held: list[bytes] | None = None
+    held: list[T] | None = None
     for group in groups:
         if held is not None:
             yield held, True
@@ -66,7 +68,7 @@ class StateSession:
     """The bucket calls of one task; one stream per endpoint that its buckets live at.
 
     Example:
-        >>> [(group, more) for group, more in with_more(grouped([b"ab", b"c", b"de"], limit=3))]
+        >>> [(group, more) for group, more in with_more(grouped([b"ab", b"c", b"de"], len, 3))]
         [([b'ab', b'c'], True), ([b'de'], False)]
     """
 
@@ -132,7 +134,7 @@ class StateSession:
     ) -> None:
         number = pb.Version(counter=version.counter, nonce=version.nonce)
         stream.deadline.arm()
-        for group, more in with_more(grouped(frames)):
+        for group, more in with_more(grouped(frames, len)):
             request = pb.Bucket(index=index, bucket=bucket, version=number, more=more, wants_snapshot=wants_snapshot)
             request.frames = group[0] if len(group) == 1 else b"".join(group)
             stream.send(pb.StateRequest(bucket=request))
@@ -161,7 +163,7 @@ class StateSession:
 
     @staticmethod
     def _send_log(stream: Stream, index: int, entries: Iterable[bytes]) -> None:
-        for group, more in with_more(grouped(entries)):
+        for group, more in with_more(grouped(entries, len)):
             stream.send(pb.StateRequest(log=pb.StateLog(index=index, entries=group, more=more)))
 
     def _done(self, stream: Stream, done: pb.StateDone, result: BucketResult) -> BucketResult:
