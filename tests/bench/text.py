@@ -7,42 +7,15 @@ from pathlib import Path
 from wallaroo_runtime.ingest import JournalWriter
 
 FRAME_MESSAGES = 16_384  # about what the gateway puts into one frame of at most 1 MiB
-SYLLABLES = [
-    "ba",
-    "ce",
-    "di",
-    "fo",
-    "gu",
-    "ha",
-    "je",
-    "ki",
-    "lo",
-    "mu",
-    "na",
-    "pe",
-    "qui",
-    "ro",
-    "su",
-    "ta",
-    "ve",
-    "wi",
-    "xo",
-    "yu",
-    "za",
-    "cri",
-    "pla",
-    "sto",
-    "thra",
-    "ne",
-    "li",
-]
+SYLLABLES = "ba ce di fo gu ha je ki lo mu na pe qui ro su ta ve wi xo yu za cri pla sto thra ne li"
 
 
 def vocabulary(size: int, seed: int = 1) -> list[str]:
     """Return different words of two to four syllables, with the initials that the syllables have."""
-    source, words = random.Random(seed), dict[str, None]()
+    source, syllables = random.Random(seed), SYLLABLES.split()
+    words: dict[str, None] = {}
     while len(words) < size:
-        words["".join(source.choices(SYLLABLES, k=source.randint(2, 4)))] = None
+        words["".join(source.choices(syllables, k=source.randint(2, 4)))] = None
     return list(words)
 
 

@@ -66,14 +66,16 @@ def measured(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
         if (error := query.exception()) is not None:
             raise error
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{query.progress()} after {DEADLINE_SECONDS} s")
+            message = f"{query.progress()} after {DEADLINE_SECONDS} s"
+            raise TimeoutError(message)
         time.sleep(0.05)
     after = measure(os.getpid(), workers)
     progress, reports = query.progress(), query.recent()
     query.stop()
     session.stop()
     if progress.messages_out != options.messages * WORDS_PER_MESSAGE or progress.dead_letters:
-        raise AssertionError(f"expected {options.messages * WORDS_PER_MESSAGE} messages out, got {progress}")
+        message = f"expected {options.messages * WORDS_PER_MESSAGE} messages out, got {progress}"
+        raise AssertionError(message)
     return summary(options, size, reports, {name: after[name] - before[name] for name in after})
 
 

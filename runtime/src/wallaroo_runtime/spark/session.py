@@ -1,5 +1,6 @@
 """Makes the Spark session: quiet, bound to this machine, with the settings that frames need."""
 
+import logging
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 from wallaroo_runtime.errors import RunError
 
 TASK_FAILURES = 4
+_log = logging.getLogger(__name__)
 STREAMING = "org.apache.spark.sql.execution.streaming"
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -92,11 +94,13 @@ def create_session(
     output = directory / "spark.out"
     try:
         with _output_to(output):
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
     except (PySparkException, OSError) as error:
         said = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
         reason = f"Spark did not start: {error}"
         raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(said)) from error
+    _keep_quiet(session)
+    return session
 
 
 def retrying(master: str) -> str:
@@ -117,6 +121,14 @@ def _check_java() -> None:
         raise RunError.of("R602", reason=f"JAVA_HOME is {home}, which has no bin/java")
     if not home and shutil.which("java") is None:
         raise RunError.of("R602", reason="no `java` on PATH, and JAVA_HOME is not set")
+
+
+def _keep_quiet(session: SparkSession) -> None:
+    """Let threads of PySpark and Py4J log, not print, that the JVM is gone; the query's caller gets R617."""
+    logging.getLogger("py4j").addHandler(logging.NullHandler())
+    server = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: _log.debug("a thread of PySpark failed", exc_info=True)
 
 
 @contextmanager

@@ -1,0 +1,61 @@
+"""The executor's JVM is killed: within 5 s no worker, no supervisor and no directory is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.worker import control
+from wallaroo_runtime.worker.owner import is_java, start_time
+
+pytestmark = pytest.mark.jvm
+PROGRAM = """
+import json, os, sys
+from pathlib import Path
+from wallaroo_runtime.spark.session import create_session
+from wallaroo_runtime.spark.warm import start_workers
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+session = create_session("death", master="local[2]", shuffle_partitions=2, directory=Path(sys.argv[1]))
+run = session.sparkContext.applicationId
+spec = WorkerSpec("counts", "main", ("{python}", sys.argv[2]), "/", run=run)
+print(json.dumps(start_workers(session, {"main": spec})), flush=True)
+sys.stdin.readline()
+os._exit(0)
+"""
+
+
+def descendants(pid: int) -> list[int]:
+    """Return all processes below one."""
+    found = [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
+    return found + [further for child in found for further in descendants(child)]
+
+
+def left(family: dict[int, int]) -> list[int]:
+    """Return those of the processes that still run."""
+    return [pid for pid, started in family.items() if start_time(pid) == started]
+
+
+def test_nothing_is_left_of_a_killed_executor(tmp_path: Path, wait_until: Callable[..., None]) -> None:
+    worker = Path(__file__).with_name("plain_worker.py")
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(worker)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as driver:
+        assert driver.stdout
+        line = driver.stdout.readline()
+        directory = Path(json.loads(line)["main"].removeprefix("unix:")).parent
+        config = json.loads((directory / "supervisor.json").read_text())
+        (executor,) = [pid for pid in descendants(driver.pid) if is_java(pid)]
+        assert config["owner"] == [executor, start_time(executor)]
+        worker_pid = control.ask(directory, {"op": "wait"}, 10.0)["pid"]
+        supervisor = int(Path(f"/proc/{worker_pid}/stat").read_text().rpartition(")")[2].split()[1])
+        family = {pid: start_time(pid) for pid in (worker_pid, supervisor, *descendants(executor))}
+        assert len(family) >= 4, "worker, supervisor, PySpark's daemon and its processes"
+        os.kill(executor, signal.SIGKILL)
+        wait_until(lambda: not directory.parent.exists() and not left(family), "supervisor and worker to end", 5.0)
+        output, errors = driver.communicate(b"\n", timeout=20)
+    assert (output, errors) == (b"", b""), "nothing of Spark's reaches the console"
