@@ -12,6 +12,7 @@ import pytest
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.worker import ensure
+from wallaroo_runtime.worker.directory import worker_directory
 from wallaroo_runtime.worker.log import RotatingLog
 from wallaroo_runtime.worker.owner import Owner, start_time
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -64,6 +65,7 @@ def test_stop_ends_worker_and_supervisor(plain_spec: WorkerSpec, executor: Owner
     assert start_time(connection.pid) == 0
     assert not connection.directory.exists()
     assert not ensure.stop_worker(plain_spec, executor)
+    assert not connection.directory.parent.exists()
 
 
 def failure_of(spec: WorkerSpec, executor: Owner) -> str:
@@ -155,3 +157,15 @@ def test_log_rotates(tmp_path: Path) -> None:
     log.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1"]
     assert log.dropped_bytes == 120
+
+
+def test_directory_that_others_may_enter_is_refused(plain_spec: WorkerSpec, executor: Owner) -> None:
+    directory = worker_directory(plain_spec, executor)
+    directory.parent.mkdir(mode=0o700, parents=True)
+    directory.parent.chmod(0o755)
+    text = failure_of(plain_spec, executor)
+    directory.parent.rmdir()
+    assert text == (
+        f'W401 worker "{directory.parent.name}" did not start; {directory.parent} is not a directory that only '
+        f"this user may enter\n  fix: remove {directory.parent}"
+    )

@@ -31,6 +31,21 @@ def make_private(path: Path) -> None:
         RunError: W401; someone else owns the directory or may enter it.
     """
     path.mkdir(mode=0o700, exist_ok=True)
+    _check_private(path)
+
+
+def check_existing(directory: Path) -> None:
+    """Check, before a socket in it is trusted, as much of a worker's directory and its parents as exists.
+
+    Raises:
+        RunError: W401, as `make_private`.
+    """
+    for path in (directory.parent.parent, directory.parent, directory):
+        with contextlib.suppress(FileNotFoundError):
+            _check_private(path)
+
+
+def _check_private(path: Path) -> None:
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise RunError.of(
@@ -43,11 +58,9 @@ def make_private(path: Path) -> None:
 
 
 def worker_directory(spec: WorkerSpec, owner: Owner) -> Path:
-    """Return the directory of this worker on this executor; its parents exist afterwards."""
+    """Return the directory of this worker on this executor, whether it exists or not."""
     identity = f"{spec.run}\0{owner.pid}\0{owner.start_time}"
     parent = _root() / hashlib.sha256(identity.encode()).hexdigest()[:16]
-    make_private(parent.parent)
-    make_private(parent)
     name = spec.name if re.fullmatch(r"[A-Za-z0-9_-]{1,15}", spec.name) else "worker"
     return parent / f"{name}-{spec.digest()}"
 
@@ -62,8 +75,12 @@ def locked(directory: Path) -> Iterator[None]:
     """Hold the lock of a worker's directory; its parents exist meanwhile."""
     path = lock_path(directory)
     while True:
+        make_private(path.parent.parent)
         make_private(path.parent)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except FileNotFoundError:
+            continue  # the last supervisor of this executor has just removed the parent
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             # A supervisor that ends removes the file: who waited then holds the lock of a file without a name.

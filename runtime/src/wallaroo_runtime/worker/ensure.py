@@ -7,7 +7,7 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker import control, supervisor
-from wallaroo_runtime.worker.directory import locked, make_private, worker_directory
+from wallaroo_runtime.worker.directory import check_existing, locked, make_private, worker_directory
 from wallaroo_runtime.worker.launch import SOCKET
 from wallaroo_runtime.worker.owner import Owner, find_owner
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -72,6 +72,7 @@ def kill_worker(connection: Connection, reason: str) -> None:
 def stop_worker(spec: WorkerSpec, owner: Owner | None = None) -> bool:
     """Stop worker and supervisor; say whether there were any."""
     directory = worker_directory(spec, owner or find_owner())
+    check_existing(directory)
     try:
         control.ask(directory, {"op": "stop"}, MARGIN_SECONDS)
     except (FileNotFoundError, ConnectionError):
@@ -82,6 +83,7 @@ def stop_worker(spec: WorkerSpec, owner: Owner | None = None) -> bool:
 def _ask(spec: WorkerSpec, directory: Path, owner: Owner | None, request: dict[str, Any]) -> Connection:
     timeout = spec.start_timeout_ms / 1000 + spec.restart_window_ms / 1000 + MARGIN_SECONDS
     for attempt in range(ATTEMPTS):
+        check_existing(directory)
         try:
             reply = control.ask(directory, request, timeout)
         except (FileNotFoundError, ConnectionError):
