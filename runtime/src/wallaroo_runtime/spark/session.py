@@ -39,8 +39,8 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
-# The JVM moves frames and computes little: with the small compiler and collector 24 million words of the word count took
-# 25 CPU seconds in all processes, with Spark's defaults 30.
+# The JVM moves frames and computes little: with the small compiler and collector 24 million words of the word count
+# took 25 CPU seconds in all processes, with Spark's defaults 30.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOG4J = """\
 status = error
