@@ -12,7 +12,7 @@ LEAVES = {"ingest": {"daemon", "errors"}, "egress": {"daemon", "errors"}, "daemo
 USES_LEAVES = {"cli", "deploy", "spark"}
 ONLY_IN = {"pyspark": {"spark"}, "py4j": {"spark"}, "grpc": {"worker"}, "grpc_health": {"worker"}}
 # Decision 9: what the runtime takes from the Python SDK.
-SHARED = ("wallaroo.frame", "wallaroo.diagnostic", "wallaroo.worker._proto")
+SHARED = ("wallaroo.frame", "wallaroo.diagnostic", "wallaroo.program", "wallaroo.worker._proto")
 
 
 def allowed(package: str) -> set[str]:

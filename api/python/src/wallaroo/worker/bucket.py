@@ -165,16 +165,24 @@ class BucketRun:
                 dirty = bytearray(1)
                 failed = loop([message], [0], [sequence], [state.get(key, part.entry.state.build)], dirty)
                 if failed is None:
-                    if after:
-                        before[key] = after[-1]
-                    if dirty[0]:
-                        self._changed[key] = None
-                    continue
-                self._letter(part, key, failed)
-                state.live.pop(key, None)
-                saved = before.get(key)
-                if saved is not None:
-                    state.live[key] = state.load(key, saved)
+                    self._keep(key, after, bool(dirty[0]), before)
+                else:
+                    self._letter(part, key, failed)
+                    self._put_back(key, before.get(key), state)
+
+    def _keep(self, key: StateKey, after: list[bytes], is_dirty: bool, before: dict[StateKey, bytes]) -> None:
+        """Note what the key's state is now; `after` is empty when it cannot be serialized."""
+        if after:
+            before[key] = after[-1]
+        if is_dirty:
+            self._changed[key] = None
+
+    @staticmethod
+    def _put_back(key: StateKey, saved: bytes | None, state: BucketState) -> None:
+        """Give a key the state from before the message that failed: the saved one, else the committed one."""
+        state.live.pop(key, None)
+        if saved is not None:
+            state.live[key] = state.load(key, saved)
 
     def _letter(self, part: _Messages, key: StateKey, failed: tuple[Any, int, int, BaseException]) -> None:
         message, _, sequence, error = failed
