@@ -1,0 +1,59 @@
+"""What README.md promises: its program runs as printed, its bytes are the first framing vector, its commands exist."""
+
+import json
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from run import TESTS, WALLAROO, Receiver, Run, wallaroo
+
+ROOT = TESTS.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TEXT = TESTS / "bill_of_rights.txt"
+
+
+def program(folder: Path) -> Path:
+    """Write the README's program to a file of the name that it gives."""
+    found = re.search(r"```python\n# (\w+\.py)\n(.*?)```", README, re.DOTALL)
+    assert found is not None
+    file = folder / found[1]
+    file.write_text(found[2], encoding="utf-8")
+    return file
+
+
+@pytest.mark.jvm
+def test_the_first_application_runs_as_printed(tmp_path: Path) -> None:
+    expected = Counter(TEXT.read_text(encoding="utf-8").split())
+    with Receiver() as receiver, Run(program(tmp_path), receiver, tmp_path / "checkpoint") as run:
+        host, port = run.ready().addresses()[0]
+        sent = wallaroo("send", "--host", f"{host}:{port}", "--file", TEXT)
+        assert sent.returncode == 0, sent.stderr
+        lines = receiver.wait_for_lines(expected.total(), run)
+        assert run.stop() == 0, run.said()
+    assert Counter(line.rpartition(" => ")[0] for line in lines) == expected
+    assert {line for line in lines if int(line.rpartition(" => ")[2]) == expected[line.rpartition(" => ")[0]]} == {
+        f"{word} => {count}" for word, count in expected.items()
+    }
+
+
+def test_the_printed_bytes_are_the_first_framing_vector() -> None:
+    found = re.search(r"printf '(\S*)(My solitude[^']*)'", README)
+    assert found is not None
+    shell = subprocess.run(
+        ["bash", "-c", f"printf '{found[1]}{found[2]}'"], capture_output=True, timeout=10, check=True
+    )
+    vectors = json.loads((ROOT / "topology-schema/vectors/framing.json").read_text(encoding="utf-8"))
+    first = next(iter(value for value in vectors.values() if isinstance(value, list)))[0]
+    assert shell.stdout == b"\x00\x00\x00\x2cMy solitude is cheered by that elegant hope."
+    assert shell.stdout.hex() in json.dumps(first)
+
+
+def test_the_commands_of_the_table_exist() -> None:
+    table = README.partition("## Commands")[2].partition("## More")[0]
+    named = set(re.findall(r"`(?:wallaroo )?([a-z-]+) [A-Z\[]", table)) | set(re.findall(r"`wallaroo ([a-z-]+)", table))
+    listed = subprocess.run([WALLAROO, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
+    assert {"run", "emit", "build", "validate", "explain", "graph", "send", "receive"} <= named
+    assert {name for name in named if not re.search(rf"^    {name}\b", listed, re.MULTILINE)} == set()
