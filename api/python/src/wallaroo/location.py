@@ -5,6 +5,7 @@ import linecache
 import os
 import sys
 import traceback
+import warnings
 from typing import NamedTuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -41,9 +42,16 @@ def declared_at(component: object) -> Location:
     cls = target if isinstance(target, type) else type(target)
     try:
         file = inspect.getsourcefile(cls)
-        return Location(os.path.abspath(file), inspect.findsource(cls)[1] + 1) if file else Location()
+        return Location(os.path.abspath(file), _class_line(cls)) if file else Location()
     except (OSError, TypeError):
         return Location()
+
+
+def _class_line(cls: type) -> int:
+    # The module is parsed to find the class; what Python warns of in it was already shown when it was imported.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return inspect.findsource(cls)[1] + 1
 
 
 def _def_line(file: str, first: int) -> int:
