@@ -195,39 +195,6 @@ def test_warnings_of_the_compiler_are_shown_once(tmp_path: Path) -> None:
     # As Wallaroo's word count has it; a class of the same file is looked up in the source.
     state = 'class State:\n    text = "[\\]"\n'
     step = '@wallaroo.state_computation("s")\ndef s(data, state):\n    return data, True\n'
-    text = GOOD.replace('"7002"', '"x"').replace('"one"', '""').replace('"app"', '" a\\n"')
-    assert [found.code for found in findings(tmp_path, text)] == ["T210", "T210", "T211"]
-
-
-@pytest.mark.parametrize("other", ["wallaroo.py", "wallaroo/__init__.py"])
-def test_another_wallaroo_beside_the_program(tmp_path: Path, other: str) -> None:
-    program = tmp_path / "program"
-    (program / other).parent.mkdir(parents=True)
-    (program / other).write_text("")
-    (program / "app.py").write_text(GOOD)
-    result, _ = emit(tmp_path, "program/app.py")
-    (found,) = result["diagnostics"]
-    assert found["code"] == "T221"
-    assert found["message"] == f"`import wallaroo` finds {program / other}, not this SDK"
-
-
-def test_a_bare_folder_called_wallaroo_is_no_package(tmp_path: Path) -> None:
-    (tmp_path / "wallaroo").mkdir()
-    (tmp_path / "app.py").write_text(GOOD)
-    assert emit(tmp_path, "app.py")[0]["topology"]["name"] == "app"
-
-
-def test_warnings_are_shown_once_and_are_no_errors(tmp_path: Path) -> None:
-    text = GOOD + "\nimport warnings\nfor _ in range(3):\n    warnings.warn('old', DeprecationWarning)\n"
-    (tmp_path / "app.py").write_text(text)
-    result, done = emit(tmp_path, "app.py", PYTHONWARNINGS="error")
-    assert "topology" in result
-    assert done.stderr.count("DeprecationWarning: old") == 1
-
-
-def test_warnings_of_the_compiler_are_shown_once(tmp_path: Path) -> None:
-    # As Wallaroo's word count has it; a class of the same file is looked up in the source.
-    state = '\nclass State:\n    text = "[\\]"\n\n@wallaroo.state_computation("s")\ndef s(data, state):\n    return data, True\n'
     text = GOOD.replace("    ab.to_sink", '    ab.to_stateful(s, State, "state")\n    ab.to_sink') + state + step
     (tmp_path / "app.py").write_text(text)
     result, done = emit(tmp_path, "app.py")
