@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build bench lint test test-unit conformance golden generate check-generated clean
+.PHONY: help setup run build bench bench-keys lint test test-unit conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -25,6 +25,9 @@ run: setup ## set up, then count the words of a text in Python and in Go, over T
 
 bench: setup ## words per second from the journal to the outbox, Python and Go
 	$(BIN)/python tests/bench/word_count.py
+
+bench-keys: setup ## a million keys with state, against PySpark's row-wise transformWithState
+	$(BIN)/python tests/bench/million_keys.py
 
 lint: $(GO_TOOLS)/.installed ## style, types and suspicious code, Python and Go
 	$(BIN)/ruff check .
