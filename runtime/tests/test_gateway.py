@@ -385,3 +385,16 @@ def test_sigterm_acknowledges_what_is_complete(gateway: Process) -> None:
         assert gateway.child.wait(DEADLINE_S) == 0
         assert connection.recv(1) == b""
     assert len(gateway.payloads()) == 1000
+
+
+def test_a_killed_gateway_sends_no_eof(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    process = Process(tmp_path, fsync_interval_ms=3_600_000).start()
+    request.addfinalizer(process.kill)
+    process.send(message(b"safe: the first sync comes at once"))
+    with process.connect() as connection:
+        connection.sendall(message(b"read, but not safe for an hour"))
+        connection.shutdown(socket.SHUT_WR)
+        process.wait(lambda: process.status()["messages"] == 2)
+        process.kill()
+        assert is_reset(connection)  # EOF would say that everything is safe
+    assert process.payloads() == [b"safe: the first sync comes at once"]

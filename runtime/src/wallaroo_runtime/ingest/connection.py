@@ -13,7 +13,7 @@ from wallaroo_runtime.ingest.config import SourceConfig
 if TYPE_CHECKING:
     from wallaroo_runtime.ingest.framing import Cutter
 
-_RESET = struct.pack("ii", 1, 0)
+_RESET, _EOF = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
 _QUEUE = 1024
 
 
@@ -48,8 +48,12 @@ class Connection:
 
     def reset(self) -> None:
         """Close at once; the peer gets an error instead of EOF, since not all that it sent was taken."""
+        self.socket.close()
+
+    def acknowledge(self) -> None:
+        """Close with EOF: everything that the peer sent is safe."""
         with contextlib.suppress(OSError):
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _EOF)
         self.socket.close()
 
     def cut_message(self) -> Diagnostic:
@@ -112,4 +116,6 @@ def accept(source: Source) -> Connection | None:
     accepted.setblocking(False)
     # A peer whose machine vanished would stay here for ever.
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # A gateway that is killed closes its sockets, too. That must not look like EOF, which says that all is safe.
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     return Connection(source, accepted, f"{peer[0]}:{peer[1]}")

@@ -281,7 +281,7 @@ class Gateway:
         for connection in [each for each, taken in self._ending.items() if self._intake.is_safe(taken)]:
             del self._ending[connection]
             self._forget(connection)
-            connection.socket.close()
+            connection.acknowledge()
 
     def _drop(self, connection: Connection, diagnostic: Diagnostic | None) -> None:
         """Close a connection that cannot go on; what came before stays."""
@@ -315,7 +315,7 @@ class Gateway:
         self._intake.close()
         self._acknowledge()
         for connection in list(self._connections):
-            connection.reset() if connection.tail or connection in self._ending else connection.socket.close()
+            connection.reset() if connection.tail or connection in self._ending else connection.acknowledge()
         for thread in self._splits.values():
             thread.close()
         self._write_status("stopped")
