@@ -11,6 +11,7 @@ from wallaroo_runtime.egress.log import LOG_NAME, LogReader, OutboxFile, Record,
 from wallaroo_runtime.egress.position import read_position
 from wallaroo_runtime.egress.staging import StagedFile
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.fault import reach
 
 COMPACT_BYTES = 1024 * 1024
 _QUERY = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -94,8 +95,10 @@ class Outbox:
             OutboxFile(file.port, file.partition, target.name, file.bytes, file.messages)
             for file, (_, target, _) in zip(self._ordered(files), moves, strict=True)
         ]
+        reach("driver.before_record")
         if named:
             self._append(Record(self._base.number, query, batch, tuple(named)))
+        reach("driver.after_publish")
         self._remove_staged(query, batch, files)
         self._compact()
         return True

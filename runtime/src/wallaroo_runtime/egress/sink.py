@@ -14,6 +14,7 @@ from wallaroo_runtime.egress.log import OutboxFile
 from wallaroo_runtime.egress.position import Delivered, read_position, write_position
 from wallaroo_runtime.egress.stream import Stream
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.fault import reach
 
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.05, 5.0
 RECORD_S, RECORD_DURABLY_S = 0.02, 1.0
@@ -170,6 +171,7 @@ class Sink:
         position = self.position
         if position == (self._durable if durable else self._recorded):
             return
+        reach("egress.before_position")
         write_position(self._directory, self.config.port, position, durable=durable)
         self._recorded = position
         if durable:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from wallaroo_runtime.egress.config import SinkConfig
 from wallaroo_runtime.egress.feed import Piece
 from wallaroo_runtime.egress.position import Delivered
+from wallaroo_runtime.fault import reach
 
 _SIOCOUTQ = 0x5411
 CONNECT_S = 5.0
@@ -63,7 +64,9 @@ class Stream:
         """
         try:
             while self._rest:
+                reach("egress.before_send")
                 count = self._socket.send(self._rest)
+                reach("egress.after_send")
                 self._sent += count
                 self._rest = self._rest[count:]
         except BlockingIOError:

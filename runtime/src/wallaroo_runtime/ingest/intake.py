@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from wallaroo_runtime.fault import reach
 from wallaroo_runtime.ingest.head import NO_ROOM, read_committed
 from wallaroo_runtime.ingest.writer import JournalWriter
 
@@ -147,6 +148,7 @@ class Intake:
                 self.disk_is_full = True
                 self._retry_at = time.monotonic() + _RETRY_S
                 return
+            reach("gateway.after_append")
             self._waiting.popleft()
         self.disk_is_full = False
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from wallaroo.frame import FRAMED, FrameHeader, write_frame
 from wallaroo_runtime.daemon import sync_directory, sync_file
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.fault import reach
 from wallaroo_runtime.ingest.head import Position, pack_head, read_committed
 from wallaroo_runtime.ingest.recovery import recover
 from wallaroo_runtime.ingest.segment import (
@@ -102,6 +103,7 @@ class JournalWriter:
             os.fsync(old)
             os.close(old)
         os.fsync(descriptor)
+        reach("gateway.after_sync")
         if directory_changed:
             sync_directory(self.directory)
         self._move_head(position)
@@ -114,6 +116,7 @@ class JournalWriter:
         self._move_head(self.end)
 
     def _move_head(self, position: Position) -> None:
+        reach("gateway.before_publish")
         write_all(self._head, pack_head(position), 0)
         self.safe = position
 

@@ -9,6 +9,7 @@ from wallaroo.frame import DEAD_LETTER_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.egress import Outbox, StagedFile
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.fault import reach
 from wallaroo_runtime.spark.failure import TaskFailure
 
 
@@ -58,6 +59,7 @@ class Publisher:
             self.failure = error
             raise TaskFailure(error) from error
         self._batches += 1
+        reach("driver.before_commit")  # Spark commits when this has returned
 
     def _publish(self, query: str, batch: int, files: list[StagedFile]) -> None:
         letters = [file for file in files if file.port == DEAD_LETTER_PORT]
@@ -69,6 +71,7 @@ class Publisher:
                 fix="correct the user code and run again, or run with --on-error dead_letter",
                 traceback=letter.traceback,
             )
+        reach("driver.before_publish")
         if not self._outbox.publish(query, batch, files):
             return
         self._letters += sum(file.messages for file in letters)

@@ -14,6 +14,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from wallaroo_runtime.egress import Outbox
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.fault import reach
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, levels_of
@@ -122,6 +123,8 @@ class RunningQuery:
         if report is not None and report["sources"] and report["sources"][0]["endOffset"]:
             offset = _as_object(report["sources"][0]["endOffset"])
             counted = replace(counted, messages_in=int(offset["sequence"]), offset=int(offset["offset"]))
+        if counted.offset != self._progress.offset:
+            reach("driver.after_commit")  # Spark tells of a micro-batch when it has committed it
         with self._lock:
             self._progress = counted
         return counted

@@ -9,6 +9,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.fault import reach
 from wallaroo_runtime.ingest import JournalReader, Position
 from wallaroo_runtime.spark.failure import carried
 
@@ -94,6 +95,7 @@ class JournalStreamReader(DataSourceStreamReader):
         """Let the journal drop what is processed."""
         with carried():
             reader, position = self._reader(end)
+            reach("planner.before_commit")
             reader.commit(position.offset)
 
     def _reader(self, offset: Mapping[str, Any]) -> tuple[JournalReader, Position]:

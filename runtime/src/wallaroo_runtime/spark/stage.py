@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from wallaroo.frame import HEADER_BYTES, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.fault import reach
 from wallaroo_runtime.ingest import JournalReader
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.failure import carried
@@ -75,6 +76,7 @@ class StatelessLevel:
             yield staged_batch(attempt.query, files)
 
     def _outputs(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[list[pb.Output]]:
+        reach("task.before_stage")
         for stage in self.level.stages:
             channel = WorkerChannel(self.level.workers[stage.worker])
             yield from ProcessCall(channel, self.level.opening(stage, attempt)).run(self._inputs(ranges, stage))

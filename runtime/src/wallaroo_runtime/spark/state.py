@@ -6,6 +6,7 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
+from wallaroo_runtime.fault import reach
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
@@ -98,6 +99,7 @@ class BucketProcessor(StatefulProcessor):
         self._sessions.clear()
         staged, self._staged = self._staged, None
         if staged is not None:
+            reach("task.before_close")
             staged.finish()
 
     def _abandon(self) -> None:
@@ -145,10 +147,12 @@ class BucketProcessor(StatefulProcessor):
         if session is None:
             assert self._attempt is not None
             channel = WorkerChannel(self.level.workers[stage.worker])
+            reach("task.before_stage")
             session = self._sessions[stage.id] = StateSession(channel, self.level.opening(stage, self._attempt))
         state = self._states[stage.id]
         version = state.version()
         result = session.run_bucket(bucket, version, frames, state.log, state.wants_snapshot())
+        reach("task.after_reply")
         state.store(result)
         return result
 

@@ -1,0 +1,67 @@
+"""Named kill points: `WALLAROO_FAULT=POINT:COUNT,...` lets a process die when it comes to a point the COUNTth time.
+
+A count is of one process. So that the process which takes its place is not killed again and again, a directory
+`WALLAROO_FAULT_DIR` remembers what was done: each entry of the variable then kills one process, once.
+"""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def parse(text: str) -> dict[str, list[int]]:
+    """Read the variable; what names no point of the runtime (a worker's, say) does no harm.
+
+    Example:
+        >>> parse("gateway.after_append:3,egress.after_send:1,gateway.after_append:9")
+        {'gateway.after_append': [3, 9], 'egress.after_send': [1]}
+    """
+    found: dict[str, list[int]] = {}
+    for entry in filter(None, text.split(",")):
+        point, _, count = entry.rpartition(":")
+        found.setdefault(point, []).append(int(count))
+    return found
+
+
+class Fault:
+    """What a process has been told to die of.
+
+    Args:
+        environment: With or without `WALLAROO_FAULT` and `WALLAROO_FAULT_DIR`.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.points = parse(environment.get("WALLAROO_FAULT", ""))
+        self._directory = environment.get("WALLAROO_FAULT_DIR", "")
+        self._counts: Counter[str] = Counter()
+
+    def reach(self, point: str) -> None:
+        """Die when the time has come."""
+        wanted = self.points.get(point)
+        if wanted is None:
+            return
+        self._counts[point] += 1
+        count = self._counts[point]
+        if count in wanted and self._is_first(f"{point}:{count}"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _is_first(self, name: str) -> bool:
+        if not self._directory:
+            return True
+        try:
+            with Path(self._directory, name).open("x", encoding="ascii") as file:
+                file.write(f"{os.getpid()}\n")
+        except FileExistsError:
+            return False
+        return True
+
+
+_FAULT = Fault(os.environ)
+
+
+def reach(point: str) -> None:
+    """Tell that this process is at a point; costs one comparison unless a test has asked for a fault."""
+    if _FAULT.points:
+        _FAULT.reach(point)
