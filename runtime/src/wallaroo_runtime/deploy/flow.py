@@ -2,11 +2,12 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.deploy.idle import Activity
+from wallaroo_runtime.deploy.keeper import Keeper
 from wallaroo_runtime.deploy.process import Process
 from wallaroo_runtime.deploy.snapshot import Snapshot
 from wallaroo_runtime.errors import RunError
@@ -19,28 +20,38 @@ RATE_WINDOW_S = 5.0
 
 
 class Flow:
-    """Gateway, journal, query and egress of a run."""
+    """Gateway, journal, query and egress of a run.
 
-    def __init__(self, gateway: Process, egress: Process, query: "RunningQuery", journal: JournalReader) -> None:
+    Args:
+        gateway: It is ready.
+        egress: It is ready.
+        query: It was started.
+        journal: What the gateway writes.
+        note: Tells the user of a process that was started again.
+    """
+
+    def __init__(
+        self,
+        gateway: Process,
+        egress: Process,
+        query: "RunningQuery",
+        journal: JournalReader,
+        note: Callable[[str], None],
+    ) -> None:
         self._gateway, self._egress, self._query, self._journal = gateway, egress, query, journal
+        self._keepers = [Keeper(process, note) for process in (gateway, egress)]
         self._told: dict[str, list[Any]] = {"gateway": [], "egress": []}
         self._samples: deque[tuple[float, int]] = deque()
 
     def check(self) -> None:
-        """Raise what ended the query or one of the processes."""
+        """Raise what ended the query; start gateway and egress again, or raise what ended them."""
         error = self._query.exception()
         if error is not None:
             raise error
         if not self._query.is_active:
             raise RunError.of("R611", reason="it ended without an error", fix="look into spark.log of the checkpoint")
-        if not self._gateway.is_alive():
-            raise self._gateway.failure()
-        self.check_egress()
-
-    def check_egress(self) -> None:
-        """Raise what ended the egress."""
-        if not self._egress.is_alive():
-            raise self._egress.failure()
+        for keeper in self._keepers:
+            keeper.check()
 
     def new_findings(self) -> Iterator[Diagnostic]:
         """Yield what gateway and egress have found wrong since the last call."""

@@ -100,6 +100,14 @@ class Process:
             return {}
         return value if isinstance(value, dict) else {}
 
+    def addresses(self) -> list[tuple[str, str]]:
+        """Return name and address of each source that it listens for; none for a process without sources."""
+        return [(str(source["name"]), str(source["address"])) for source in self.status().get("sources", [])]
+
+    def has_failed(self) -> bool:
+        """Say whether the process has ended because it cannot go on, which it then has told why."""
+        return self.status().get("state") == "failed"
+
     def is_alive(self) -> bool:
         """Say whether it still runs."""
         if self._child is not None:
@@ -129,7 +137,7 @@ class Process:
     def failure(self) -> RunError:
         """Return the error that tells why it ended: the findings of its status, else the last line of its log."""
         status = self.status()
-        if status.get("state") == "failed" and status.get("diagnostics"):
+        if self.has_failed() and status.get("diagnostics"):
             return RunError([Diagnostic.from_json(finding) for finding in status["diagnostics"]])
         code = self._child.poll() if self._child is not None else None
         reason = "exit code unknown" if code is None else f"exit code {code}" if code >= 0 else f"signal {-code}"

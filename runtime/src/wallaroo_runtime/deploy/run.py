@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from wallaroo_runtime.deploy.application import check_sinks, load_application
 from wallaroo_runtime.deploy.checkpoint import Checkpoint
@@ -161,9 +160,9 @@ def _run(
         query = start_query(session, plan, topology, query_options)
         stack.callback(query.stop)
         gateway = gateway or _start(stack, gateway_of(topology, plan, checkpoint.path, query.targets))
-        flow = Flow(gateway, egress, query, journal)
+        flow = Flow(gateway, egress, query, journal, reporter.note)
         flow.check()
-        reporter.initialized(_addresses(gateway.status()), checkpoint.path)
+        reporter.initialized(gateway.addresses(), checkpoint.path)
         _watch(options, reporter, flow, stopped)
         gateway.stop()
         query.stop()
@@ -184,10 +183,6 @@ def _tell_past(reporter: Reporter, checkpoint: Checkpoint, journal: JournalReade
         reporter.note(f"continuing from {checkpoint.path}, {count:,} messages so far; --fresh starts over")
     for name in checkpoint.changed_code:
         reporter.note(f'the code of worker "{name}" is not that of the last run')
-
-
-def _addresses(status: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(str(source["name"]), str(source["address"])) for source in status.get("sources", [])]
 
 
 def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: threading.Event) -> None:

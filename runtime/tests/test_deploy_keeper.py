@@ -1,0 +1,92 @@
+"""Gateway and egress that end by themselves: started again, announced, and not for ever."""
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.deploy import keeper as keeping
+from wallaroo_runtime.deploy.address import override
+from wallaroo_runtime.deploy.keeper import Keeper
+from wallaroo_runtime.deploy.process import Process, announce
+from wallaroo_runtime.deploy.service import gateway_of, stop_left_behind
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.topology.load import load_document
+
+pytestmark = pytest.mark.slow
+VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Iterator[Path]:
+    for name in ("journal", "outbox", "logs"):
+        (tmp_path / name).mkdir()
+    announce(tmp_path)
+    yield tmp_path
+    stop_left_behind(tmp_path)
+
+
+def started(checkpoint: Path, port: int = 0) -> Process:
+    document = json.loads((VALID / "word_count.json").read_bytes())
+    topology = override(load_document(document), f"127.0.0.1:{port}", "127.0.0.1:1")
+    gateway = gateway_of(topology, compile_topology(topology, shuffle_partitions=1), checkpoint, {})
+    gateway.start()
+    gateway.wait_ready()
+    return gateway
+
+
+def kill(process: Process) -> int:
+    """Kill a child of this process and wait until it is dead, without reaping it."""
+    pid = int(process.status()["pid"])
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    return pid
+
+
+def test_a_killed_gateway_is_started_again_and_announced(checkpoint: Path) -> None:
+    gateway, notes = started(checkpoint), list[str]()
+    keeper = Keeper(gateway, notes.append)
+    keeper.check()
+    assert notes == []
+    before = kill(gateway)
+    keeper.check()
+    assert gateway.is_alive()
+    assert gateway.status()["pid"] != before
+    assert notes[0] == "the gateway ended unexpectedly; signal 9; it was started again"
+    ((_, address),) = gateway.addresses()
+    assert notes[1:] == [f'source "Split and Count" now listens at {address}']
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host, int(port)), timeout=5).close()
+    gateway.stop()
+    assert not gateway.is_alive()
+
+
+def test_a_gateway_that_ends_again_and_again_ends_the_run(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "RESTART_LIMIT", 2)
+    gateway, notes = started(checkpoint), list[str]()
+    keeper = Keeper(gateway, notes.append)
+    for _ in range(2):
+        kill(gateway)
+        keeper.check()
+    kill(gateway)
+    with pytest.raises(RunError) as caught:
+        keeper.check()
+    assert caught.value.diagnostics[0].code == "R617"
+    assert caught.value.diagnostics[0].message == "the gateway ended unexpectedly; signal 9"
+
+
+def test_a_gateway_that_says_why_it_cannot_go_on_is_not_started_again(checkpoint: Path) -> None:
+    gateway, notes = started(checkpoint), list[str]()
+    status = gateway.status()
+    kill(gateway)
+    finding = {"code": "R612", "message": "journal J is damaged at offset 7; gone", "fix": "restore it"}
+    (checkpoint / "gateway.json").write_text(json.dumps({**status, "state": "failed", "diagnostics": [finding]}))
+    with pytest.raises(RunError) as caught:
+        Keeper(gateway, notes.append).check()
+    assert caught.value.diagnostics[0].code == "R612"
+    assert notes == []
