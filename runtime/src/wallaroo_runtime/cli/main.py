@@ -11,12 +11,12 @@ from pathlib import Path
 from types import ModuleType
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
-from wallaroo_runtime.cli import build, emit, explain, graph, receive, run, send, validate
+from wallaroo_runtime.cli import build, dead_letters, emit, explain, graph, receive, run, send, validate
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.cli.parser import Parser, unknown_arguments
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
-COMMANDS: tuple[ModuleType, ...] = (run, emit, build, validate, explain, graph, send, receive)
+COMMANDS: tuple[ModuleType, ...] = (run, emit, build, validate, explain, graph, send, receive, dead_letters)
 INTERRUPTED = 130
 
 
@@ -56,7 +56,7 @@ def dispatch(argv: list[str]) -> int:
     modules: dict[str, ModuleType] = {}
     for module in COMMANDS:
         module.add_parser(subparsers)
-        modules[module.__name__.rpartition(".")[2]] = module
+        modules[module.__name__.rpartition(".")[2].replace("_", "-")] = module
     parts = Split(own=argv)
     if argv and hasattr(modules.get(argv[0]), "split_arguments"):
         parts = modules[argv[0]].split_arguments(argv[1:])

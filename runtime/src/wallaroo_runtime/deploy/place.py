@@ -9,6 +9,7 @@ import unicodedata
 from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.worker.app import resolve
 
 LOCK = "driver.lock"
 MANIFEST = "application.json"
@@ -24,10 +25,36 @@ def default_directory(application: str, language: str, app: Path) -> Path:
         language: Language of its first worker.
         app: File or directory that was run.
     """
+    return _state_directory() / f"{slug(application)}-{language}-{_digest(app)}"
+
+
+def find_directory(text: str) -> Path:
+    """Return the checkpoint directory that a command line names: itself, or the program that was run.
+
+    Raises:
+        RunError: R609, there is no such thing; R616, the program has none; R608, it has several.
+    """
+    path = Path(text)
+    if (path / MANIFEST).is_file():
+        return path.absolute()
+    app = path if path.exists() else Path(resolve(text).path)
+    found = sorted(entry for entry in _state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
+    if not found:
+        reason = "it is no checkpoint, and no program that was run without --checkpoint"
+        raise RunError.of("R616", USAGE, path=text, reason=reason)
+    if len(found) > 1:
+        reason = f"{text} has several checkpoints"
+        raise RunError.of("R608", USAGE, reason=reason, fix=f"give one of {', '.join(map(str, found))}")
+    return found[0]
+
+
+def _state_directory() -> Path:
     root = os.environ.get("XDG_STATE_HOME", "")
-    state = Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state"
-    digest = hashlib.sha256(os.fsencode(app.resolve())).hexdigest()[:12]
-    return state / "wallaroo" / f"{slug(application)}-{language}-{digest}"
+    return (Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state") / "wallaroo"
+
+
+def _digest(app: Path) -> str:
+    return hashlib.sha256(os.fsencode(app.resolve())).hexdigest()[:12]
 
 
 def slug(name: str) -> str:

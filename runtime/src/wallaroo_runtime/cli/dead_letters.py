@@ -1,0 +1,200 @@
+"""`wallaroo dead-letters`: list, show and replay the messages that user code failed on."""
+
+import argparse
+import base64
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.cli.parser import Parser, usage_error
+from wallaroo_runtime.deploy.dead_letter import DeadLetter, find_letter, is_chosen, read_letters
+from wallaroo_runtime.deploy.place import find_directory
+from wallaroo_runtime.deploy.replay import Replay, read_marks
+from wallaroo_runtime.errors import USAGE, RunError
+
+TABLE = "{:<12} {:<24} {:<5} {:<20} {:<14} {:>10}  {:<40} {}"
+HEAD = ("id", "time", "code", "step", "key", "position", "error", "preview")
+WIDTHS = (12, 24, 5, 20, 14, 10, 40, 60)
+HEX_BYTES = 16
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser(
+        "dead-letters", help="list, show and replay messages that user code failed on", description=__doc__
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ls|show|replay", parser_class=Parser, required=True)
+    listing = actions.add_parser("ls", help="list them, in the order of micro-batches")
+    showing = actions.add_parser("show", help="show everything about one")
+    replaying = actions.add_parser("replay", help="send those that a decoder failed on to their source again")
+    for action in (listing, showing, replaying):
+        action.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run")
+    showing.add_argument("id", metavar="ID", help="as `ls` shows it")
+    replaying.add_argument("ids", metavar="ID", nargs="*", help="as `ls` shows them")
+    for action in (listing, replaying):
+        action.add_argument("--code", metavar="C", default="", help="only those with this error code, e.g. C505")
+        action.add_argument("--step", metavar="NAME", default="", help="only those of this source, step or sink")
+    listing.add_argument("--limit", type=_natural, metavar="N", help="at most N")
+    listing.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
+    showing.add_argument("--json", action="store_true", help="as a JSON object, the input in base64")
+    showing.add_argument("--input", metavar="FILE", help="write the input to FILE as it is, and show nothing")
+    replaying.add_argument("--all", action="store_true", help="all that were not replayed yet")
+    replaying.add_argument("--to", metavar="H:P", default="", help="send there; default: the running application")
+    replaying.add_argument("--again", action="store_true", help="also those that were replayed before")
+    replaying.add_argument("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what the action says."""
+    checkpoint = find_directory(arguments.checkpoint)
+    actions = {"ls": _list, "show": _show, "replay": _replay}
+    return actions[arguments.action](checkpoint, arguments)
+
+
+def _list(checkpoint: Path, arguments: argparse.Namespace) -> int:
+    marks = set(read_marks(checkpoint))
+    if not arguments.json:
+        print(TABLE.format(*HEAD))
+    for letter in itertools.islice(_chosen(checkpoint, arguments), arguments.limit):
+        if arguments.json:
+            print(json.dumps(_summary(letter, letter.id in marks), ensure_ascii=False))
+        else:
+            print(_row(letter, letter.id in marks))
+    return 0
+
+
+def _chosen(checkpoint: Path, arguments: argparse.Namespace) -> Iterator[DeadLetter]:
+    choose = is_chosen(arguments.code, arguments.step)
+    return (letter for letter in read_letters(checkpoint) if choose(letter.record))
+
+
+def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
+    letter = find_letter(checkpoint, arguments.id)
+    record = letter.record
+    if arguments.input is not None:
+        try:
+            Path(arguments.input).write_bytes(record.input)
+        except OSError as error:
+            reason = f"{arguments.input} cannot be written; {error.strerror or error}"
+            raise RunError.of("R608", USAGE, reason=reason, fix="give another --input") from error
+        return 0
+    replayed = letter.id in set(read_marks(checkpoint))
+    if arguments.json:
+        more = {
+            "path": record.path,
+            "port": record.port,
+            "traceback": record.traceback,
+            "encoding": record.encoding,
+            "input": {"base64": base64.b64encode(record.input).decode("ascii")},
+        }
+        print(json.dumps({**_summary(letter, replayed), **more}, ensure_ascii=False, indent=2))
+        return 0
+    for name, value in _summary(letter, replayed).items():
+        print(f"{name:<9} {_printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
+    if record.traceback:
+        print("\ntraceback")
+        print("\n".join(f"  {_printable(line)}" for line in record.traceback.splitlines()))
+    form = {0: "as received", 1: "framed"}.get(record.encoding, "in the worker's own form")
+    print(f"\ninput, {len(record.input)} bytes, {form if '/sources/' in record.path else 'serialized'}")
+    print("\n".join(f"  {line}" for line in shown_input(record.input)))
+    return 0
+
+
+def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
+    if bool(arguments.ids) == arguments.all:
+        reason = "replay needs ids, or --all" if not arguments.all else "--all leaves no use for ids"
+        raise usage_error(reason, "", (), "give one of the two", "wallaroo dead-letters replay")
+    replay = Replay(checkpoint, to=arguments.to, again=arguments.again)
+    if arguments.all:
+        letters = _chosen(checkpoint, arguments)
+    else:
+        choose = is_chosen(arguments.code, arguments.step)
+        found = [find_letter(checkpoint, each) for each in dict.fromkeys(arguments.ids)]
+        letters = (letter for letter in found if choose(letter.record))
+    result = replay.run(letters)
+    if arguments.json:
+        print(json.dumps({"replayed": result.sent, "before": result.before, "refused": result.refused}))
+    else:
+        before = f", {result.before} were before (--again sends them once more)" if result.before else ""
+        refused = f", {result.refused} cannot be" if result.refused else ""
+        print(f"{result.sent} replayed{before}{refused}", file=sys.stderr)
+    if result.findings:
+        raise RunError(result.findings)
+    return 0
+
+
+def _summary(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
+    record = letter.record
+    time = datetime.fromtimestamp(record.timestamp_ms / 1000, timezone.utc)
+    return {
+        "id": letter.id,
+        "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "code": record.code,
+        "step": record.step,
+        "key": shown_key(record.key) if record.has_key else "",
+        "position": record.sequence,
+        "error": record.error,
+        "preview": record.preview,
+        "replayed": replayed,
+    }
+
+
+def _row(letter: DeadLetter, replayed: bool) -> str:
+    values = list(_summary(letter, replayed).values())[:-1]
+    cells = [_cut(_printable(str(value)), width) for value, width in zip(values, WIDTHS, strict=True)]
+    return (TABLE.format(*cells) + (" (replayed)" if replayed else "")).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _printable(text: str) -> str:
+    """Escape what would move the cursor or hide text in a terminal."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
+
+
+def shown_key(key: bytes) -> str:
+    r"""Return a key as text where it is text, else in hexadecimal digits.
+
+    Example:
+        >>> shown_key(b"AAPL"), shown_key(bytes(7) + b"\x07")
+        ('AAPL', '0x0000000000000007')
+    """
+    try:
+        text = key.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\0"
+    return text if text.isprintable() else f"0x{key.hex()}"
+
+
+def shown_input(data: bytes) -> Iterator[str]:
+    r"""Yield lines that show bytes: text where all is text, else 16 bytes a line in hexadecimal digits.
+
+    Example:
+        >>> list(shown_input(b"\x00\x01abc"))
+        ['00000000  00 01 61 62 63                                   ..abc']
+    """
+    try:
+        lines = data.decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        lines = ["\0"]
+    if all(line.replace("\t", " ").isprintable() for line in lines):
+        yield from lines
+        return
+    for start in range(0, len(data), HEX_BYTES):
+        part = data[start : start + HEX_BYTES]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
+        yield f"{start:08x}  {part.hex(' '):<47}  {text}"
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        message = f"{number} is negative"
+        raise argparse.ArgumentTypeError(message)
+    return number
