@@ -2,8 +2,9 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any, NamedTuple
 
 from wallaroo.frame import FrameError, encode_frame, read_frame
@@ -14,6 +15,7 @@ ENTRY_BYTES = 1024 * 1024
 # Objects take more memory than their pickles; measured on dicts of short texts it is 4 to 6 times as much.
 LIVE_FACTOR = 5
 KEY_BYTES = 200
+ENTRY_COST = 16  # what a state costs in an entry beside its key and its bytes
 
 
 class Version(NamedTuple):
@@ -114,32 +116,39 @@ class BucketState:
 
     def entries(self, keys: Iterable[StateKey]) -> Iterator[bytes]:
         """Yield frames of the serialized states of some keys."""
-        by_port: dict[int, list[bytes]] = {}
-        for port, key in keys:
-            by_port.setdefault(port, []).append(key)
+        by_port: dict[int, list[StateKey]] = {}
+        for at in keys:
+            by_port.setdefault(at[0], []).append(at)
         for port in sorted(by_port):
-            chunk: list[tuple[bytes, bytes]] = []
-            size = 0
-            for key in by_port[port]:
-                data = self.dump((port, key))
-                cost = len(data) + len(key) + 16
-                if chunk and size + cost > ENTRY_BYTES - 64:
-                    yield _entry(port, chunk, self.codec)
-                    chunk, size = [], 0
-                chunk.append((key, data))
-                size += cost
-            if chunk:
-                yield _entry(port, chunk, self.codec)
+            wanted = by_port[port]
+            states = self._dumped(wanted)
+            sizes = list(map(len, states))
+            self.sizes.update(zip(wanted, sizes, strict=True))
+            names = [key for _, key in wanted]
+            start = size = 0
+            for end, cost in enumerate(map(add, sizes, map(len, names))):
+                if end > start and size + cost + ENTRY_COST > ENTRY_BYTES - 64:
+                    yield _entry(port, names[start:end], states[start:end], self.codec)
+                    start, size = end, 0
+                size += cost + ENTRY_COST
+            if states:
+                yield _entry(port, names[start:], states[start:], self.codec)
 
-    def dump(self, at: StateKey) -> bytes:
-        """Return the serialized state of a key.
+    def _dumped(self, keys: Sequence[StateKey]) -> list[bytes]:
+        """Return the serialized states of some keys.
 
         Raises:
-            NotSerializableError: It cannot be written.
+            NotSerializableError: One cannot be written.
         """
-        data = self.stored[at] if at in self.stored else self.write(self.live[at])
-        self.sizes[at] = len(data)
-        return data
+        stored, live, dump = self.stored, self.live, self.codec.dump
+        states: list[bytes] = []
+        keep = states.append
+        try:
+            for at in keys:
+                keep(stored[at] if at in stored else dump(live[at]))
+        except BaseException as err:
+            raise NotSerializableError(live[at], err) from err
+        return states
 
     def write(self, state: Any) -> bytes:
         """Return a state's bytes.
@@ -209,11 +218,5 @@ class StateCache:
             return cost
 
 
-def _entry(port: int, chunk: list[tuple[bytes, bytes]], codec: ValueCodec) -> bytes:
-    return encode_frame(
-        [data for _, data in chunk],
-        port=port,
-        encoding=codec.encoding,
-        keys=[key for key, _ in chunk],
-        key_indexes=range(len(chunk)),
-    )
+def _entry(port: int, keys: list[bytes], states: list[bytes], codec: ValueCodec) -> bytes:
+    return encode_frame(states, port=port, encoding=codec.encoding, keys=keys, key_indexes=range(len(keys)))

@@ -6,7 +6,7 @@ messages were framed.
 
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from wallaroo.frame import PLAIN, FrameError, cut
@@ -33,13 +33,10 @@ class ValueCodec:
         self.is_custom = serializer.is_custom
         self.encoding = CUSTOM if serializer.is_custom else PICKLED
         self._dump, self.load = serializer.dump, serializer.load
+        # Serializes one message or state; TypeError when the user's `serialize` does not return bytes.
+        self.dump: Callable[[Any], bytes] = self._checked if serializer.is_custom else serializer.dump
 
-    def dump(self, value: Any) -> bytes:
-        """Serialize one message or state.
-
-        Raises:
-            TypeError: The user's `serialize` did not return bytes.
-        """
+    def _checked(self, value: Any) -> bytes:
         data = self._dump(value)
         if isinstance(data, (bytes, bytearray)):
             return bytes(data)
