@@ -25,8 +25,9 @@ $(STAMP): api/python/pyproject.toml runtime/pyproject.toml requirements-dev.txt 
 run: setup ## set up, then count the words of a text in Python and in Go, over TCP
 	$(BIN)/python tests/main_job.py
 
-bench: setup ## words per second from the journal to the outbox, Python and Go
+bench: setup ## words per second from the journal to the outbox, and latency
 	$(BIN)/python tests/bench/word_count.py
+	$(BIN)/python tests/bench/latency.py
 
 bench-keys: setup ## a million keys with state, against PySpark's row-wise transformWithState
 	$(BIN)/python tests/bench/million_keys.py

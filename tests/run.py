@@ -21,12 +21,14 @@ READY = "Application has successfully initialized."
 START_S, WAIT_S, STOP_S = 120.0, 120.0, 60.0
 
 
-def wait_until(holds: Callable[[], bool], what: Callable[[], str], seconds: float = WAIT_S) -> None:
+def wait_until(
+    holds: Callable[[], bool], what: Callable[[], str], seconds: float = WAIT_S, every: float = 0.05
+) -> None:
     """Wait until a condition holds; after `seconds` fail and say what was waited for."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"waited {seconds:g} s for {what()}"
-        time.sleep(0.05)
+        time.sleep(every)
 
 
 def framed(payloads: Iterable[bytes]) -> bytes:
