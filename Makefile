@@ -14,11 +14,11 @@ help: ## list the targets
 
 setup: $(STAMP) ## make .venv with both packages, and fetch the Go modules
 
-$(STAMP): api/python/pyproject.toml runtime/pyproject.toml requirements-dev.txt api/go/go.mod
+$(STAMP): api/python/pyproject.toml runtime/pyproject.toml tests/requirements.txt api/go/go.mod
 	@command -v go >/dev/null || { echo "go was not found; install Go 1.24 or newer and put it on PATH"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is older than 3.10"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "install the venv module: apt-get install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet -e 'api/python[worker]' -e runtime -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet -e 'api/python[worker]' -e runtime -r tests/requirements.txt
 	cd api/go && go mod download
 	@touch $@
 
