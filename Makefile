@@ -18,9 +18,13 @@ $(STAMP): api/python/pyproject.toml runtime/pyproject.toml tests/requirements.tx
 	@command -v go >/dev/null || { echo "go was not found; install Go 1.24 or newer and put it on PATH"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is older than 3.10"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "install the venv module: apt-get install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet -e 'api/python[worker]' -e runtime -r tests/requirements.txt
+	$(BIN)/python -m pip install --quiet -e './api/python[worker]' -e ./runtime -r tests/requirements.txt
 	cd api/go && go mod download
 	@touch $@
+
+build: setup ## wheels of both packages into build/dist, and the Go SDK
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/dist ./api/python ./runtime
+	cd api/go && go build ./...
 
 run: setup ## set up, then count the words of a text in Python and in Go, over TCP
 	$(BIN)/python tests/main_job.py
