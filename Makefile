@@ -71,4 +71,4 @@ check-generated: $(GO_TOOLS)/.installed ## prove that the generated code is fres
 	PATH="$(GO_TOOLS):$$PATH" $(BIN)/python topology-schema/generate.py --check
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) build bench-results
+	rm -rf $(VENV) build runtime/build api/python/build
