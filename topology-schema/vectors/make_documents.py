@@ -114,6 +114,15 @@ def plain(name: str = "Reverse Word", framing: Document | None = None, steps: in
     )
 
 
+def policies() -> Document:
+    document = plain("Policies", steps=2)
+    whole = document["pipelines"][0]
+    whole["sources"][0]["on_error"] = whole["sinks"][0]["on_error"] = "dead_letter"
+    whole["steps"][1]["on_error"] = "fail"
+    head = {name: document.pop(name) for name in ("topology_version", "name")}
+    return head | {"on_error": "fail"} | document
+
+
 LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
 VALID: dict[str, Document] = {
     "word_count": word_count([*LETTERS, "!"], "dead_letter"),
@@ -127,6 +136,7 @@ VALID: dict[str, Document] = {
     "key_values": word_count(["AAPL", 7, 18446744073709551615, {"base64": "/w=="}, "", "Grüße", '"<&>'], "create"),
     "shared_state": shared_state(),
     "branches": branches(),
+    "policies": policies(),
 }
 
 
@@ -173,6 +183,7 @@ SAME_INTERFACE: dict[str, Document] = {
     ),
     "another name": changed(VALID["word_count"], put("Word count", "name")),
     "another kind": changed(VALID["word_count"], put("computation", "pipelines", 0, "steps", 0, "kind")),
+    "another policy": changed(VALID["policies"], put("dead_letter", "on_error")),
     "another limit": changed(VALID["word_count"], put(1, "pipelines", 0, "sources", 0, "max_message_bytes")),
 }
 
@@ -217,6 +228,7 @@ INVALID: dict[str, Document] = {
     "float_port": bad([("T102", f"{S0}/port")], "reverse", put(7010.5, *SOURCE0, "port")),
     "port_too_large": bad([("T102", f"{S0}/port")], "reverse", put(65536, *SOURCE0, "port")),
     "kind_unknown": bad([("T102", f"{T0}/kind")], "reverse", put("compute", *STEP0, "kind")),
+    "policy_unknown": bad([("T102", "/on_error"), ("T102", f"{T0}/on_error")], "reverse", put("stop", "on_error"), put("skip", *STEP0, "on_error")),
     "framing_unknown": bad([("T102", f"{S0}/framing/kind")], "reverse", put({"kind": "u24be"}, *SOURCE0, "framing")),
     "framing_of_worker_without_length": bad([("T102", f"{S0}/framing")], "reverse", put({"kind": "worker"}, *SOURCE0, "framing")),
     "no_pipelines": bad([("T102", "/pipelines")], "reverse", put([], "pipelines")),

@@ -199,7 +199,8 @@ def interface_hash(document: dict[str, Any]) -> str:
         {"name": p["name"], "sources": [stripped(s) for s in p["sources"]], "steps": p["steps"], "sinks": [stripped(s) for s in p["sinks"]]}
         for p in document["pipelines"]
     ]  # fmt: skip
-    rest = {"topology_version": document["topology_version"], "name": document["name"], "pipelines": pipelines}
+    names = ("topology_version", "name", "on_error")
+    rest = {name: document[name] for name in names if name in document} | {"pipelines": pipelines}
     return "sha256:" + hashlib.sha256((canonical(rest) + "\n").encode()).hexdigest()
 
 

@@ -32,6 +32,13 @@ func MakeApplication(name string) *Application {
 	return &Application{&declaration.Application{Name: name, Place: declaration.Caller()}}
 }
 
+// OnError says what happens when user code fails on a message, where source, step or sink say nothing of their own:
+// "dead_letter" (the default) puts the message aside, "fail" stops the query. It returns the application.
+func (a *Application) OnError(policy string) *Application {
+	a.declared.OnError = policy
+	return a
+}
+
 // NewPipeline begins a pipeline, whose name must be unique, with its source.
 func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *PipelineBuilder {
 	place := declaration.Caller()
@@ -47,7 +54,11 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 		pipeline.Source.Path, pipeline.Source.Name, pipeline.Source.Place = node.Path, name, place
 		a.declared.NewSource(pipeline.Source)
 	}
-	return &PipelineBuilder{a.declared, pipeline, node}
+	var policies []*string
+	if pipeline.Source != nil {
+		policies = append(policies, &pipeline.Source.OnError)
+	}
+	return &PipelineBuilder{a.declared, pipeline, node, policies}
 }
 
 // Check returns an error that describes everything that is wrong with the declaration, or nil.

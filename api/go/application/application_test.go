@@ -223,3 +223,59 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 }
 
 var _ wa.StateBuilder = &symbolDataBuilder{}
+
+func TestPoliciesStandWhereTheSchemaPutsThem(t *testing.T) {
+	application := app.MakeApplication("Policies").OnError("fail")
+	application.NewPipeline("Orders", app.MakeTCPSourceConfig("127.0.0.1", "7010", &orderDecoder{}).OnError("dead_letter")).
+		ToStatePartitionMulti(&checkOrder{}, &symbolDataBuilder{}, "symbol-data", &symbolPartition{}).OnError("fail").
+		ToSinks(
+			app.MakeTCPSinkConfig("127.0.0.1", "7002", &orderEncoder{}).OnError("fail"),
+			app.MakeTCPSinkConfig("127.0.0.1", "7003", &orderEncoder{}),
+		)
+	application.NewPipeline("More", app.MakeTCPSourceConfig("127.0.0.1", "7011", &orderDecoder{})).OnError("fail").
+		ToSink(app.MakeTCPSinkConfig("127.0.0.1", "7004", &orderEncoder{})).OnError("dead_letter")
+	if err := application.Check(); err != nil {
+		t.Fatal(err)
+	}
+	type part struct {
+		OnError string `json:"on_error"`
+	}
+	var document struct {
+		part
+		Pipelines []struct{ Sources, Steps, Sinks []part }
+	}
+	text := application.ToJson()
+	if err := json.Unmarshal([]byte(text), &document); err != nil {
+		t.Fatal(err)
+	}
+	got := []string{document.OnError}
+	for _, pipeline := range document.Pipelines {
+		for _, parts := range [][]part{pipeline.Sources, pipeline.Steps, pipeline.Sinks} {
+			for _, one := range parts {
+				got = append(got, one.OnError)
+			}
+		}
+	}
+	if want := "fail dead_letter fail fail  fail dead_letter"; strings.Join(got, " ") != want {
+		t.Errorf("policies are %q; expected %q", strings.Join(got, " "), want)
+	}
+	if !strings.Contains(text, "\"name\": \"Policies\",\n  \"on_error\": \"fail\",\n  \"workers\"") ||
+		strings.Count(text, "\"worker\": \"main\",\n          \"on_error\"") != 5 {
+		t.Errorf("a policy does not stand where the schema puts it:\n%s", text)
+	}
+}
+
+func TestAPolicyThatIsNone(t *testing.T) {
+	application := app.MakeApplication("Policies").OnError("stop")
+	application.NewPipeline("Orders", app.MakeTCPSourceConfig("127.0.0.1", "7010", &orderDecoder{}).OnError("skip")).
+		ToSink(app.MakeTCPSinkConfig("127.0.0.1", "7002", &orderEncoder{}))
+	err := application.Check()
+	for _, want := range []string{
+		`T207 OnError: parameter policy is "stop"; expected "dead_letter" or "fail"`,
+		`T207 OnError: parameter policy is "skip"; expected "dead_letter" or "fail"`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say: %s", err, want)
+		}
+	}
+}

@@ -13,6 +13,16 @@ type PipelineBuilder struct {
 	application *declaration.Application
 	pipeline    *declaration.Pipeline
 	node        *declaration.Node
+	policies    []*string // of what was declared last
+}
+
+// OnError says what happens when what was added last (the source behind NewPipeline, the sinks behind ToSink) fails on a
+// message: "dead_letter" or "fail"; without it what the application says. It returns the builder.
+func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
+	for _, place := range p.policies {
+		*place = policy
+	}
+	return p
 }
 
 // To adds a computation.
@@ -81,7 +91,7 @@ func (p *PipelineBuilder) add(method, kind string) (*declaration.Step, *Pipeline
 	p.pipeline.Steps = append(p.pipeline.Steps, step)
 	node := &declaration.Node{Path: step.Path, What: method, Place: place}
 	p.pipeline.Nodes = append(p.pipeline.Nodes, node)
-	return step, &PipelineBuilder{p.application, p.pipeline, node}
+	return step, &PipelineBuilder{p.application, p.pipeline, node, []*string{&step.OnError}}
 }
 
 func (p *PipelineBuilder) addState(method string, single wa.StateComputation, multi wa.StateComputationMulti, state *declaration.State, pf any) *PipelineBuilder {
@@ -101,6 +111,7 @@ func (p *PipelineBuilder) addState(method string, single wa.StateComputation, mu
 func (p *PipelineBuilder) addSinks(method string, sinkConfigs ...SinkConfig) *PipelineBuilder {
 	place := declaration.Caller()
 	p.follow(method, place)
+	p.policies = nil
 	for _, config := range sinkConfigs {
 		path := p.pipeline.Path("sinks", len(p.pipeline.Sinks))
 		sink := &declaration.Sink{}
@@ -112,6 +123,7 @@ func (p *PipelineBuilder) addSinks(method string, sinkConfigs ...SinkConfig) *Pi
 		}
 		sink.Path, sink.Name, sink.Input, sink.Place = path, p.pipeline.Name, p.node.Path, place
 		p.pipeline.Sinks = append(p.pipeline.Sinks, sink)
+		p.policies = append(p.policies, &sink.OnError)
 	}
 	if len(sinkConfigs) == 0 {
 		p.wrongParameter(method, p.node.Path, place)

@@ -14,13 +14,21 @@ type SinkConfig interface {
 type TCPSinkConfig struct {
 	host, port string
 	encoder    wa.Encoder
+	onError    string
 }
 
 // MakeTCPSinkConfig describes a sink that connects to host and port, e.g. "127.0.0.1" and "7002".
 func MakeTCPSinkConfig(host string, port string, encoder wa.Encoder) *TCPSinkConfig {
-	return &TCPSinkConfig{host, port, encoder}
+	return &TCPSinkConfig{host: host, port: port, encoder: encoder}
+}
+
+// OnError says what happens when the encoder fails on a message: "dead_letter" or "fail"; without it what the
+// application says. It returns the config.
+func (c *TCPSinkConfig) OnError(policy string) *TCPSinkConfig {
+	c.onError = policy
+	return c
 }
 
 func (c *TCPSinkConfig) sink() *declaration.Sink {
-	return &declaration.Sink{Host: c.host, Port: c.port, Encoder: c.encoder}
+	return &declaration.Sink{Host: c.host, Port: c.port, Encoder: c.encoder, OnError: c.onError}
 }

@@ -14,14 +14,22 @@ type SourceConfig interface {
 type TCPSourceConfig struct {
 	host, port string
 	decoder    wa.Decoder
+	onError    string
 }
 
 // MakeTCPSourceConfig describes a source that listens at host and port, e.g. "127.0.0.1" and "7010". The decoder
 // must be a wallarooapi.FramedDecoder.
 func MakeTCPSourceConfig(host string, port string, decoder wa.Decoder) *TCPSourceConfig {
-	return &TCPSourceConfig{host, port, decoder}
+	return &TCPSourceConfig{host: host, port: port, decoder: decoder}
+}
+
+// OnError says what happens when the decoder fails on a message: "dead_letter" or "fail"; without it what the
+// application says. It returns the config.
+func (c *TCPSourceConfig) OnError(policy string) *TCPSourceConfig {
+	c.onError = policy
+	return c
 }
 
 func (c *TCPSourceConfig) source() *declaration.Source {
-	return &declaration.Source{Host: c.host, Port: c.port, Given: c.decoder}
+	return &declaration.Source{Host: c.host, Port: c.port, Given: c.decoder, OnError: c.onError}
 }

@@ -11,9 +11,10 @@ import (
 
 // Check returns every finding about the application, sorted by pointer.
 func (a *Application) Check() []diagnostic.Diagnostic {
-	checked := &Application{Name: a.Name, Place: a.Place, Pipelines: a.Pipelines}
+	checked := &Application{Name: a.Name, OnError: a.OnError, Place: a.Place, Pipelines: a.Pipelines}
 	checked.Found = append(checked.Found, a.Found...)
 	checked.checkNames()
+	checked.checkPolicies()
 	checked.checkEnds()
 	checked.checkAddresses()
 	checked.checkStates()
@@ -40,6 +41,30 @@ func (a *Application) checkNames() {
 				a.checkName("state", step.State.Name, Pointer(step.Path, "state", "name"), step.Place)
 			}
 		}
+	}
+}
+
+// checkPolicies reports what is said about errors and is no policy.
+func (a *Application) checkPolicies() {
+	a.checkPolicy(a.OnError, "/on_error", a.Place)
+	for _, pipeline := range a.Pipelines {
+		if pipeline.Source != nil {
+			a.checkPolicy(pipeline.Source.OnError, Pointer(pipeline.Source.Path), pipeline.Source.Place)
+		}
+		for _, step := range pipeline.Steps {
+			a.checkPolicy(step.OnError, Pointer(step.Path), step.Place)
+		}
+		for _, sink := range pipeline.Sinks {
+			a.checkPolicy(sink.OnError, Pointer(sink.Path), sink.Place)
+		}
+	}
+}
+
+func (a *Application) checkPolicy(policy, pointer string, place Place) {
+	const expected = `"dead_letter" or "fail"`
+	if policy != "" && policy != "dead_letter" && policy != "fail" {
+		a.Report(diagnostic.Of("T207", "method", "OnError", "parameter", "policy", "actual", diagnostic.Shown(policy),
+			"expected", expected, "fix", "pass "+expected), pointer, place)
 	}
 }
 

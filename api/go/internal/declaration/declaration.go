@@ -37,6 +37,7 @@ func Caller() Place {
 // Application is one declared application.
 type Application struct {
 	Name      string
+	OnError   string
 	Place     Place
 	Pipelines []*Pipeline
 	Found     []diagnostic.Diagnostic // what was wrong at the time of declaration
@@ -72,6 +73,7 @@ type Source struct {
 	Given   any
 	Place   Place
 	Framing topology.Framing
+	OnError string
 }
 
 // Sink is a declared TCP sink.
@@ -83,6 +85,7 @@ type Sink struct {
 	Input   string
 	Encoder wa.Encoder
 	Place   Place
+	OnError string
 }
 
 // The kinds of steps, as in the document.
@@ -100,6 +103,7 @@ type Step struct {
 	Name      string
 	Kind      string
 	Input     string
+	OnError   string
 	Place     Place
 	Symbol    string
 	Build     func() (wa.Computation, wa.ComputationMulti)

@@ -25,7 +25,7 @@ func (a *Application) Document() (*topology.Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the working directory: %w", err)
 	}
-	document := &topology.Document{Name: a.Name, Worker: topology.Worker{
+	document := &topology.Document{Name: a.Name, OnError: a.OnError, Worker: topology.Worker{
 		Language: Language, SDKVersion: SDKVersion, Protocol: Protocol,
 		Command: []string{executable}, Directory: directory, Args: arguments(),
 	}}
@@ -49,6 +49,7 @@ func (p *Pipeline) document() topology.Pipeline {
 	port, _ := topology.Address(p.Source.Host, p.Source.Port)
 	out.Sources = []topology.Source{{
 		Path: p.Source.Path, Name: p.Source.Name, Host: p.Source.Host, Port: port, Framing: p.Source.Framing,
+		OnError: p.Source.OnError,
 	}}
 	for _, step := range p.Steps {
 		out.Steps = append(out.Steps, step.document())
@@ -57,13 +58,14 @@ func (p *Pipeline) document() topology.Pipeline {
 		port, _ := topology.Address(sink.Host, sink.Port)
 		out.Sinks = append(out.Sinks, topology.Sink{
 			Path: sink.Path, Name: sink.Name, Host: sink.Host, Port: port, Inputs: []string{sink.Input},
+			OnError: sink.OnError,
 		})
 	}
 	return out
 }
 
 func (s *Step) document() topology.Step {
-	out := topology.Step{Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: []string{s.Input}}
+	out := topology.Step{Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: []string{s.Input}, OnError: s.OnError}
 	if s.State != nil {
 		unknown := "create"
 		if s.State.Closed {

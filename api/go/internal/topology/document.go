@@ -23,6 +23,7 @@ const WorkerName = "main"
 // Document is an application as the topology describes it.
 type Document struct {
 	Name      string
+	OnError   string // like that of its parts: a policy, or empty where the program says nothing
 	Worker    Worker
 	Pipelines []Pipeline
 }
@@ -63,15 +64,17 @@ type Source struct {
 	Host    string
 	Port    int
 	Framing Framing
+	OnError string
 }
 
 // Step is a computation.
 type Step struct {
-	Path   string
-	Name   string
-	Kind   string
-	Inputs []string
-	State  *State
+	Path    string
+	Name    string
+	Kind    string
+	Inputs  []string
+	State   *State
+	OnError string
 }
 
 // State says which state a step uses and how messages find it.
@@ -83,30 +86,33 @@ type State struct {
 
 // Sink is a TCP connection.
 type Sink struct {
-	Path   string
-	Name   string
-	Host   string
-	Port   int
-	Inputs []string
+	Path    string
+	Name    string
+	Host    string
+	Port    int
+	Inputs  []string
+	OnError string
 }
 
 // Tree returns the whole document in the order of the schema.
 func (d *Document) Tree() Object {
-	return Object{
-		{"topology_version", Version},
-		{"name", d.Name},
-		{"workers", Array{d.Worker.tree()}},
-		{"pipelines", d.pipelines(true)},
+	return append(d.head(), Member{"workers", Array{d.Worker.tree()}}, Member{"pipelines", d.pipelines(true)})
+}
+
+func (d *Document) head() Object {
+	return withPolicy(Object{{"topology_version", Version}, {"name", d.Name}}, d.OnError)
+}
+
+func withPolicy(object Object, policy string) Object {
+	if policy == "" {
+		return object
 	}
+	return append(object, Member{"on_error", policy})
 }
 
 // Hash returns the interface hash: of everything but workers and addresses.
 func (d *Document) Hash() string {
-	digest := sha256.Sum256(Canonical(Object{
-		{"topology_version", Version},
-		{"name", d.Name},
-		{"pipelines", d.pipelines(false)},
-	}))
+	digest := sha256.Sum256(Canonical(append(d.head(), Member{"pipelines", d.pipelines(false)})))
 	return Notation(digest[:])
 }
 
@@ -162,12 +168,13 @@ func (s *Source) tree(addresses bool) Object {
 	if addresses {
 		members = append(members, Member{"host", s.Host}, Member{"port", s.Port})
 	}
-	return append(members,
+	members = append(members,
 		Member{"framing", s.Framing.tree()},
 		Member{"max_message_bytes", MaxMessageBytes},
 		Member{"codec", Codec},
 		Member{"worker", WorkerName},
 	)
+	return withPolicy(members, s.OnError)
 }
 
 func (s *Step) tree() Object {
@@ -175,7 +182,7 @@ func (s *Step) tree() Object {
 	if s.State != nil {
 		members = append(members, Member{"state", s.State.tree()})
 	}
-	return append(members, Member{"codec", Codec}, Member{"worker", WorkerName})
+	return withPolicy(append(members, Member{"codec", Codec}, Member{"worker", WorkerName}), s.OnError)
 }
 
 func (s *State) tree() Object {
@@ -195,7 +202,7 @@ func (s *Sink) tree(addresses bool) Object {
 	if addresses {
 		members = append(members, Member{"host", s.Host}, Member{"port", s.Port})
 	}
-	return append(members, Member{"inputs", texts(s.Inputs)}, Member{"worker", WorkerName})
+	return withPolicy(append(members, Member{"inputs", texts(s.Inputs)}, Member{"worker", WorkerName}), s.OnError)
 }
 
 func texts(items []string) Array {

@@ -8,6 +8,8 @@ from wallaroo.location import Location
 from wallaroo.serialization import Serializer
 
 CREATE, DEAD_LETTER = "create", "dead_letter"
+# What happens when user code fails on a message; an empty text stands for what the application, or the default, says.
+POLICIES = (DEAD_LETTER, "fail")
 
 
 @dataclass(slots=True)
@@ -37,6 +39,7 @@ class Source:
     header_length: int
     payload_length: Callable[[bytes], Any]
     decode: Callable[[bytes], Any]
+    on_error: str = ""
 
 
 @dataclass(slots=True)
@@ -69,6 +72,7 @@ class Step:
     run: Callable[..., Any]
     location: Location
     state: State | None = None
+    on_error: str = ""
 
 
 @dataclass(slots=True)
@@ -81,6 +85,7 @@ class Sink:
     port: int
     inputs: tuple[str, ...]
     encode: Callable[[Any], Any]
+    on_error: str = ""
 
 
 @dataclass(slots=True)
@@ -103,6 +108,7 @@ class Application:
     pipelines: list[Pipeline]
     components: list[Component]
     serializer: Serializer = field(default_factory=Serializer)
+    on_error: str = ""
 
     def nodes(self) -> Iterator[Source | Step | Sink]:
         """Yield all sources, steps and sinks in document order."""

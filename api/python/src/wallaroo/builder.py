@@ -25,6 +25,8 @@ class ApplicationBuilder:
 
     Args:
         name: Name of the application.
+        on_error: What happens when user code fails on a message: "dead_letter" puts the message aside, "fail" stops the
+            query. Sources, steps and sinks that say something of their own go before; `run --on-error` replaces it.
 
     Example:
         >>> import wallaroo
@@ -40,7 +42,7 @@ class ApplicationBuilder:
         'Echo'
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, on_error: str | None = None) -> None:
         self._findings: list[Diagnostic] = []
         self._pipelines: list[Pipeline] = []
         self._components: list[Component] = []
@@ -48,6 +50,7 @@ class ApplicationBuilder:
         self._has_sink = False
         self._previous = "ApplicationBuilder"
         self._name = check.name(self._place("ApplicationBuilder", "/name"), "application", name)
+        self._on_error = check.policy(self._place("ApplicationBuilder", "/on_error"), on_error)
 
     def __repr__(self) -> str:
         return f"ApplicationBuilder({self._name!r})"
@@ -76,25 +79,33 @@ class ApplicationBuilder:
             self._add_source(place, self._open, source_config, decoder)
         return self
 
-    def to(self, computation: Any) -> "ApplicationBuilder":
+    def to(self, computation: Any, *, on_error: str | None = None) -> "ApplicationBuilder":
         """Send each message to a computation.
 
         Args:
             computation: A function with `@computation` or `@computation_multi`, or a class or object with `name()` and
                 `compute(data)` or `compute_multi(data)`.
+            on_error: What happens when it fails: "dead_letter" or "fail"; None: what the application says.
         """
-        return self._to("to", computation)
+        return self._to("to", computation, on_error)
 
-    def to_parallel(self, computation: Any) -> "ApplicationBuilder":
+    def to_parallel(self, computation: Any, *, on_error: str | None = None) -> "ApplicationBuilder":
         """Send each message to a computation; the same as `to`, because every computation runs in parallel here.
 
         Args:
             computation: As for `to`.
+            on_error: As for `to`.
         """
-        return self._to("to_parallel", computation)
+        return self._to("to_parallel", computation, on_error)
 
     def to_stateful(
-        self, computation: Any, state_class: Any = None, state_name: str = "", *, state_builder: Any = None
+        self,
+        computation: Any,
+        state_class: Any = None,
+        state_name: str = "",
+        *,
+        state_builder: Any = None,
+        on_error: str | None = None,
     ) -> "ApplicationBuilder":
         """Send each message to a state computation with one state for all messages.
 
@@ -103,9 +114,10 @@ class ApplicationBuilder:
             state_class: Class (or object with `build()`) that makes the state.
             state_name: Names the state; pipelines that use one name share the state.
             state_builder: Another name of `state_class` (Wallaroo 0.1).
+            on_error: As for `to`.
         """
         builder = state_class if state_builder is None else state_builder
-        return self._to_state("to_stateful", computation, builder, state_name, None)
+        return self._to_state("to_stateful", computation, builder, state_name, None, on_error)
 
     def to_state_partition(
         self,
@@ -117,6 +129,7 @@ class ApplicationBuilder:
         *,
         unknown_keys: str | None = None,
         state_builder: Any = None,
+        on_error: str | None = None,
     ) -> "ApplicationBuilder":
         """Send each message to the state of its key and run a state computation there.
 
@@ -132,10 +145,11 @@ class ApplicationBuilder:
             unknown_keys: What other keys do: "create" makes a new state, "dead_letter" puts the message aside. By
                 default a list is closed for class-based computations (Wallaroo 0.1), a hint for decorated ones (0.5).
             state_builder: Another name of `state_class` (Wallaroo 0.1).
+            on_error: As for `to`.
         """
         builder = state_class if state_builder is None else state_builder
         rule = (partition_function, partition_keys, unknown_keys)
-        return self._to_state("to_state_partition", computation, builder, state_name, rule)
+        return self._to_state("to_state_partition", computation, builder, state_name, rule, on_error)
 
     def to_state_partition_u64(
         self,
@@ -147,11 +161,12 @@ class ApplicationBuilder:
         *,
         unknown_keys: str | None = None,
         state_builder: Any = None,
+        on_error: str | None = None,
     ) -> "ApplicationBuilder":
         """Do what `to_state_partition` does, with keys of 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
         builder = state_class if state_builder is None else state_builder
         rule = (partition_function, partition_keys, unknown_keys)
-        return self._to_state("to_state_partition_u64", computation, builder, state_name, rule)
+        return self._to_state("to_state_partition_u64", computation, builder, state_name, rule, on_error)
 
     def to_sink(self, sink_config: TCPSinkConfig) -> "ApplicationBuilder":
         """Send the messages to a sink; ends the pipeline.
@@ -186,7 +201,7 @@ class ApplicationBuilder:
         findings = self._findings + check.application(self._name, self._pipelines, has_sink=self._has_sink)
         if findings:
             raise WallarooParameterError(findings)
-        return Application(self._name, self._pipelines, self._components)
+        return Application(self._name, self._pipelines, self._components, on_error=self._on_error)
 
     def _place(self, method: str, pointer: str) -> Place:
         return Place(method, pointer, called_from(), self._findings)
@@ -231,18 +246,26 @@ class ApplicationBuilder:
             return
         path = f"{pipeline.number}/sources/0"
         framing = probe(size, payload_length)
-        pipeline.sources.append(Source(path, pipeline.name, host, port, framing, size, payload_length, decode))
+        policy = check.policy(replace(place, method="TCPSourceConfig"), config.on_error)
+        pipeline.sources.append(Source(path, pipeline.name, host, port, framing, size, payload_length, decode, policy))
         self._component(path, decoder)
 
-    def _to(self, method: str, value: Any) -> "ApplicationBuilder":
+    def _to(self, method: str, value: Any, on_error: str | None) -> "ApplicationBuilder":
         begun = self._begin(method, "steps")
         if begun is not None:
             pipeline, place = begun
-            self._add_step(pipeline, place, value, component.computation(place, value, has_state=False), None)
+            call = component.computation(place, value, has_state=False)
+            self._add_step(pipeline, place, value, call, None, on_error)
         return self
 
     def _to_state(
-        self, method: str, value: Any, builder: Any, state_name: Any, rule: tuple[Any, Any, Any] | None
+        self,
+        method: str,
+        value: Any,
+        builder: Any,
+        state_name: Any,
+        rule: tuple[Any, Any, Any] | None,
+        on_error: str | None,
     ) -> "ApplicationBuilder":
         begun = self._begin(method, "steps")
         if begun is None:
@@ -263,7 +286,7 @@ class ApplicationBuilder:
         if build is None or (rule is not None and partition is None):
             call = None
         state = State(name, builder, build, partition, keys, unknown) if build is not None else None
-        self._add_step(pipeline, place, value, call, state)
+        self._add_step(pipeline, place, value, call, state, on_error)
         if call is not None and rule is not None:
             self._component(pipeline.steps[-1].path + "/partition", rule[0])
         if call is not None:
@@ -271,13 +294,20 @@ class ApplicationBuilder:
         return self
 
     def _add_step(
-        self, pipeline: Pipeline, place: Place, value: Any, call: component.Call | None, state: State | None
+        self,
+        pipeline: Pipeline,
+        place: Place,
+        value: Any,
+        call: component.Call | None,
+        state: State | None,
+        on_error: str | None,
     ) -> None:
         path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
+        policy = check.policy(place, on_error)
         if call is None:
             return
         name = check.name(place, "computation", call.name)
-        pipeline.steps.append(Step(path, name, call.kind, _inputs(pipeline), call.run, place.location, state))
+        pipeline.steps.append(Step(path, name, call.kind, _inputs(pipeline), call.run, place.location, state, policy))
         self._component(path, value)
 
     def _state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
@@ -321,7 +351,8 @@ class ApplicationBuilder:
             host, port = check.address(place, "sink", config.host, config.port, config.location)
             encode = component.method(place, "encoder", encoder, ("encode",), ("data",))
             if encode is not None:
-                pipeline.sinks.append(Sink(path, pipeline.name, host, port, inputs, encode))
+                policy = check.policy(replace(place, method="TCPSinkConfig"), config.on_error)
+                pipeline.sinks.append(Sink(path, pipeline.name, host, port, inputs, encode, policy))
                 self._component(path, encoder)
         self._open = None
         return self

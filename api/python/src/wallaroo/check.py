@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-from wallaroo.application import Pipeline, Step
+from wallaroo.application import POLICIES, Pipeline, Step
 from wallaroo.component import Place
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.key import key_bytes
@@ -28,6 +28,17 @@ def name(place: Place, what: str, value: Any) -> str:
     if reason:
         place.add("T210", what=what, name=shown(value), reason=reason)
     return str(value)
+
+
+def policy(place: Place, value: Any) -> str:
+    """Return what `on_error` says, empty for None; records T207 when it is no policy."""
+    if value is None or value in POLICIES:
+        return value or ""
+    names = " or ".join(f'"{name}"' for name in POLICIES)
+    place.add(
+        "T207", method=place.method, parameter="on_error", actual=shown(value), expected=names, fix=f"pass {names}"
+    )
+    return ""
 
 
 def address(place: Place, what: str, host: Any, port: Any, location: Location) -> tuple[str, int]:

@@ -16,12 +16,13 @@ class TCPSourceConfig:
         host: Host name or address to listen at.
         port: Port as text or number; 0 lets the system choose.
         decoder: Object (or class) with `header_length()`, `payload_length(bs)` and `decode(bs)`.
+        on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.
 
     Source: Wallaroo 0.1 to 0.5.
     """
 
-    def __init__(self, host: str, port: str | int, decoder: Any) -> None:
-        self.host, self.port, self.decoder = host, port, decoder
+    def __init__(self, host: str, port: str | int, decoder: Any, *, on_error: str | None = None) -> None:
+        self.host, self.port, self.decoder, self.on_error = host, port, decoder, on_error
         self.location = called_from()
 
 
@@ -32,12 +33,13 @@ class TCPSinkConfig:
         host: Host name or address to connect to.
         port: Port as text or number.
         encoder: Object (or class) with `encode(data)`.
+        on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.
 
     Source: Wallaroo 0.1 to 0.5.
     """
 
-    def __init__(self, host: str, port: str | int, encoder: Any) -> None:
-        self.host, self.port, self.encoder = host, port, encoder
+    def __init__(self, host: str, port: str | int, encoder: Any, *, on_error: str | None = None) -> None:
+        self.host, self.port, self.encoder, self.on_error = host, port, encoder, on_error
         self.location = called_from()
 
 

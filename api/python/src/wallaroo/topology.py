@@ -37,7 +37,8 @@ def interface_hash(document: Mapping[str, Any]) -> str:
         pipeline | {part: [_without_address(item) for item in pipeline[part]] for part in ("sources", "sinks")}
         for pipeline in document["pipelines"]
     ]
-    subject = {"topology_version": document["topology_version"], "name": document["name"], "pipelines": pipelines}
+    names = ("topology_version", "name", "on_error")
+    subject = {name: document[name] for name in names if name in document} | {"pipelines": pipelines}
     return "sha256:" + hashlib.sha256(canonical(subject).encode()).hexdigest()
 
 
@@ -53,6 +54,7 @@ def topology(application: Application, directory: str, program: str, args: Seque
     document: dict[str, Any] = {
         "topology_version": TOPOLOGY_VERSION,
         "name": application.name,
+        **_policy(application),
         "workers": [],
         "pipelines": [_pipeline(pipeline) for pipeline in application.pipelines],
     }
@@ -118,6 +120,7 @@ def _source(source: Source) -> dict[str, Any]:
         "max_message_bytes": MAX_MESSAGE_BYTES,
         "codec": CODEC,
         "worker": WORKER,
+        **_policy(source),
     }
 
 
@@ -128,7 +131,7 @@ def _step(step: Step) -> dict[str, Any]:
         if step.state.partition is not None:
             key = {"kind": "partition", "values": list(map(key_json, step.state.keys)), "unknown": step.state.unknown}
         item["state"] = {"name": step.state.name, "codec": CODEC, "key": key}
-    return item | {"codec": CODEC, "worker": WORKER}
+    return item | {"codec": CODEC, "worker": WORKER} | _policy(step)
 
 
 def _sink(sink: Sink) -> dict[str, Any]:
@@ -140,7 +143,12 @@ def _sink(sink: Sink) -> dict[str, Any]:
         "port": sink.port,
         "inputs": list(sink.inputs),
         "worker": WORKER,
+        **_policy(sink),
     }
+
+
+def _policy(part: Application | Source | Step | Sink) -> dict[str, str]:
+    return {"on_error": part.on_error} if part.on_error else {}
 
 
 def _ordered(application: Application) -> list[Component]:

@@ -31,7 +31,7 @@ def add_parser(subparsers: Any) -> None:
     add("--master", default="local[*]", metavar="URL", help="Spark master; default: local[*], this machine")
     add("--checkpoint", metavar="DIR", help="default: a directory of the application in ~/.local/state/wallaroo")
     add("--fresh", action="store_true", help="start over: remove what the checkpoint directory holds")
-    add("--on-error", choices=["dead_letter", "fail"], default="dead_letter", help="when user code fails")
+    add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
     add("--json", action="store_true", help="progress and findings as JSON")
 

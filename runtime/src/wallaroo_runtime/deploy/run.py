@@ -41,7 +41,7 @@ class RunOptions:
         master: Address of the Spark master.
         checkpoint: The checkpoint directory; None: the application's own.
         fresh: Whether to start over.
-        on_error: `dead_letter` or `fail`.
+        on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
     """
 
@@ -52,7 +52,7 @@ class RunOptions:
     master: str = "local[*]"
     checkpoint: Path | None = None
     fresh: bool = False
-    on_error: str = "dead_letter"
+    on_error: str = ""
     stop_when_idle: float | None = None
 
 

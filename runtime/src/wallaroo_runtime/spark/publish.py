@@ -1,6 +1,7 @@
 """Publishes what a micro-batch has staged, in the driver, once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -11,6 +12,9 @@ from wallaroo_runtime.egress import Outbox, StagedFile
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.fault import reach
 from wallaroo_runtime.spark.failure import TaskFailure
+from wallaroo_runtime.topology.model import Topology
+
+FAIL = "fail"
 
 
 def longest(files: Iterable[StagedFile]) -> list[StagedFile]:
@@ -26,14 +30,48 @@ def longest(files: Iterable[StagedFile]) -> list[StagedFile]:
     return sorted(found.values(), key=lambda file: (file.partition, file.port))
 
 
-def first_dead_letter(paths: Iterable[str]) -> pb.DeadLetter:
-    """Return the dead letter of the earliest source message."""
-    letters: list[pb.DeadLetter] = []
+@dataclass(frozen=True, slots=True)
+class ErrorPolicy:
+    """Which dead letters stop the query.
+
+    Attributes:
+        fails: What parts say that have nothing to say of their own: whether the query stops.
+        parts: Path of each part that has a policy of its own to whether the query stops.
+    """
+
+    fails: bool = False
+    parts: Mapping[str, bool] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, topology: Topology, on_error: str = "") -> "ErrorPolicy":
+        """Return the policy of a topology.
+
+        Args:
+            topology: Says what its parts do, and what is done where they say nothing.
+            on_error: Goes before what the application says; empty: it says nothing.
+        """
+        parts = {part.path: part.on_error == FAIL for part in topology.parts() if part.on_error}
+        return cls((on_error or topology.on_error) == FAIL, parts)
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether any dead letter stops the query."""
+        return self.fails or any(self.parts.values())
+
+    def stops_at(self, path: str) -> bool:
+        """Say whether a dead letter of the part at `path` stops the query."""
+        return self.parts.get(path, self.fails)
+
+
+def first_that_stops(paths: Iterable[str], policy: ErrorPolicy) -> pb.DeadLetter | None:
+    """Return the dead letter of the earliest source message among those that stop the query."""
+    first: pb.DeadLetter | None = None
     for path in paths:
         data = Path(path).read_bytes()
         for _, start, _ in split_frames(data):
-            letters += [pb.DeadLetter.FromString(value) for value in read_frame(data, start).values()]
-    first: pb.DeadLetter = min(letters, key=lambda letter: letter.sequence)
+            for letter in map(pb.DeadLetter.FromString, read_frame(data, start).values()):
+                is_earlier = first is None or letter.sequence < first.sequence
+                first = letter if is_earlier and policy.stops_at(letter.path) else first
     return first
 
 
@@ -44,9 +82,9 @@ class Publisher:
         failure: Why it stopped the query, when it did.
     """
 
-    def __init__(self, outbox: Outbox, *, fails: bool) -> None:
+    def __init__(self, outbox: Outbox, policy: ErrorPolicy) -> None:
         self.failure: RunError | None = None
-        self._outbox, self._fails = outbox, fails
+        self._outbox, self._policy = outbox, policy
         self._batches = self._messages = self._letters = 0
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -63,19 +101,27 @@ class Publisher:
 
     def _publish(self, query: str, batch: int, files: list[StagedFile]) -> None:
         letters = [file for file in files if file.port == DEAD_LETTER_PORT]
-        if letters and self._fails:
-            letter = first_dead_letter(file.path for file in letters)
-            raise RunError.of(
-                "R611",
-                reason=f"{letter.code} {letter.error}",
-                fix="correct the user code and run again, or run with --on-error dead_letter",
-                traceback=letter.traceback,
-            )
+        if letters and self._policy.may_fail:
+            self._stop_at_dead_letter(letters)
         reach("driver.before_publish")
         if not self._outbox.publish(query, batch, files):
             return
         self._letters += sum(file.messages for file in letters)
         self._messages += sum(file.messages for file in files if file.port != DEAD_LETTER_PORT)
+
+    def _stop_at_dead_letter(self, files: Iterable[StagedFile]) -> None:
+        letter = first_that_stops((file.path for file in files), self._policy)
+        if letter is None:
+            return
+        fix = "run with --on-error dead_letter"
+        if letter.path in self._policy.parts:
+            fix = f'give "{letter.step}" on_error "dead_letter"'
+        raise RunError.of(
+            "R611",
+            reason=f"{letter.code} {letter.error}",
+            fix=f"correct the user code and run again, or {fix}",
+            traceback=letter.traceback,
+        )
 
     def counts(self) -> dict[str, int]:
         """Return the counters of a `Progress` that this run has moved."""

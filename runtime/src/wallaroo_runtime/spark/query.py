@@ -18,7 +18,7 @@ from wallaroo_runtime.fault import reach
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, levels_of
-from wallaroo_runtime.spark.publish import Publisher
+from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
 from wallaroo_runtime.spark.rehearsal import rehearse
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
 from wallaroo_runtime.spark.source import BATCH_BYTES, JournalSource
@@ -35,14 +35,15 @@ class QueryOptions:
 
     Attributes:
         checkpoint: The checkpoint directory of the application; `journal` in it must exist.
-        on_error: `dead_letter`: user code that fails costs the message; `fail`: it stops the query (R611).
+        on_error: Goes before what the application says, not before what its parts say. `dead_letter`: user code that
+            fails costs the message; `fail`: it stops the query (R611); empty: the topology says.
         max_batch_bytes: At most so much of the journal in one micro-batch.
         chunk_bytes: How much of it one call of a worker gets.
         cache_bytes: Bound of each worker's state cache.
     """
 
     checkpoint: Path
-    on_error: str = "dead_letter"
+    on_error: str = ""
     max_batch_bytes: int = BATCH_BYTES
     chunk_bytes: int = CHUNK_BYTES
     cache_bytes: int = CACHE_BYTES
@@ -181,7 +182,7 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         chunk_bytes=options.chunk_bytes,
     )
     outbox = Outbox(checkpoint / "outbox", checkpoint / "dead-letters", checkpoint / "staging")
-    publisher = Publisher(outbox, fails=options.on_error == "fail")
+    publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error))
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     rehearse(session, levels, lower)

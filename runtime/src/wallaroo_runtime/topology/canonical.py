@@ -45,7 +45,8 @@ def interface(document: Json) -> Json:
     for pipeline in document["pipelines"]:
         ends = {kind: list(map(_without_address, pipeline[kind])) for kind in ("sources", "sinks")}
         pipelines.append({**pipeline, **ends})
-    return {"topology_version": document["topology_version"], "name": document["name"], "pipelines": pipelines}
+    head = {name: document[name] for name in ("topology_version", "name", "on_error") if name in document}
+    return {**head, "pipelines": pipelines}
 
 
 def _without_address(end: Json) -> Json:

@@ -90,6 +90,7 @@ class Source:
     max_message_bytes: int
     codec: str
     worker: str
+    on_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class Step:
     codec: str
     worker: str
     state: State | None = None
+    on_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ class Sink:
     port: int
     inputs: tuple[str, ...]
     worker: str
+    on_error: str = ""
 
 
 Part = Source | Step | Sink
@@ -140,12 +143,14 @@ class Topology:
         workers: The programs that host the user's code.
         pipelines: In the order of their declaration.
         document: The JSON document that this was read from; it must not be changed.
+        on_error: What happens when user code fails, as for sources, steps and sinks: a policy, or empty.
     """
 
     name: str
     workers: tuple[Worker, ...]
     pipelines: tuple[Pipeline, ...]
     document: Mapping[str, Any] = field(repr=False, compare=False)
+    on_error: str = ""
 
     def sources(self) -> Iterator[Source]:
         """Yield the sources of all pipelines, in document order."""

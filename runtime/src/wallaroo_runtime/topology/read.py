@@ -20,7 +20,8 @@ from wallaroo_runtime.topology.model import (
 def read(document: dict[str, Any]) -> Topology:
     """Return the document as values."""
     workers = tuple(_worker(value) for value in document["workers"])
-    return Topology(document["name"], workers, tuple(map(_pipeline, document["pipelines"])), document)
+    pipelines = tuple(map(_pipeline, document["pipelines"]))
+    return Topology(document["name"], workers, pipelines, document, document.get("on_error", ""))
 
 
 def _worker(value: dict[str, Any]) -> Worker:

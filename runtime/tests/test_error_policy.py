@@ -1,0 +1,60 @@
+"""Which dead letters stop the query."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.spark.publish import ErrorPolicy, first_that_stops
+from wallaroo_runtime.topology.load import load_document
+
+VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
+POLICIES = json.loads((VECTORS / "policies.json").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("application", "option", "default"),
+    [
+        ("", "", False),
+        ("fail", "", True),
+        ("dead_letter", "", False),
+        ("fail", "dead_letter", False),
+        ("dead_letter", "fail", True),
+        ("", "fail", True),
+    ],
+)
+def test_what_goes_before_what(application: str, option: str, default: bool) -> None:
+    document: dict[str, Any] = copy.deepcopy(POLICIES)
+    del document["on_error"]
+    if application:
+        document["on_error"] = application
+    policy = ErrorPolicy.of(load_document(document), option)
+    assert policy.stops_at("0/steps/0") is default
+    assert policy.stops_at("0/steps/1"), "it says so itself"
+    assert not policy.stops_at("0/sources/0")
+    assert not policy.stops_at("0/sinks/0")
+    assert policy.may_fail
+
+
+def test_a_topology_that_says_nothing_never_stops() -> None:
+    policy = ErrorPolicy.of(load_document(json.loads((VECTORS / "reverse.json").read_bytes())))
+    assert not policy.may_fail
+
+
+def test_the_first_letter_that_stops(tmp_path: Path) -> None:
+    letters = [("0/sources/0", 3), ("0/steps/1", 9), ("0/steps/1", 7), ("0/sinks/0", 1)]
+    values = [pb.DeadLetter(path=path, sequence=sequence).SerializeToString() for path, sequence in letters]
+    paths = []
+    for number, half in enumerate((values[:2], values[2:])):
+        path = tmp_path / f"{number}.frames"
+        path.write_bytes(encode_frame(half, port=DEAD_LETTER_PORT))
+        paths.append(str(path))
+    policy = ErrorPolicy(parts={"0/steps/1": True})
+    first = first_that_stops(paths, policy)
+    assert first is not None and (first.path, first.sequence) == ("0/steps/1", 7)
+    assert first_that_stops(paths[1:], ErrorPolicy(fails=True)).sequence == 1  # type: ignore[union-attr]
+    assert first_that_stops(paths, ErrorPolicy()) is None
