@@ -13,6 +13,7 @@ NAME = re.compile(r"`([\w./-]+\.(?:py|go|md|json|proto|toml|txt))`")
 FOLDER = re.compile(r"`((?:api|runtime|tests|topology-schema)/[\w./-]*)`")
 # Files that a run or a user makes; the prose speaks of them without a folder.
 MADE = {
+    "ended.json",
     "failure.json",
     "application.json",
     "gateway.json",

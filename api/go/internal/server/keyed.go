@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"wallarooapi/internal/fault"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
 	pb "wallarooapi/internal/workerpb"
@@ -24,6 +25,7 @@ type conversation struct {
 	stream  stateStream
 	cache   *state.Cache
 	x       *stage.Executor
+	turn    func(alone bool) turn
 	owner   state.Owner
 	waiting []*pb.Bucket // that arrived while a state log was awaited
 }
@@ -35,13 +37,15 @@ func (w *Worker) processState(stream stateStream) (err error) {
 		return broken(err)
 	}
 	opening := first.GetOpening()
-	x, err := w.open(opening)
+	x, record, err := w.open(opening)
 	if err != nil {
 		return err
 	}
+	defer closing(record, &err)
 	c := &conversation{stream: stream, cache: w.cache, x: x, owner: state.Owner{
 		Application: opening.GetApplication(), Query: opening.GetQuery(), Stage: opening.GetStage().GetId(),
 	}}
+	c.turn = func(alone bool) turn { return w.turn(record, alone) }
 	for {
 		bucket, err := c.nextBucket()
 		if bucket == nil || err != nil {
@@ -90,6 +94,8 @@ func (c *conversation) nextLog() (*pb.StateLog, error) {
 // call runs one bucket call, whose first request is at hand.
 func (c *conversation) call(first *pb.Bucket) error {
 	index := first.GetIndex()
+	turn := c.turn(first.GetAlone())
+	fault.BeforeCompute.Reach()
 	c.owner.Bucket = first.GetBucket()
 	version := state.Version{Counter: first.GetVersion().GetCounter(), Nonce: first.GetVersion().GetNonce()}
 	bucket, ok := c.cache.Take(c.owner, version)
@@ -99,11 +105,19 @@ func (c *conversation) call(first *pb.Bucket) error {
 			return err
 		}
 	}
-	run := c.x.NewCall(bucket, func() (*state.Bucket, error) { return c.load(index, version, true) })
+	run := c.x.NewCall(bucket, func() (bucket *state.Bucket, err error) {
+		err = turn.pause(func() error {
+			bucket, err = c.load(index, version, true)
+			return err
+		})
+		return bucket, err
+	})
+	c.x.Begin(index, first.GetSkips())
 	whole := false
 	for request := first; ; {
 		whole = whole || request.GetWantsSnapshot()
-		if err := run.Run(request.GetFrames()); err != nil {
+		frames := request.GetFrames()
+		if err := turn.run(func() error { return run.Run(frames) }); err != nil {
 			return err
 		}
 		if !request.GetMore() {
@@ -125,6 +139,7 @@ func (c *conversation) finish(run *stage.Call, index uint64, version state.Versi
 	if err != nil {
 		return err
 	}
+	fault.AfterCompute.Reach()
 	for _, output := range outputs {
 		if err := c.send(&pb.StateReply{Kind: &pb.StateReply_Output{Output: &pb.Output{
 			Index: index, Port: uint32(output.Port), Bucket: output.Bucket, Frame: output.Frame,
@@ -146,7 +161,11 @@ func (c *conversation) finish(run *stage.Call, index uint64, version state.Versi
 	}
 	// The copy is filed before the reply: the client may ask for the new version at once, on another stream.
 	c.cache.Put(c.owner, bucket)
-	return c.send(&pb.StateReply{Kind: &pb.StateReply_Done{Done: done}})
+	if err := c.send(&pb.StateReply{Kind: &pb.StateReply_Done{Done: done}}); err != nil {
+		return err
+	}
+	fault.AfterReply.Reach()
+	return nil
 }
 
 // load builds the bucket of a version from its log.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -17,6 +18,8 @@ import (
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/fault"
+	"wallarooapi/internal/flight"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
@@ -38,6 +41,7 @@ type Worker struct {
 	endpoint    string
 	sources     map[string]*declaration.Source
 	cache       *state.Cache
+	users       sync.RWMutex // held while messages run; exclusively by a call that runs alone
 }
 
 // New makes the gRPC server of an application that listens at an endpoint, a gRPC target. Its state cache holds
@@ -120,10 +124,11 @@ func (w *Worker) process(stream grpc.BidiStreamingServer[pb.ProcessRequest, pb.P
 	if err != nil {
 		return broken(err)
 	}
-	x, err := w.open(first.GetOpening())
+	x, record, err := w.open(first.GetOpening())
 	if err != nil {
 		return err
 	}
+	defer closing(record, &err)
 	for {
 		request, err := stream.Recv()
 		if err != nil {
@@ -133,31 +138,54 @@ func (w *Worker) process(stream grpc.BidiStreamingServer[pb.ProcessRequest, pb.P
 		if data == nil {
 			return protocol("a second opening")
 		}
-		err = x.Run(data.GetFrames(), func(port uint16, bucket int32, bytes []byte) error {
-			return send(stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Output{Output: &pb.Output{
-				Index: data.GetIndex(), Port: uint32(port), Bucket: bucket, Frame: bytes,
-			}}}))
+		fault.BeforeCompute.Reach()
+		turn := w.turn(record, data.GetAlone())
+		x.Begin(data.GetIndex(), data.GetSkips())
+		err = turn.run(func() error {
+			return x.Run(data.GetFrames(), func(port uint16, bucket int32, bytes []byte) error {
+				reply := &pb.ProcessReply{Kind: &pb.ProcessReply_Output{Output: &pb.Output{
+					Index: data.GetIndex(), Port: uint32(port), Bucket: bucket, Frame: bytes,
+				}}}
+				return turn.pause(func() error { return send(stream.Send(reply)) })
+			})
 		})
 		if err != nil {
 			return err
 		}
+		fault.AfterCompute.Reach()
 		done := &pb.Done{Index: data.GetIndex(), Counts: x.Counts()}
 		if err := stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Done{Done: done}}); err != nil {
 			return broken(err)
 		}
+		fault.AfterReply.Reach()
 	}
 }
 
-// open compiles the stage of an opening.
-func (w *Worker) open(opening *pb.Opening) (*stage.Executor, error) {
+// open compiles the stage of an opening and maps its file; the caller closes the record.
+func (w *Worker) open(opening *pb.Opening) (*stage.Executor, *flight.Record, error) {
 	if opening.GetStage() == nil {
-		return nil, protocol("the stream does not begin with an opening")
+		return nil, nil, protocol("the stream does not begin with an opening")
 	}
 	x, err := stage.New(w.application, opening.GetStage())
 	if failed := (*stage.Failure)(nil); errors.As(err, &failed) && failed.Code == "W413" {
 		failed.Reason = fmt.Sprintf("stage %q: %s", opening.GetStage().GetId(), failed.Reason)
 	}
-	return x, err
+	if err != nil {
+		return nil, nil, err
+	}
+	record, err := flight.Open(opening.GetInFlight())
+	if err != nil {
+		return nil, nil, protocol("an in-flight file that cannot be mapped; " + err.Error())
+	}
+	x.Watch(record)
+	return x, record, nil
+}
+
+// closing is deferred: it ends a stream's record.
+func closing(record *flight.Record, err *error) {
+	if failed := record.Close(); *err == nil {
+		*err = failed
+	}
 }
 
 // errBroken says that the client is gone; nothing can be told to it.

@@ -53,6 +53,7 @@ func (c *Call) replay() error {
 		return err
 	}
 	c.x.Reset()
+	c.x.ordinal = 0
 	c.bucket, c.outputs = bucket, nil
 	c.x.keyed.bucket, c.x.keyed.careful, c.x.keyed.saver = bucket, true, codec.NewEncoder()
 	for _, frames := range c.parts {

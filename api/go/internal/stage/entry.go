@@ -10,6 +10,7 @@ import (
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/topology"
 	"wallarooapi/internal/trace"
+	pb "wallarooapi/internal/workerpb"
 )
 
 // entry is where the messages of a source enter: wire bytes are cut and decoded.
@@ -34,7 +35,7 @@ func (x *Executor) runSource(n *node) error {
 		for i := 0; i < f.Count && x.err == nil; i++ {
 			length := f.Lengths.At(i)
 			x.begin(i)
-			n.runPayload(data[:length:length])
+			n.runPayload(data[:length:length], x.enter())
 			data = data[length:]
 		}
 		return nil
@@ -55,7 +56,8 @@ func (x *Executor) runFramed(n *node) error {
 		}
 		x.begin(i)
 		size := n.source.headerBytes
-		length, fault, err := n.source.length(data[:size:size])
+		skip := x.enter()
+		length, fault, err := n.source.length(data[:size:size], skip == nil)
 		if err != nil {
 			return err
 		}
@@ -70,7 +72,7 @@ func (x *Executor) runFramed(n *node) error {
 			n.buryBytes("C506", payload, frame.Plain, fault, "")
 			continue
 		}
-		n.runPayload(payload)
+		n.runPayload(payload, skip)
 	}
 	if len(data) > 0 && x.err == nil {
 		return damaged(fmt.Errorf("%d bytes are left behind the last message", len(data)))
@@ -78,8 +80,11 @@ func (x *Executor) runFramed(n *node) error {
 	return nil
 }
 
-// length reads a header. Where the topology names the framing the decoder's answer is only compared.
-func (e *entry) length(header []byte) (length uint64, fault string, err error) {
+// length reads a header. Where the topology names the framing the decoder's answer is only compared, or not asked for.
+func (e *entry) length(header []byte, compare bool) (length uint64, fault string, err error) {
+	if !compare && e.framing.Kind != topology.WorkerFraming {
+		return e.framing.Length(header), "", nil
+	}
 	answer, reason := e.ask(header)
 	if e.framing.Kind == topology.WorkerFraming {
 		if reason != "" {
@@ -107,8 +112,12 @@ func (e *entry) ask(header []byte) (length uint64, fault string) {
 	return e.decoder.PayloadLength(header), ""
 }
 
-func (n *node) runPayload(payload []byte) {
+func (n *node) runPayload(payload []byte, skip *pb.Skip) {
 	n.in++
+	if skip != nil {
+		n.buryBytes(skip.GetCode(), payload, frame.Plain, skip.GetReason(), "")
+		return
+	}
 	n.forward(n.decode(payload))
 }
 

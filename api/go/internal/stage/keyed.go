@@ -12,6 +12,7 @@ import (
 	"wallarooapi/internal/state"
 	"wallarooapi/internal/topology"
 	"wallarooapi/internal/trace"
+	pb "wallarooapi/internal/workerpb"
 )
 
 // errRollback says that a state computation failed and may have left its state half changed.
@@ -76,6 +77,10 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 	x := n.x
 	n.in++
 	x.keyed.key = x.frame.Keys[position]
+	if skip := x.enter(); skip != nil {
+		n.skip(skip, value)
+		return nil
+	}
 	message, err := x.decoder.Decode(x.frame.Encoding, value)
 	if err != nil {
 		n.buryBytes("C504", value, x.frame.Encoding, "the message cannot be read back; "+err.Error(), stackOf(err))
@@ -113,6 +118,20 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 		n.forward(item)
 	}
 	return nil
+}
+
+// skip makes a dead letter of a message that is not to be run. Only values that need no user code are read.
+func (n *node) skip(skip *pb.Skip, value []byte) {
+	if encoding := n.x.frame.Encoding; encoding == codec.Native {
+		switch message, err := n.x.decoder.Decode(encoding, value); message.(type) {
+		case string, []byte, bool, int, int64, uint64, float64:
+			if err == nil {
+				n.bury(skip.GetCode(), message, skip.GetReason(), "")
+				return
+			}
+		}
+	}
+	n.buryBytes(skip.GetCode(), value, n.x.frame.Encoding, skip.GetReason(), "")
 }
 
 // create gives the key of the message at work a new state; nil when it must not or cannot have one.

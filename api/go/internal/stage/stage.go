@@ -9,6 +9,7 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/flight"
 	"wallarooapi/internal/frame"
 	pb "wallarooapi/internal/workerpb"
 )
@@ -50,6 +51,10 @@ type Executor struct {
 	sequence  uint64
 	timestamp int64
 
+	flight  *flight.Record
+	ordinal uint64 // of the message at work, among those of the call
+	skips   map[uint64]*pb.Skip
+
 	keyed keyed
 }
 
@@ -77,7 +82,11 @@ type exit interface {
 
 // New compiles a stage of an application.
 func New(application *declaration.Application, description *pb.Stage) (*Executor, error) {
-	x := &Executor{entries: map[uint16]*node{}, decoder: codec.NewDecoder()}
+	unseen, err := flight.Open("")
+	if err != nil {
+		return nil, err
+	}
+	x := &Executor{entries: map[uint16]*node{}, decoder: codec.NewDecoder(), flight: unseen}
 	x.dead = newWriter(x, frame.DeadLetterPort, -1, frameBytes(description), frame.Plain)
 	parts := partsOf(application)
 	byPath := map[string]*node{}
@@ -196,6 +205,35 @@ func partsOf(application *declaration.Application) parts {
 	return p
 }
 
+// Watch lets an executor note in a record which message is at work.
+func (x *Executor) Watch(record *flight.Record) { x.flight = record }
+
+// Begin begins a call: its messages are counted from 0, and those that skips name are not run.
+func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
+	x.ordinal, x.skips = 0, nil
+	x.flight.Begin(index)
+	if len(skips) == 0 {
+		return
+	}
+	x.skips = make(map[uint64]*pb.Skip, len(skips))
+	for _, skip := range skips {
+		x.skips[skip.GetOrdinal()] = skip
+	}
+}
+
+// enter counts the next message of the call and notes that it is at work; it returns why it must not run, if so.
+func (x *Executor) enter() *pb.Skip {
+	ordinal := x.ordinal
+	x.ordinal++
+	if x.skips != nil {
+		if skip := x.skips[ordinal]; skip != nil {
+			return skip
+		}
+	}
+	x.flight.At(ordinal)
+	return nil
+}
+
 // Run runs the messages of one or more whole frames, then sends what is left of the outputs.
 func (x *Executor) Run(frames []byte, emit Emit) error {
 	if err := x.feed(frames, emit); err != nil {
@@ -207,6 +245,7 @@ func (x *Executor) Run(frames []byte, emit Emit) error {
 
 func (x *Executor) feed(frames []byte, emit Emit) (err error) {
 	x.emit, x.err = emit, nil
+	defer x.flight.Rest()
 	for len(frames) > 0 {
 		if frames, err = x.frame.Read(frames); err != nil {
 			return damaged(err)

@@ -430,13 +430,16 @@ func (x *Node) GetStatePort() uint32 {
 }
 
 type Opening struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Application   string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
-	Query         string                 `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
-	Stage         *Stage                 `protobuf:"bytes,3,opt,name=stage,proto3" json:"stage,omitempty"`
-	Batch         uint64                 `protobuf:"varint,4,opt,name=batch,proto3" json:"batch,omitempty"`
-	Partition     uint32                 `protobuf:"varint,5,opt,name=partition,proto3" json:"partition,omitempty"`
-	Attempt       uint64                 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"` // Spark's task attempt id
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Application string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	Query       string                 `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
+	Stage       *Stage                 `protobuf:"bytes,3,opt,name=stage,proto3" json:"stage,omitempty"`
+	Batch       uint64                 `protobuf:"varint,4,opt,name=batch,proto3" json:"batch,omitempty"`
+	Partition   uint32                 `protobuf:"varint,5,opt,name=partition,proto3" json:"partition,omitempty"`
+	Attempt     uint64                 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"` // Spark's task attempt id
+	// Absolute path of a file of 32 bytes that belongs to this stream alone; the worker notes in it which message is at
+	// work (SPECIFICATION.md, section 4). Empty: nobody looks.
+	InFlight      string `protobuf:"bytes,7,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -513,6 +516,74 @@ func (x *Opening) GetAttempt() uint64 {
 	return 0
 }
 
+func (x *Opening) GetInFlight() string {
+	if x != nil {
+		return x.InFlight
+	}
+	return ""
+}
+
+// A message that is not to be run: it ended a worker before. It becomes a dead letter of its entry step.
+type Skip struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ordinal       uint64                 `protobuf:"varint,1,opt,name=ordinal,proto3" json:"ordinal,omitempty"` // among the messages of the call, from 0, in the order of its frames
+	Code          string                 `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`        // of errors.json
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`    // one line, the dead letter's error
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Skip) Reset() {
+	*x = Skip{}
+	mi := &file_worker_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Skip) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Skip) ProtoMessage() {}
+
+func (x *Skip) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Skip.ProtoReflect.Descriptor instead.
+func (*Skip) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Skip) GetOrdinal() uint64 {
+	if x != nil {
+		return x.Ordinal
+	}
+	return 0
+}
+
+func (x *Skip) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *Skip) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type ProcessRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
@@ -526,7 +597,7 @@ type ProcessRequest struct {
 
 func (x *ProcessRequest) Reset() {
 	*x = ProcessRequest{}
-	mi := &file_worker_proto_msgTypes[5]
+	mi := &file_worker_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -538,7 +609,7 @@ func (x *ProcessRequest) String() string {
 func (*ProcessRequest) ProtoMessage() {}
 
 func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[5]
+	mi := &file_worker_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -551,7 +622,7 @@ func (x *ProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessRequest.ProtoReflect.Descriptor instead.
 func (*ProcessRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{5}
+	return file_worker_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ProcessRequest) GetKind() isProcessRequest_Kind {
@@ -599,13 +670,15 @@ type Data struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`  // 0, 1, 2, ... within the stream
 	Frames        []byte                 `protobuf:"bytes,2,opt,name=frames,proto3" json:"frames,omitempty"` // one or more whole frames
+	Skips         []*Skip                `protobuf:"bytes,3,rep,name=skips,proto3" json:"skips,omitempty"`
+	Alone         bool                   `protobuf:"varint,4,opt,name=alone,proto3" json:"alone,omitempty"` // no other call of this process runs a message while this one does
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Data) Reset() {
 	*x = Data{}
-	mi := &file_worker_proto_msgTypes[6]
+	mi := &file_worker_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +690,7 @@ func (x *Data) String() string {
 func (*Data) ProtoMessage() {}
 
 func (x *Data) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[6]
+	mi := &file_worker_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +703,7 @@ func (x *Data) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Data.ProtoReflect.Descriptor instead.
 func (*Data) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{6}
+	return file_worker_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Data) GetIndex() uint64 {
@@ -647,6 +720,20 @@ func (x *Data) GetFrames() []byte {
 	return nil
 }
 
+func (x *Data) GetSkips() []*Skip {
+	if x != nil {
+		return x.Skips
+	}
+	return nil
+}
+
+func (x *Data) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
+}
+
 type ProcessReply struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
@@ -661,7 +748,7 @@ type ProcessReply struct {
 
 func (x *ProcessReply) Reset() {
 	*x = ProcessReply{}
-	mi := &file_worker_proto_msgTypes[7]
+	mi := &file_worker_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -673,7 +760,7 @@ func (x *ProcessReply) String() string {
 func (*ProcessReply) ProtoMessage() {}
 
 func (x *ProcessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[7]
+	mi := &file_worker_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -686,7 +773,7 @@ func (x *ProcessReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReply.ProtoReflect.Descriptor instead.
 func (*ProcessReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{7}
+	return file_worker_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ProcessReply) GetKind() isProcessReply_Kind {
@@ -757,7 +844,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_worker_proto_msgTypes[8]
+	mi := &file_worker_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +856,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[8]
+	mi := &file_worker_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +869,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{8}
+	return file_worker_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Output) GetIndex() uint64 {
@@ -823,7 +910,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_worker_proto_msgTypes[9]
+	mi := &file_worker_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -835,7 +922,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[9]
+	mi := &file_worker_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -848,7 +935,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{9}
+	return file_worker_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Done) GetIndex() uint64 {
@@ -877,7 +964,7 @@ type StepCount struct {
 
 func (x *StepCount) Reset() {
 	*x = StepCount{}
-	mi := &file_worker_proto_msgTypes[10]
+	mi := &file_worker_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -889,7 +976,7 @@ func (x *StepCount) String() string {
 func (*StepCount) ProtoMessage() {}
 
 func (x *StepCount) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[10]
+	mi := &file_worker_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -902,7 +989,7 @@ func (x *StepCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepCount.ProtoReflect.Descriptor instead.
 func (*StepCount) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{10}
+	return file_worker_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StepCount) GetPath() string {
@@ -944,7 +1031,7 @@ type Version struct {
 
 func (x *Version) Reset() {
 	*x = Version{}
-	mi := &file_worker_proto_msgTypes[11]
+	mi := &file_worker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -956,7 +1043,7 @@ func (x *Version) String() string {
 func (*Version) ProtoMessage() {}
 
 func (x *Version) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[11]
+	mi := &file_worker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -969,7 +1056,7 @@ func (x *Version) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Version.ProtoReflect.Descriptor instead.
 func (*Version) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{11}
+	return file_worker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Version) GetCounter() uint64 {
@@ -1000,7 +1087,7 @@ type StateRequest struct {
 
 func (x *StateRequest) Reset() {
 	*x = StateRequest{}
-	mi := &file_worker_proto_msgTypes[12]
+	mi := &file_worker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1099,7 @@ func (x *StateRequest) String() string {
 func (*StateRequest) ProtoMessage() {}
 
 func (x *StateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[12]
+	mi := &file_worker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1112,7 @@ func (x *StateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateRequest.ProtoReflect.Descriptor instead.
 func (*StateRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{12}
+	return file_worker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StateRequest) GetKind() isStateRequest_Kind {
@@ -1093,13 +1180,15 @@ type Bucket struct {
 	Frames        []byte                 `protobuf:"bytes,4,opt,name=frames,proto3" json:"frames,omitempty"`                                     // one or more whole frames, in order
 	More          bool                   `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`                                        // another Bucket with this index follows
 	WantsSnapshot bool                   `protobuf:"varint,6,opt,name=wants_snapshot,json=wantsSnapshot,proto3" json:"wants_snapshot,omitempty"` // reply with the whole state instead of a delta
+	Skips         []*Skip                `protobuf:"bytes,7,rep,name=skips,proto3" json:"skips,omitempty"`                                       // in the first request of the call; ordinals count over all its requests
+	Alone         bool                   `protobuf:"varint,8,opt,name=alone,proto3" json:"alone,omitempty"`                                      // in all requests of the call; as in Data
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Bucket) Reset() {
 	*x = Bucket{}
-	mi := &file_worker_proto_msgTypes[13]
+	mi := &file_worker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1200,7 @@ func (x *Bucket) String() string {
 func (*Bucket) ProtoMessage() {}
 
 func (x *Bucket) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[13]
+	mi := &file_worker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1213,7 @@ func (x *Bucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bucket.ProtoReflect.Descriptor instead.
 func (*Bucket) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{13}
+	return file_worker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Bucket) GetIndex() uint64 {
@@ -1169,6 +1258,20 @@ func (x *Bucket) GetWantsSnapshot() bool {
 	return false
 }
 
+func (x *Bucket) GetSkips() []*Skip {
+	if x != nil {
+		return x.Skips
+	}
+	return nil
+}
+
+func (x *Bucket) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
+}
+
 // The bucket's log, oldest entry first, in one or more requests.
 type StateLog struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1181,7 +1284,7 @@ type StateLog struct {
 
 func (x *StateLog) Reset() {
 	*x = StateLog{}
-	mi := &file_worker_proto_msgTypes[14]
+	mi := &file_worker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1296,7 @@ func (x *StateLog) String() string {
 func (*StateLog) ProtoMessage() {}
 
 func (x *StateLog) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[14]
+	mi := &file_worker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1309,7 @@ func (x *StateLog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateLog.ProtoReflect.Descriptor instead.
 func (*StateLog) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{14}
+	return file_worker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StateLog) GetIndex() uint64 {
@@ -1246,7 +1349,7 @@ type StateReply struct {
 
 func (x *StateReply) Reset() {
 	*x = StateReply{}
-	mi := &file_worker_proto_msgTypes[15]
+	mi := &file_worker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1361,7 @@ func (x *StateReply) String() string {
 func (*StateReply) ProtoMessage() {}
 
 func (x *StateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[15]
+	mi := &file_worker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1374,7 @@ func (x *StateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateReply.ProtoReflect.Descriptor instead.
 func (*StateReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{15}
+	return file_worker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StateReply) GetKind() isStateReply_Kind {
@@ -1370,7 +1473,7 @@ type NeedState struct {
 
 func (x *NeedState) Reset() {
 	*x = NeedState{}
-	mi := &file_worker_proto_msgTypes[16]
+	mi := &file_worker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1485,7 @@ func (x *NeedState) String() string {
 func (*NeedState) ProtoMessage() {}
 
 func (x *NeedState) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[16]
+	mi := &file_worker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1498,7 @@ func (x *NeedState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NeedState.ProtoReflect.Descriptor instead.
 func (*NeedState) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{16}
+	return file_worker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *NeedState) GetIndex() uint64 {
@@ -1422,7 +1525,7 @@ type StateChange struct {
 
 func (x *StateChange) Reset() {
 	*x = StateChange{}
-	mi := &file_worker_proto_msgTypes[17]
+	mi := &file_worker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1537,7 @@ func (x *StateChange) String() string {
 func (*StateChange) ProtoMessage() {}
 
 func (x *StateChange) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[17]
+	mi := &file_worker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1550,7 @@ func (x *StateChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateChange.ProtoReflect.Descriptor instead.
 func (*StateChange) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{17}
+	return file_worker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StateChange) GetIndex() uint64 {
@@ -1478,7 +1581,7 @@ type StateDone struct {
 
 func (x *StateDone) Reset() {
 	*x = StateDone{}
-	mi := &file_worker_proto_msgTypes[18]
+	mi := &file_worker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1490,7 +1593,7 @@ func (x *StateDone) String() string {
 func (*StateDone) ProtoMessage() {}
 
 func (x *StateDone) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[18]
+	mi := &file_worker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1503,7 +1606,7 @@ func (x *StateDone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateDone.ProtoReflect.Descriptor instead.
 func (*StateDone) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{18}
+	return file_worker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StateDone) GetIndex() uint64 {
@@ -1559,7 +1662,7 @@ type SplitRequest struct {
 
 func (x *SplitRequest) Reset() {
 	*x = SplitRequest{}
-	mi := &file_worker_proto_msgTypes[19]
+	mi := &file_worker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1674,7 @@ func (x *SplitRequest) String() string {
 func (*SplitRequest) ProtoMessage() {}
 
 func (x *SplitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[19]
+	mi := &file_worker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1687,7 @@ func (x *SplitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitRequest.ProtoReflect.Descriptor instead.
 func (*SplitRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{19}
+	return file_worker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SplitRequest) GetPath() string {
@@ -1619,7 +1722,7 @@ type SplitReply struct {
 
 func (x *SplitReply) Reset() {
 	*x = SplitReply{}
-	mi := &file_worker_proto_msgTypes[20]
+	mi := &file_worker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1734,7 @@ func (x *SplitReply) String() string {
 func (*SplitReply) ProtoMessage() {}
 
 func (x *SplitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[20]
+	mi := &file_worker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1747,7 @@ func (x *SplitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitReply.ProtoReflect.Descriptor instead.
 func (*SplitReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{20}
+	return file_worker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SplitReply) GetLengths() []uint32 {
@@ -1676,7 +1779,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_worker_proto_msgTypes[21]
+	mi := &file_worker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1791,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[21]
+	mi := &file_worker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1804,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{21}
+	return file_worker_proto_rawDescGZIP(), []int{22}
 }
 
 type DrainReply struct {
@@ -1712,7 +1815,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1827,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1840,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{22}
+	return file_worker_proto_rawDescGZIP(), []int{23}
 }
 
 // An error that crosses the process border.
@@ -1753,7 +1856,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1765,7 +1868,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1778,7 +1881,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{23}
+	return file_worker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Failure) GetCode() string {
@@ -1831,7 +1934,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +1946,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +1959,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{24}
+	return file_worker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeadLetter) GetCode() string {
@@ -1987,21 +2090,28 @@ const file_worker_proto_rawDesc = "" +
 	"\x04port\x18\x04 \x01(\rR\x04port\x12\x14\n" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x1d\n" +
 	"\n" +
-	"state_port\x18\x06 \x01(\rR\tstatePort\"\xc0\x01\n" +
+	"state_port\x18\x06 \x01(\rR\tstatePort\"\xdd\x01\n" +
 	"\aOpening\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12/\n" +
 	"\x05stage\x18\x03 \x01(\v2\x19.wallaroo.worker.v1.StageR\x05stage\x12\x14\n" +
 	"\x05batch\x18\x04 \x01(\x04R\x05batch\x12\x1c\n" +
 	"\tpartition\x18\x05 \x01(\rR\tpartition\x12\x18\n" +
-	"\aattempt\x18\x06 \x01(\x04R\aattempt\"\x81\x01\n" +
+	"\aattempt\x18\x06 \x01(\x04R\aattempt\x12\x1b\n" +
+	"\tin_flight\x18\a \x01(\tR\binFlight\"L\n" +
+	"\x04Skip\x12\x18\n" +
+	"\aordinal\x18\x01 \x01(\x04R\aordinal\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\tR\x04code\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x81\x01\n" +
 	"\x0eProcessRequest\x127\n" +
 	"\aopening\x18\x01 \x01(\v2\x1b.wallaroo.worker.v1.OpeningH\x00R\aopening\x12.\n" +
 	"\x04data\x18\x02 \x01(\v2\x18.wallaroo.worker.v1.DataH\x00R\x04dataB\x06\n" +
-	"\x04kind\"4\n" +
+	"\x04kind\"z\n" +
 	"\x04Data\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
-	"\x06frames\x18\x02 \x01(\fR\x06frames\"\xb5\x01\n" +
+	"\x06frames\x18\x02 \x01(\fR\x06frames\x12.\n" +
+	"\x05skips\x18\x03 \x03(\v2\x18.wallaroo.worker.v1.SkipR\x05skips\x12\x14\n" +
+	"\x05alone\x18\x04 \x01(\bR\x05alone\"\xb5\x01\n" +
 	"\fProcessReply\x124\n" +
 	"\x06output\x18\x01 \x01(\v2\x1a.wallaroo.worker.v1.OutputH\x00R\x06output\x12.\n" +
 	"\x04done\x18\x02 \x01(\v2\x18.wallaroo.worker.v1.DoneH\x00R\x04done\x127\n" +
@@ -2028,14 +2138,16 @@ const file_worker_proto_rawDesc = "" +
 	"\aopening\x18\x01 \x01(\v2\x1b.wallaroo.worker.v1.OpeningH\x00R\aopening\x124\n" +
 	"\x06bucket\x18\x02 \x01(\v2\x1a.wallaroo.worker.v1.BucketH\x00R\x06bucket\x120\n" +
 	"\x03log\x18\x03 \x01(\v2\x1c.wallaroo.worker.v1.StateLogH\x00R\x03logB\x06\n" +
-	"\x04kind\"\xc0\x01\n" +
+	"\x04kind\"\x86\x02\n" +
 	"\x06Bucket\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06bucket\x18\x02 \x01(\rR\x06bucket\x125\n" +
 	"\aversion\x18\x03 \x01(\v2\x1b.wallaroo.worker.v1.VersionR\aversion\x12\x16\n" +
 	"\x06frames\x18\x04 \x01(\fR\x06frames\x12\x12\n" +
 	"\x04more\x18\x05 \x01(\bR\x04more\x12%\n" +
-	"\x0ewants_snapshot\x18\x06 \x01(\bR\rwantsSnapshot\"N\n" +
+	"\x0ewants_snapshot\x18\x06 \x01(\bR\rwantsSnapshot\x12.\n" +
+	"\x05skips\x18\a \x03(\v2\x18.wallaroo.worker.v1.SkipR\x05skips\x12\x14\n" +
+	"\x05alone\x18\b \x01(\bR\x05alone\"N\n" +
 	"\bStateLog\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x18\n" +
 	"\aentries\x18\x02 \x03(\fR\aentries\x12\x12\n" +
@@ -2125,7 +2237,7 @@ func file_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_worker_proto_goTypes = []any{
 	(NodeKind)(0),          // 0: wallaroo.worker.v1.NodeKind
 	(*InitRequest)(nil),    // 1: wallaroo.worker.v1.InitRequest
@@ -2133,64 +2245,67 @@ var file_worker_proto_goTypes = []any{
 	(*Stage)(nil),          // 3: wallaroo.worker.v1.Stage
 	(*Node)(nil),           // 4: wallaroo.worker.v1.Node
 	(*Opening)(nil),        // 5: wallaroo.worker.v1.Opening
-	(*ProcessRequest)(nil), // 6: wallaroo.worker.v1.ProcessRequest
-	(*Data)(nil),           // 7: wallaroo.worker.v1.Data
-	(*ProcessReply)(nil),   // 8: wallaroo.worker.v1.ProcessReply
-	(*Output)(nil),         // 9: wallaroo.worker.v1.Output
-	(*Done)(nil),           // 10: wallaroo.worker.v1.Done
-	(*StepCount)(nil),      // 11: wallaroo.worker.v1.StepCount
-	(*Version)(nil),        // 12: wallaroo.worker.v1.Version
-	(*StateRequest)(nil),   // 13: wallaroo.worker.v1.StateRequest
-	(*Bucket)(nil),         // 14: wallaroo.worker.v1.Bucket
-	(*StateLog)(nil),       // 15: wallaroo.worker.v1.StateLog
-	(*StateReply)(nil),     // 16: wallaroo.worker.v1.StateReply
-	(*NeedState)(nil),      // 17: wallaroo.worker.v1.NeedState
-	(*StateChange)(nil),    // 18: wallaroo.worker.v1.StateChange
-	(*StateDone)(nil),      // 19: wallaroo.worker.v1.StateDone
-	(*SplitRequest)(nil),   // 20: wallaroo.worker.v1.SplitRequest
-	(*SplitReply)(nil),     // 21: wallaroo.worker.v1.SplitReply
-	(*DrainRequest)(nil),   // 22: wallaroo.worker.v1.DrainRequest
-	(*DrainReply)(nil),     // 23: wallaroo.worker.v1.DrainReply
-	(*Failure)(nil),        // 24: wallaroo.worker.v1.Failure
-	(*DeadLetter)(nil),     // 25: wallaroo.worker.v1.DeadLetter
+	(*Skip)(nil),           // 6: wallaroo.worker.v1.Skip
+	(*ProcessRequest)(nil), // 7: wallaroo.worker.v1.ProcessRequest
+	(*Data)(nil),           // 8: wallaroo.worker.v1.Data
+	(*ProcessReply)(nil),   // 9: wallaroo.worker.v1.ProcessReply
+	(*Output)(nil),         // 10: wallaroo.worker.v1.Output
+	(*Done)(nil),           // 11: wallaroo.worker.v1.Done
+	(*StepCount)(nil),      // 12: wallaroo.worker.v1.StepCount
+	(*Version)(nil),        // 13: wallaroo.worker.v1.Version
+	(*StateRequest)(nil),   // 14: wallaroo.worker.v1.StateRequest
+	(*Bucket)(nil),         // 15: wallaroo.worker.v1.Bucket
+	(*StateLog)(nil),       // 16: wallaroo.worker.v1.StateLog
+	(*StateReply)(nil),     // 17: wallaroo.worker.v1.StateReply
+	(*NeedState)(nil),      // 18: wallaroo.worker.v1.NeedState
+	(*StateChange)(nil),    // 19: wallaroo.worker.v1.StateChange
+	(*StateDone)(nil),      // 20: wallaroo.worker.v1.StateDone
+	(*SplitRequest)(nil),   // 21: wallaroo.worker.v1.SplitRequest
+	(*SplitReply)(nil),     // 22: wallaroo.worker.v1.SplitReply
+	(*DrainRequest)(nil),   // 23: wallaroo.worker.v1.DrainRequest
+	(*DrainReply)(nil),     // 24: wallaroo.worker.v1.DrainReply
+	(*Failure)(nil),        // 25: wallaroo.worker.v1.Failure
+	(*DeadLetter)(nil),     // 26: wallaroo.worker.v1.DeadLetter
 }
 var file_worker_proto_depIdxs = []int32{
-	24, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	25, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
 	4,  // 1: wallaroo.worker.v1.Stage.nodes:type_name -> wallaroo.worker.v1.Node
 	0,  // 2: wallaroo.worker.v1.Node.kind:type_name -> wallaroo.worker.v1.NodeKind
 	3,  // 3: wallaroo.worker.v1.Opening.stage:type_name -> wallaroo.worker.v1.Stage
 	5,  // 4: wallaroo.worker.v1.ProcessRequest.opening:type_name -> wallaroo.worker.v1.Opening
-	7,  // 5: wallaroo.worker.v1.ProcessRequest.data:type_name -> wallaroo.worker.v1.Data
-	9,  // 6: wallaroo.worker.v1.ProcessReply.output:type_name -> wallaroo.worker.v1.Output
-	10, // 7: wallaroo.worker.v1.ProcessReply.done:type_name -> wallaroo.worker.v1.Done
-	24, // 8: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
-	11, // 9: wallaroo.worker.v1.Done.counts:type_name -> wallaroo.worker.v1.StepCount
-	5,  // 10: wallaroo.worker.v1.StateRequest.opening:type_name -> wallaroo.worker.v1.Opening
-	14, // 11: wallaroo.worker.v1.StateRequest.bucket:type_name -> wallaroo.worker.v1.Bucket
-	15, // 12: wallaroo.worker.v1.StateRequest.log:type_name -> wallaroo.worker.v1.StateLog
-	12, // 13: wallaroo.worker.v1.Bucket.version:type_name -> wallaroo.worker.v1.Version
-	17, // 14: wallaroo.worker.v1.StateReply.need_state:type_name -> wallaroo.worker.v1.NeedState
-	9,  // 15: wallaroo.worker.v1.StateReply.output:type_name -> wallaroo.worker.v1.Output
-	18, // 16: wallaroo.worker.v1.StateReply.change:type_name -> wallaroo.worker.v1.StateChange
-	19, // 17: wallaroo.worker.v1.StateReply.done:type_name -> wallaroo.worker.v1.StateDone
-	24, // 18: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
-	11, // 19: wallaroo.worker.v1.StateDone.counts:type_name -> wallaroo.worker.v1.StepCount
-	24, // 20: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
-	1,  // 21: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
-	6,  // 22: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
-	13, // 23: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
-	20, // 24: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
-	22, // 25: wallaroo.worker.v1.Worker.Drain:input_type -> wallaroo.worker.v1.DrainRequest
-	2,  // 26: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
-	8,  // 27: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
-	16, // 28: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
-	21, // 29: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
-	23, // 30: wallaroo.worker.v1.Worker.Drain:output_type -> wallaroo.worker.v1.DrainReply
-	26, // [26:31] is the sub-list for method output_type
-	21, // [21:26] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	8,  // 5: wallaroo.worker.v1.ProcessRequest.data:type_name -> wallaroo.worker.v1.Data
+	6,  // 6: wallaroo.worker.v1.Data.skips:type_name -> wallaroo.worker.v1.Skip
+	10, // 7: wallaroo.worker.v1.ProcessReply.output:type_name -> wallaroo.worker.v1.Output
+	11, // 8: wallaroo.worker.v1.ProcessReply.done:type_name -> wallaroo.worker.v1.Done
+	25, // 9: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
+	12, // 10: wallaroo.worker.v1.Done.counts:type_name -> wallaroo.worker.v1.StepCount
+	5,  // 11: wallaroo.worker.v1.StateRequest.opening:type_name -> wallaroo.worker.v1.Opening
+	15, // 12: wallaroo.worker.v1.StateRequest.bucket:type_name -> wallaroo.worker.v1.Bucket
+	16, // 13: wallaroo.worker.v1.StateRequest.log:type_name -> wallaroo.worker.v1.StateLog
+	13, // 14: wallaroo.worker.v1.Bucket.version:type_name -> wallaroo.worker.v1.Version
+	6,  // 15: wallaroo.worker.v1.Bucket.skips:type_name -> wallaroo.worker.v1.Skip
+	18, // 16: wallaroo.worker.v1.StateReply.need_state:type_name -> wallaroo.worker.v1.NeedState
+	10, // 17: wallaroo.worker.v1.StateReply.output:type_name -> wallaroo.worker.v1.Output
+	19, // 18: wallaroo.worker.v1.StateReply.change:type_name -> wallaroo.worker.v1.StateChange
+	20, // 19: wallaroo.worker.v1.StateReply.done:type_name -> wallaroo.worker.v1.StateDone
+	25, // 20: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	12, // 21: wallaroo.worker.v1.StateDone.counts:type_name -> wallaroo.worker.v1.StepCount
+	25, // 22: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	1,  // 23: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
+	7,  // 24: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
+	14, // 25: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
+	21, // 26: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
+	23, // 27: wallaroo.worker.v1.Worker.Drain:input_type -> wallaroo.worker.v1.DrainRequest
+	2,  // 28: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
+	9,  // 29: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
+	17, // 30: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
+	22, // 31: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
+	24, // 32: wallaroo.worker.v1.Worker.Drain:output_type -> wallaroo.worker.v1.DrainReply
+	28, // [28:33] is the sub-list for method output_type
+	23, // [23:28] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_worker_proto_init() }
@@ -2198,21 +2313,21 @@ func file_worker_proto_init() {
 	if File_worker_proto != nil {
 		return
 	}
-	file_worker_proto_msgTypes[5].OneofWrappers = []any{
+	file_worker_proto_msgTypes[6].OneofWrappers = []any{
 		(*ProcessRequest_Opening)(nil),
 		(*ProcessRequest_Data)(nil),
 	}
-	file_worker_proto_msgTypes[7].OneofWrappers = []any{
+	file_worker_proto_msgTypes[8].OneofWrappers = []any{
 		(*ProcessReply_Output)(nil),
 		(*ProcessReply_Done)(nil),
 		(*ProcessReply_Failure)(nil),
 	}
-	file_worker_proto_msgTypes[12].OneofWrappers = []any{
+	file_worker_proto_msgTypes[13].OneofWrappers = []any{
 		(*StateRequest_Opening)(nil),
 		(*StateRequest_Bucket)(nil),
 		(*StateRequest_Log)(nil),
 	}
-	file_worker_proto_msgTypes[15].OneofWrappers = []any{
+	file_worker_proto_msgTypes[16].OneofWrappers = []any{
 		(*StateReply_NeedState)(nil),
 		(*StateReply_Output)(nil),
 		(*StateReply_Change)(nil),
@@ -2225,7 +2340,7 @@ func file_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -10,9 +10,12 @@ import grpc
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.deadline import Deadline
+from wallaroo_runtime.worker.ending import Blame, Cause, Ending
 from wallaroo_runtime.worker.endpoint import Endpoints, connect, remote_error
-from wallaroo_runtime.worker.ensure import ensure_worker, kill_worker, recover_worker
+from wallaroo_runtime.worker.ensure import ensure_worker, excuse_endings, find_ending, kill_worker, recover_worker
+from wallaroo_runtime.worker.flight import FlightFile, Mark
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -31,7 +34,15 @@ _open: dict[str, Endpoints] = {}  # by digest of the spec; a PySpark worker proc
 
 
 class Broken(Exception):
-    """The stream ended before its time; what was not answered is to be sent again."""
+    """The stream ended before its time; what was not answered is to be sent again.
+
+    Args:
+        blame: The message of this stream that was at work, if that is to be held against it.
+    """
+
+    def __init__(self, blame: Blame | None = None) -> None:
+        super().__init__()
+        self.blame = blame
 
 
 class WorkerChannel:
@@ -61,22 +72,41 @@ class WorkerChannel:
         """Take note that a call was answered: earlier failures count no more."""
         self._broken_count = self._retry_count = self._deadline_count = 0
 
-    def recover(self, endpoints: Endpoints, cause: BaseException) -> None:
-        """Wait until another process of the worker serves."""
-        self._count_broken(cause)
+    def recover(self, endpoints: Endpoints, cause: BaseException) -> Ending | None:
+        """Wait until another process of the worker serves; return how the one before ended, if that is known."""
+        ending = find_ending(endpoints.connection)
+        self._count_broken(cause, is_excused=ending is not None and ending.is_excused)
         # A stream may notice late what another one has already seen to.
         if _open.get(self._key) is endpoints:
             del _open[self._key]
         endpoints.close()
         recover_worker(endpoints.connection, self.owner)
+        return ending
 
-    def kill_hung(self, endpoints: Endpoints, stage: str) -> None:
-        """Kill the worker that missed a deadline; the second time in a row is an error."""
-        self._deadline_count += 1
-        seconds = f"{self.spec.deadline_ms / 1000:g}"
-        kill_worker(endpoints.connection, f"it gave no answer within {seconds} s")
+    def learn(self, care: Care, blame: Blame | None) -> None:
+        """Take note in `care` of what a broken stream tells against a message of its call."""
+        if blame is None:
+            return
+        try:
+            is_certain = care.learn(blame)
+        except ValueError as error:
+            raise self.broke_rules(str(error)) from error
+        if is_certain:
+            self.progressed()
+        if is_certain and blame.cause is Cause.KILLED:
+            excuse_endings(self.endpoints().connection, 2)
+
+    @property
+    def seconds(self) -> str:
+        """The deadline of a call, as people are told."""
+        return f"{self.spec.deadline_ms / 1000:g}"
+
+    def kill_hung(self, endpoints: Endpoints, stage: str, *, is_certain: bool) -> None:
+        """Kill the worker that missed a deadline; the second time in a row is an error unless a message is to blame."""
+        self._deadline_count += not is_certain
+        kill_worker(endpoints.connection, f"it gave no answer within {self.seconds} s", is_excused=is_certain)
         if self._deadline_count >= DEADLINE_LIMIT:
-            raise RunError.of("W411", WORKER, worker=self.spec.name, seconds=seconds, stage=stage)
+            raise RunError.of("W411", WORKER, worker=self.spec.name, seconds=self.seconds, stage=stage)
 
     def failed(self, failure: pb.Failure) -> None:
         """Raise what the worker reported, unless trying again may help."""
@@ -88,8 +118,8 @@ class WorkerChannel:
         """Return the error of a worker that does not follow the protocol."""
         return RunError.of("W410", WORKER, worker=self.spec.name, reason=reason)
 
-    def _count_broken(self, cause: BaseException) -> None:
-        self._broken_count += 1
+    def _count_broken(self, cause: BaseException, *, is_excused: bool = False) -> None:
+        self._broken_count += not is_excused
         details = cause.details() if isinstance(cause, grpc.Call) else cause
         if isinstance(cause, grpc.Call) and cause.code() not in BROKEN_CODES:
             msg = f"{cause.code().name}: {details}"
@@ -114,12 +144,21 @@ class Stream:
     stage: str
     requests: "SimpleQueue[Any]" = field(default_factory=SimpleQueue)
     call: Any = None
+    flight: FlightFile | None = None
     deadline: Deadline = field(init=False)
+    _stalled: Mark = Mark()
 
     def __post_init__(self) -> None:
-        self.deadline = Deadline(self.channel.spec.deadline_ms / 1000, self._give_up)
+        with contextlib.suppress(OSError):  # the worker is gone, as opening the stream will tell
+            self.flight = FlightFile(self.endpoints.connection.directory)
+        self.deadline = Deadline(self.channel.spec.deadline_ms / 1000, self._give_up, self._look)
+
+    def _look(self) -> tuple[object, bool]:
+        return self.flight.look() if self.flight else (None, False)
 
     def _give_up(self) -> None:
+        if self.flight:
+            self._stalled = self.flight.read()
         self.call.cancel()
 
     @classmethod
@@ -130,7 +169,9 @@ class Stream:
         endpoints = channel.endpoints()
         stream = cls(channel, endpoints, opening.stage.id)
         stream.call = method(endpoints.stub(number))(iter(stream.requests.get, None))
-        stream.send(request(opening=opening))
+        noted = pb.Opening(in_flight=str(stream.flight.path) if stream.flight else "")
+        noted.MergeFrom(opening)
+        stream.send(request(opening=noted))
         return stream
 
     def send(self, request: Any) -> None:
@@ -150,16 +191,30 @@ class Stream:
             msg = "it ended a stream that was not finished"
             raise self.channel.broke_rules(msg) from error
         except grpc.RpcError as error:
-            self.close()
-            if self.deadline.has_passed:
-                self.channel.kill_hung(self.endpoints, self.stage)
-            self.channel.recover(self.endpoints, error)
-            raise Broken from error
+            try:
+                blame = self._find_blame(error)
+            finally:
+                self.close()
+            raise Broken(blame) from error
         if reply.HasField("failure"):
             self.close()
             self.channel.failed(reply.failure)
             raise Broken
         return reply
+
+    def _find_blame(self, error: grpc.RpcError) -> Blame | None:
+        """Wait until the worker serves again; return the message of this stream that is to blame for the end."""
+        self.deadline.close()
+        self.call.cancel()
+        stalled = self._stalled
+        if self.deadline.has_passed:
+            self.channel.kill_hung(self.endpoints, self.stage, is_certain=bool(stalled.message))
+        ending = self.channel.recover(self.endpoints, error)
+        if self.flight is None or (self.deadline.has_passed and self.flight.read() != stalled):
+            return None
+        if stalled.message:
+            return Blame(stalled.call, stalled.message - 1, Cause.HUNG, self.channel.seconds)
+        return ending.blame(self.flight.path.name) if ending else None
 
     def finish(self) -> None:
         """Close this side and wait for the other."""
@@ -175,3 +230,5 @@ class Stream:
         self.deadline.close()
         self.requests.put(None)
         self.call.cancel()
+        if self.flight:
+            self.flight.close()

@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 from wallaroo_runtime.worker import launch
+from wallaroo_runtime.worker.ending import Ending, is_own, look_back
 from wallaroo_runtime.worker.log import RotatingLog
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -18,7 +19,7 @@ class WorkerProcess:
 
     def __init__(self, spec: WorkerSpec, directory: Path, log: RotatingLog) -> None:
         self._loop = asyncio.get_running_loop()
-        self._log = log
+        self._log, self._directory = log, directory
         self._pipe, output = os.pipe()
         os.set_blocking(self._pipe, False)
         try:
@@ -29,7 +30,9 @@ class WorkerProcess:
         finally:
             os.close(output)
         self.pid = self._process.pid
-        self.killed_for = ""
+        self.killed_for, self.is_excused = "", False
+        self.status = 0
+        self.at_work: dict[str, tuple[int, int]] = {}
         self.ended: asyncio.Future[int] = self._loop.create_future()
         self._pidfd = os.pidfd_open(self.pid)
         self._loop.add_reader(self._pidfd, self._reap)
@@ -48,6 +51,7 @@ class WorkerProcess:
         os.close(self._pidfd)
         status = self._process.wait()
         self.signal(signal.SIGKILL)  # what it left behind in its process group
+        self.status, self.at_work = look_back(self._directory, self.pid, status)
         self._loop.remove_reader(self._pipe)
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self._pipe, READ_BYTES):
@@ -67,6 +71,7 @@ class WorkerProcess:
         self.signal(signal.SIGKILL)
         await asyncio.shield(self.ended)
 
-    def ending(self) -> str:
-        """Return in words how the process ended."""
-        return self.killed_for or launch.status_text(self.ended.result())
+    def ending(self) -> Ending:
+        """Return how the process ended."""
+        is_known = not self.killed_for and bool(self.at_work) and is_own(self.status)
+        return Ending(self.status, self.killed_for, self.at_work, self.is_excused or is_known)

@@ -14,10 +14,12 @@ def ask(directory: Path, request: Mapping[str, Any], timeout: float) -> dict[str
     """Send one request and return the reply.
 
     Requests are `{"op": "wait"}`: until the worker serves or has failed for good; `{"op": "recover", "generation": g}`:
-    likewise, but not that process, whose streams broke; `{"op": "kill", "generation": g, "reason": text}`;
+    likewise, but not that process, whose streams broke; `{"op": "kill", "generation": g, "reason": text,
+    "is_excused": whether it counts against the budget not at all}`; `{"op": "ending", "generation": g}`: how that
+    process, whose streams broke, ended; `{"op": "excuse", "count": n}`: so many ends less count against the budget;
     `{"op": "retry"}`: try again after a failure; `{"op": "status"}`: at once; `{"op": "stop"}`.
     A reply is `{"state": "ready", "generation", "pid"}`, `{"state": "failed", "diagnostics"}` or
-    `{"state": "stopped"}`.
+    `{"state": "stopped"}`; to `ending`, `{"state", "ending"}`: null when it is not known, see `Ending`.
 
     Raises:
         OSError: The supervisor is gone, or gave no answer within `timeout` seconds.

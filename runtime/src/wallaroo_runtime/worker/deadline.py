@@ -4,24 +4,32 @@ import threading
 import time
 from collections.abc import Callable
 
+LOOKS = 8  # within the time of a deadline
+PATIENCE = 2  # times the deadline, for a call in whose way another one may be
+
 
 class Deadline:
-    """Runs an action once when a call has not been marked as done in time.
+    """Runs an action once when a call has neither been marked as done in time nor made progress.
 
-    Arming costs an assignment: the thread wakes when the earliest time it knows has come, and looks again.
+    Arming costs an assignment; the thread looks a few times within the deadline.
+
+    Args:
+        seconds: How long a call may take from its last progress.
+        action: What to do then.
+        look: Returns what changes with the call's progress, and whether another call may be in its way.
     """
 
-    def __init__(self, seconds: float, action: Callable[[], None]) -> None:
+    def __init__(self, seconds: float, action: Callable[[], None], look: Callable[[], tuple[object, bool]]) -> None:
         self.seconds, self.has_passed = seconds, False
-        self._action = action
-        self._due = 0.0
+        self._action, self._look = action, look
+        self._since = 0.0
         self._closed = threading.Event()
         self._armed = threading.Event()
         self._thread: threading.Thread | None = None
 
     def arm(self) -> None:
         """Begin to count, or begin anew."""
-        self._due = time.monotonic() + self.seconds
+        self._since = time.monotonic()
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="call-deadline", daemon=True)
             self._thread.start()
@@ -29,7 +37,7 @@ class Deadline:
 
     def rest(self) -> None:
         """Stop counting until it is armed again."""
-        self._due = 0.0
+        self._since = 0.0
 
     def close(self) -> None:
         """End the thread."""
@@ -37,14 +45,22 @@ class Deadline:
         self._armed.set()
 
     def _watch(self) -> None:
+        seen: object = None
+        changed = 0.0
         while not self._closed.is_set():
-            due = self._due
-            if not due:
+            since = self._since
+            if not since:
                 self._armed.wait()
                 self._armed.clear()
-            elif (left := due - time.monotonic()) > 0:
-                self._closed.wait(left)
-            else:
+                continue
+            now = time.monotonic()
+            found, is_waiting = self._look()
+            if found != seen:
+                seen, changed = found, now
+            left = max(since, changed) + self.seconds * (PATIENCE if is_waiting else 1) - now
+            if left > 0:
+                self._closed.wait(min(left, self.seconds / LOOKS))
+            elif since == self._since:  # else it was answered just now
                 self.has_passed = True
                 self._action()
                 return

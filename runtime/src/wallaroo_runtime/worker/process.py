@@ -2,11 +2,28 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.channel import Broken, Stream, WorkerChannel
+from wallaroo_runtime.worker.ending import Blame
 
 IN_FLIGHT_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Unanswered:
+    """Data that was sent, with what is known of it when it is sent again."""
+
+    frames: bytes
+    care: Care = field(default_factory=Care)
+
+    def request(self, index: int) -> pb.ProcessRequest:
+        """Return what to send."""
+        return pb.ProcessRequest(
+            data=pb.Data(index=index, frames=self.frames, skips=self.care.skips, alone=self.care.is_alone)
+        )
 
 
 class ProcessCall:
@@ -24,7 +41,8 @@ class ProcessCall:
     def __init__(self, channel: WorkerChannel, opening: pb.Opening, window: int = IN_FLIGHT_BYTES) -> None:
         self.channel, self.opening, self.window = channel, opening, window
         self.counts: dict[str, list[int]] = {}
-        self._unanswered: deque[bytes] = deque()
+        self._unanswered: deque[Unanswered] = deque()
+        self._answered = 0  # on the stream that is open
         self._held: bytes | None = None
 
     def run(self, inputs: Iterable[bytes]) -> Iterator[list[pb.Output]]:
@@ -36,34 +54,39 @@ class ProcessCall:
             try:
                 yield from self._exchange(stream, source)
                 stream.finish()
-            except Broken:
+            except Broken as broken:
+                self._learn(broken.blame)
                 continue
             finally:
                 stream.close()
+
+    def _learn(self, blame: Blame | None) -> None:
+        position = blame.index - self._answered if blame else -1
+        if 0 <= position < len(self._unanswered):
+            self.channel.learn(self._unanswered[position].care, blame)
 
     def _open(self) -> Stream:
         number = self.opening.partition
         return Stream.open(self.channel, number, lambda stub: stub.Process, self.opening, pb.ProcessRequest)
 
     def _exchange(self, stream: Stream, source: Iterator[bytes]) -> Iterator[list[pb.Output]]:
-        sent = 0
+        sent = self._answered = 0
         for data in self._unanswered:  # what a broken stream left
-            stream.send(pb.ProcessRequest(data=pb.Data(index=sent, frames=data)))
+            stream.send(data.request(sent))
             sent += 1
-        flying = sum(map(len, self._unanswered))
-        index = 0
+        flying = sum(len(data.frames) for data in self._unanswered)
         stream.deadline.arm()
         while True:
             while self._held is not None and (not flying or flying + len(self._held) <= self.window):
-                stream.send(pb.ProcessRequest(data=pb.Data(index=sent, frames=self._held)))
-                self._unanswered.append(self._held)
+                self._unanswered.append(Unanswered(self._held))
+                stream.send(self._unanswered[-1].request(sent))
                 sent, flying = sent + 1, flying + len(self._held)
                 self._held = next(source, None)
             if not self._unanswered:
                 return
-            outputs = self._receive_one(stream, index)
-            flying -= len(self._unanswered.popleft())
-            index += 1
+            outputs = self._receive_one(stream, self._answered)
+            flying -= len(self._unanswered.popleft().frames)
+            self._answered += 1
             self.channel.progressed()
             stream.deadline.rest()  # whoever takes the outputs may take his time
             yield outputs

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.channel import Broken, Stream, WorkerChannel
 
 REQUEST_BYTES = 8 * 1024 * 1024
@@ -93,13 +94,19 @@ class StateSession:
             load_log: Gives the entries of the log, oldest first; called when the worker lacks the state.
             wants_snapshot: Whether the changes shall be the whole state.
         """
+        care = Care()
         while True:
+            index = -1
             try:
                 stream, index = self._stream(bucket)
-                self._send(stream, index, bucket, version, frames, wants_snapshot)
+                call = pb.Bucket(index=index, bucket=bucket, wants_snapshot=wants_snapshot)
+                call.version.counter, call.version.nonce = version.counter, version.nonce
+                self._send(stream, call, frames, care)
                 result = self._receive(stream, index, version, load_log)
-            except Broken:
+            except Broken as broken:
                 self._drop()
+                if broken.blame and broken.blame.index == index:
+                    self.channel.learn(care, broken.blame)
                 continue
             self.channel.progressed()
             return result
@@ -129,15 +136,15 @@ class StateSession:
         return stream, calls
 
     @staticmethod
-    def _send(
-        stream: Stream, index: int, bucket: int, version: Version, frames: Sequence[bytes], wants_snapshot: bool
-    ) -> None:
-        number = pb.Version(counter=version.counter, nonce=version.nonce)
+    def _send(stream: Stream, call: pb.Bucket, frames: Sequence[bytes], care: Care) -> None:
         stream.deadline.arm()
+        skips = care.skips
         for group, more in with_more(grouped(frames, len)):
-            request = pb.Bucket(index=index, bucket=bucket, version=number, more=more, wants_snapshot=wants_snapshot)
+            request = pb.Bucket(more=more, skips=skips, alone=care.is_alone)
+            request.MergeFrom(call)
             request.frames = group[0] if len(group) == 1 else b"".join(group)
             stream.send(pb.StateRequest(bucket=request))
+            skips = []
 
     def _receive(
         self, stream: Stream, index: int, version: Version, load_log: Callable[[], Iterable[bytes]]

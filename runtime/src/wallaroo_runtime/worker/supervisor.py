@@ -21,6 +21,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.worker import control, launch
 from wallaroo_runtime.worker.child import WorkerProcess
 from wallaroo_runtime.worker.directory import lock_path
+from wallaroo_runtime.worker.ending import ENDED, Ending
 from wallaroo_runtime.worker.log import RotatingLog
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -30,6 +31,7 @@ ORPHAN_GRACE_SECONDS = 1.5  # the same when the executor is gone and nobody wait
 BROKEN_SECONDS = 1.0  # how long a process whose streams broke may take to be gone
 FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.1, 2.0
 POLL_SECONDS = 0.01
+PAST_LIMIT = 16
 
 _started: list["subprocess.Popen[bytes]"] = []  # children of this process, to be reaped by it
 
@@ -49,6 +51,8 @@ class Supervisor:
         self.over = asyncio.Event()
         self.grace = GRACE_SECONDS
         self.endings: deque[float] = deque()
+        self.past: dict[int, Ending] = {}  # of the latest generations
+        self.unanswered = 0  # the last process that is known to have left a call without an answer
         self.serving: set[asyncio.Task[Any]] = set()
 
     async def run(self, started: int) -> None:
@@ -126,9 +130,12 @@ class Supervisor:
 
     async def _run_once(self) -> bool:
         """Start the worker and wait for its end; say whether it had served."""
-        for name in (launch.SOCKET, launch.FAILURE):
+        for name in (launch.SOCKET, launch.FAILURE, ENDED):
             (self.directory / name).unlink(missing_ok=True)
         self.log.clear_tail()
+        if self.process is not None and self.process.ended.done():
+            self.past[self.generation] = self.process.ending()
+            self.past.pop(self.generation - PAST_LIMIT, None)
         self.generation += 1
         try:
             self.process = process = WorkerProcess(self.spec, self.directory, self.log)
@@ -136,7 +143,7 @@ class Supervisor:
             await self._fail([launch.explain_refusal(self.spec, error)])
             return False
         if not await self._becomes_ready(process):
-            reason = process.ending() + " before it served"
+            reason = process.ending().text + " before it served"
             if self.generation == 1 or (self.directory / launch.FAILURE).exists():
                 tail, log = self.log.tail(), self.log.path
                 await self._fail(launch.explain_start(self.spec, self.directory, reason, tail, log))
@@ -162,6 +169,9 @@ class Supervisor:
 
     async def _spend(self, served: bool) -> None:
         """Count an end against the budget; give up when it is used up."""
+        ending = self.process.ending() if self.process else None
+        if served and ending is not None and ending.is_excused:
+            return
         now = asyncio.get_running_loop().time()
         window = self.spec.restart_window_ms / 1000
         self.endings.append(now)
@@ -169,7 +179,7 @@ class Supervisor:
             self.endings.popleft()
         if len(self.endings) <= self.spec.restart_limit:
             return
-        reason = self.process.ending() if self.process else "it could not be started"
+        reason = ending.text if ending else "it could not be started"
         diagnostic = Diagnostic.of(
             "W406",
             worker=self.spec.name,
@@ -213,14 +223,24 @@ class Supervisor:
             case "retry":
                 if self.state["state"] == "failed":
                     self.endings.clear()
-                    self.generation = 0
+                    self.past.clear()
+                    self.process = None
+                    self.generation = self.unanswered = 0
                     self.state = {"state": "starting"}
                     self.wanted.set()
                 await self._settled(("ready", "failed", "stopped"), 0)
             case "kill":
-                await self._kill(request["generation"], str(request["reason"]))
+                await self._kill(request["generation"], str(request["reason"]), bool(request["is_excused"]))
+            case "excuse":
+                for _ in range(min(len(self.endings), request["count"])):
+                    self.endings.pop()
+            case "ending":
+                await self._leave(request["generation"])
+                ending = self._ending_of(request["generation"])
+                return {**self.state, "ending": ending and ending.to_json()}
             case "recover":
                 left = request["generation"]
+                self._note_unanswered(left)
                 await self._leave(left)
                 # A number from before this supervisor's own start says nothing.
                 await self._settled(("ready", "failed", "stopped"), left if left <= self.generation else 0)
@@ -239,10 +259,22 @@ class Supervisor:
                 lambda: self.state["state"] in states and self.state.get("generation", after + 1) > after
             )
 
-    async def _kill(self, generation: int, reason: str) -> None:
+    def _note_unanswered(self, generation: int) -> None:
+        """Record in the log, once for each process of the worker, that a task waited for it when its streams broke."""
+        if self.unanswered < generation <= self.generation:
+            self.unanswered = generation
+            self.log.write(f"[supervisor: process {generation} of the worker left a call unanswered]\n".encode())
+
+    def _ending_of(self, generation: int) -> Ending | None:
+        process = self.process
+        if process is not None and self.generation == generation and process.ended.done():
+            return process.ending()
+        return self.past.get(generation)
+
+    async def _kill(self, generation: int, reason: str, is_excused: bool = False) -> None:
         process = self.process
         if process is not None and self.generation == generation and not process.ended.done():
-            process.killed_for = reason
+            process.killed_for, process.is_excused = reason, is_excused
             process.signal(signal.SIGKILL)
             await asyncio.shield(process.ended)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit import application_args, emit_to_file, write_result
 from wallaroo.program import load
-from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_ready
+from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_end, tell_ready
 from wallaroo.worker.server import Server
 from wallaroo.worker.service import WorkerService
 
@@ -46,18 +46,24 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def serve(app: str, directory: Path) -> int:
-    """Serve until SIGTERM, or until another process of the worker dies; returns the exit status.
+    """Serve until SIGTERM, or, ending at once, until another process of the worker dies; returns the exit status.
 
     Raises:
         DiagnosticError: The program's setup fails, or a socket cannot be made.
     """
     number = int(os.environ.get(NUMBER, "0"))
     count = max(1, int(os.environ.get("WALLAROO_WORKER_PROCESSES", "1")))
-    ended, stopped = threading.Event(), threading.Event()
+    stopped, first = threading.Event(), threading.Lock()
 
     def stop(*_: object) -> None:
         stopped.set()
-        ended.set()
+
+    def end_with_child(process_id: int, status: int) -> None:
+        # Whoever finds the worker dead shall know which message did it: no other process may end of its own now.
+        if not stopped.is_set() and first.acquire(blocking=False):
+            tell_end(directory, process_id, status)
+            children.kill()
+            os._exit(DIED_STATUS)
 
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, stop)
@@ -69,11 +75,11 @@ def serve(app: str, directory: Path) -> int:
     try:
         server = _start(app, directory, number, count)
         children.wait_ready()
-        children.watch(ended)
+        children.watch(end_with_child)
         server.show()
         if number:
             tell_ready(os.environ)
-        ended.wait()
+        stopped.wait()
         # All processes get their seconds for calls in flight at the same time.
         stopper = threading.Thread(target=children.stop)
         stopper.start()
@@ -81,7 +87,7 @@ def serve(app: str, directory: Path) -> int:
         stopper.join()
     finally:
         children.stop()
-    return 0 if stopped.is_set() else DIED_STATUS
+    return 0
 
 
 def _start(app: str, directory: Path, number: int, count: int) -> Server:

@@ -8,6 +8,7 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.frame import HEADER_BYTES, Frame, FrameError, read_body, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.flight import MESSAGE
 from wallaroo.worker.stage import Stage, StateEntry
 from wallaroo.worker.state import BucketState, NotSerializableError, StateKey, StateReadError
 
@@ -32,6 +33,14 @@ class _Messages:
     messages: Sequence[Any]
     indexes: Sequence[int]
     sequences: Sequence[int]
+    ordinals: Sequence[int]
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Drop all messages but those at some positions."""
+        self.messages = [self.messages[position] for position in positions]
+        self.indexes = [self.indexes[position] for position in positions]
+        self.sequences = [self.sequences[position] for position in positions]
+        self.ordinals = [self.ordinals[position] for position in positions]
 
 
 class BucketRun:
@@ -60,8 +69,10 @@ class BucketRun:
                 part = self._read(read_body(header, data, start + HEADER_BYTES), state)
                 states = [state.live.get(key) for key in part.keys]
                 dirty = bytearray(len(part.keys))
-                loop = self._stage.loops[part.entry.number]
-                if loop(part.messages, part.indexes, part.sequences, states, dirty) is not None:
+                loop, flight = self._stage.loops[part.entry.number], self._stage.flight
+                failed = loop(part.messages, part.indexes, part.sequences, states, dirty, part.ordinals, flight)
+                flight[MESSAGE] = 0
+                if failed is not None:
                     return None
                 self._changed.update((key, None) for key, is_dirty in zip(part.keys, dirty, strict=True) if is_dirty)
         try:
@@ -81,6 +92,7 @@ class BucketRun:
             for header, start, _ in split_frames(data):
                 part = self._read(read_body(header, data, start + HEADER_BYTES), state)
                 self._one_by_one(part, state, before)
+                self._stage.flight[MESSAGE] = 0
         return self._result(state)
 
     def _begin(self) -> None:
@@ -103,14 +115,18 @@ class BucketRun:
         base = header.sequence
         sequences = [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count)
         keys = [(entry.node.state_port, key) for key in frame.keys]
-        part = _Messages(entry, keys, messages, frame.key_indexes, sequences)
+        part = _Messages(entry, keys, messages, frame.key_indexes, sequences, self._stage.take(header.count))
+        if self._stage.skips:
+            self._skip(part)
         self._prepare(part, state)
         return part
 
     def _prepare(self, part: _Messages, state: BucketState) -> None:
         """See that every key has a state; messages of keys that cannot have one become dead letters."""
         refused: dict[int, BaseException | Diagnostic] = {}
-        for index, key in enumerate(part.keys):
+        used = sorted(set(part.indexes)) if self._stage.skips else range(len(part.keys))
+        for index in used:
+            key = part.keys[index]
             finding = self._unknown(part, key[1])
             if finding is not None:
                 refused[index] = finding
@@ -123,6 +139,19 @@ class BucketRun:
                 refused[index] = err
         if refused:
             self._refuse(part, refused)
+
+    def _skip(self, part: _Messages) -> None:
+        """Make dead letters of the messages that are not to be run."""
+        kept = []
+        for position, ordinal in enumerate(part.ordinals):
+            skip = self._stage.skips.get(ordinal - 1)
+            if skip is None:
+                kept.append(position)
+                continue
+            message, sequence = part.messages[position], part.sequences[position]
+            key, path = part.keys[part.indexes[position]][1], part.entry.node.path
+            self._stage.box.skip(skip, path, part.entry.step.name, message, sequence, key=key)
+        part.keep(kept)
 
     def _unknown(self, part: _Messages, key: bytes) -> Diagnostic | None:
         closed = part.entry.closed_keys
@@ -142,9 +171,7 @@ class BucketRun:
                 box.put(refused[index], part.entry.node.path, part.entry.step.name, message, sequence, key=key)
             else:
                 box.add(part.entry.node.path, part.entry.step.name, message, sequence, refused[index], key=key)
-        part.messages = [part.messages[position] for position in kept]
-        part.indexes = [part.indexes[position] for position in kept]
-        part.sequences = [part.sequences[position] for position in kept]
+        part.keep(kept)
 
     def _one_by_one(self, part: _Messages, state: BucketState, before: dict[StateKey, bytes]) -> None:
         loop = self._stage.loops[part.entry.number]
@@ -159,11 +186,13 @@ class BucketRun:
                     raise
 
         with self._stage.guarded(part.entry.number, save):
-            for message, index, sequence in zip(part.messages, part.indexes, part.sequences, strict=True):
+            rows = zip(part.messages, part.indexes, part.sequences, part.ordinals, strict=True)
+            for message, index, sequence, ordinal in rows:
                 key = part.keys[index]
                 after.clear()
                 dirty = bytearray(1)
-                failed = loop([message], [0], [sequence], [state.get(key, part.entry.state.build)], dirty)
+                live = [state.get(key, part.entry.state.build)]
+                failed = loop([message], [0], [sequence], live, dirty, (ordinal,), self._stage.flight)
                 if failed is None:
                     self._keep(key, after, bool(dirty[0]), before)
                 else:

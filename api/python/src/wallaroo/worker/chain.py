@@ -3,6 +3,7 @@
 A message goes depth first through the nodes that read it. Each node's code stands inside its producer's code; a
 node with several producers, or one too deep for Python's limits on nested blocks, becomes a function of its own.
 Names in the code end in the node's number: `f` the user's function, `fail` what takes its exception, `v` its result.
+The loops' own iteration stores 1 + the message's ordinal where the runtime finds it should user code end the process.
 """
 
 from collections.abc import Sequence
@@ -54,12 +55,12 @@ class ChainWriter:
 
     def _entry(self, number: int, link: Link) -> None:
         if link.kind not in STATE_KINDS:
-            self._put(0, f"def run{number}(messages, sequences):")
-            self._put(1, "for m, seq in zip(messages, sequences):")
+            self._put(0, f"def run{number}(messages, sequences, ordinals, flight):")
+            self._put(1, "for flight[1], m, seq in zip(ordinals, messages, sequences):")
             self._node(number, "m", 2, 1)
             return
-        self._put(0, f"def run{number}(messages, indexes, sequences, states, dirty):")
-        self._put(1, "for m, x, seq in zip(messages, indexes, sequences):")
+        self._put(0, f"def run{number}(messages, indexes, sequences, states, dirty, ordinals, flight):")
+        self._put(1, "for flight[1], m, x, seq in zip(ordinals, messages, indexes, sequences):")
         for line in (
             "try:",
             f" r = f{number}(m, states[x])",

@@ -31,8 +31,16 @@ class WireReader:
         self._fixed: Callable[[bytes], int] | None = length_of(source.framing)
         self._known: dict[bytes, int] = {}
 
-    def payloads(self, data: bytes, count: int, sequence: int) -> tuple[list[bytes], list[int]]:
+    def payloads(
+        self, data: bytes, count: int, sequence: int, enter: Callable[[int], bool] = lambda position: True
+    ) -> tuple[list[bytes], list[int]]:
         """Return payloads and sequence numbers of the messages of a frame.
+
+        Args:
+            data: The messages, header and payload each.
+            count: How many there are.
+            sequence: The first one's number.
+            enter: Told before the decoder is asked about the header of a message of this position; says whether it may.
 
         Raises:
             FrameError: The bytes are not `count` whole messages.
@@ -47,7 +55,7 @@ class WireReader:
             header = data[at:start]
             length = known(header)
             if length is None:
-                length, is_agreed = self._length(header)
+                length, is_agreed = self._length(header, enter, number - sequence)
                 if not is_agreed:
                     sequences = list(range(sequence, number)) if sequences is None else sequences
                     at = start + length
@@ -81,10 +89,12 @@ class WireReader:
             at += whole
         return lengths, 0
 
-    def _length(self, header: bytes) -> tuple[int, bool]:
+    def _length(self, header: bytes, enter: Callable[[int], bool], position: int) -> tuple[int, bool]:
         if len(header) < self._source.header_length:
             msg = f"a wire header of {len(header)} bytes; expected {self._source.header_length}"
             raise FrameError(msg)
+        if not enter(position) and self._fixed is not None:
+            return self._fixed(header), True
         if self._fixed is None:
             try:
                 length = self._asked(header)

@@ -93,6 +93,20 @@ class LetterBox:
         self.sequences.append(sequence)
         self.counts[path] = self.counts.get(path, 0) + 1
 
+    def skip(
+        self,
+        skip: pb.Skip,
+        path: str,
+        step: str,
+        message: Any,
+        sequence: int,
+        *,
+        key: bytes | None = None,
+        is_payload: bool = False,
+    ) -> None:
+        """Record a message that is not run because it ended a worker before."""
+        self.put(Diagnostic(skip.code, skip.reason, ""), path, step, message, sequence, key=key, is_payload=is_payload)
+
     def _input(self, message: Any) -> tuple[int, bytes]:
         try:
             encoding, _, data = self._codec.encode([self._codec.freeze(message)])

@@ -4,11 +4,12 @@ Pipes tie them together, so that none outlives the other: a child ends when its 
 parent sees a child's death at once.
 """
 
+import json
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
@@ -56,10 +57,15 @@ class Children:
             reason = f"its process {number} ended with status {status}"
             raise DiagnosticError([Diagnostic.of("W401", worker="main", reason=reason, fix="look into its log")])
 
-    def watch(self, on_death: "threading.Event") -> None:
-        """Set an event as soon as any child ends."""
+    def watch(self, on_death: Callable[[int, int], None]) -> None:
+        """Call `on_death` with process id and status as soon as any child ends, in a thread of its own."""
         for process in self._processes:
             threading.Thread(target=_wait, args=(process, on_death), daemon=True).start()
+
+    def kill(self) -> None:
+        """End all children at once."""
+        for process in self._processes:
+            process.kill()
 
     def stop(self) -> None:
         """End all children, politely at first."""
@@ -109,6 +115,12 @@ def command_of(app: str) -> list[str]:
     return [sys.executable, "-m", "wallaroo.worker", app]
 
 
-def _wait(process: "subprocess.Popen[bytes]", on_death: threading.Event) -> None:
-    process.wait()
-    on_death.set()
+def tell_end(directory: Path, process_id: int, status: int) -> None:
+    """Leave word which process of the worker ended first, and how."""
+    temporary = directory / ".ended.json"
+    temporary.write_text(json.dumps({"process_id": process_id, "status": status}), encoding="ascii")
+    temporary.rename(directory / "ended.json")
+
+
+def _wait(process: "subprocess.Popen[bytes]", on_death: Callable[[int, int], None]) -> None:
+    on_death(process.pid, process.wait())

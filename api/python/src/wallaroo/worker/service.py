@@ -15,10 +15,12 @@ from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.frame import FrameError
 from wallaroo.program import Program
 from wallaroo.topology import PROTOCOL_VERSION, SDK_VERSION
+from wallaroo.worker import fault
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.bucket import BucketRun
 from wallaroo.worker.entry import HeaderError, WireReader
+from wallaroo.worker.flight import InFlight
 from wallaroo.worker.letter import LetterBox
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketKey, BucketState, NotSerializableError, StateCache, StateReadError, Version
@@ -75,9 +77,7 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         """Run a stage without state."""
         with self._call():
             try:
-                opening = _opening(next(request_iterator, None))
-                for request in request_iterator:
-                    yield from self._data(opening, request)
+                yield from self._calls(request_iterator)
             except Exception as err:
                 if context.is_active():
                     yield pb.ProcessReply(failure=failure_of(err))
@@ -86,9 +86,7 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         """Run a stage that begins with state."""
         with self._call():
             try:
-                opening = _opening(next(request_iterator, None))
-                for request in request_iterator:
-                    yield from self._bucket(opening, request, request_iterator)
+                yield from self._bucket_calls(request_iterator)
             except Exception as err:
                 if context.is_active():
                     yield pb.StateReply(failure=failure_of(err))
@@ -126,24 +124,42 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
                 self._calls -= 1
                 self._idle.notify_all()
 
-    def _data(self, opening: pb.Opening, request: pb.ProcessRequest) -> Iterator[pb.ProcessReply]:
+    def _calls(self, requests: Iterator[pb.ProcessRequest]) -> Iterator[pb.ProcessReply]:
+        opening = _opening(next(requests, None))
+        with InFlight(opening.in_flight) as flight:
+            for request in requests:
+                yield from self._data(opening, request, flight)
+
+    def _bucket_calls(self, requests: Iterator[pb.StateRequest]) -> Iterator[pb.StateReply]:
+        opening = _opening(next(requests, None))
+        with InFlight(opening.in_flight) as flight:
+            for request in requests:
+                yield from self._bucket(opening, request, requests, flight)
+
+    def _data(self, opening: pb.Opening, request: pb.ProcessRequest, flight: InFlight) -> Iterator[pb.ProcessReply]:
         if request.WhichOneof("kind") != "data":
             msg = f"a stream without state got {request.WhichOneof('kind')}"
             raise ProtocolError(msg)
         index = request.data.index
+        fault.reach(fault.BEFORE_COMPUTE)
         with self._user:
             stage = self._stage(opening.stage)
-            outputs = stage.run(index, request.data.frames)
+            with stage.call(index, flight, request.data.skips):
+                outputs = stage.run(index, request.data.frames)
             done = pb.Done(index=index, counts=stage.counts())
             stage.clear()
+        fault.reach(fault.AFTER_COMPUTE)
         for output in outputs:
             yield pb.ProcessReply(output=output)
         yield pb.ProcessReply(done=done)
+        fault.reach(fault.AFTER_REPLY)
 
     def _bucket(
-        self, opening: pb.Opening, request: pb.StateRequest, requests: Iterator[pb.StateRequest]
+        self, opening: pb.Opening, request: pb.StateRequest, requests: Iterator[pb.StateRequest], flight: InFlight
     ) -> Iterator[pb.StateReply]:
+        skips = request.bucket.skips
         call, frames = _whole_bucket(request, requests)
+        fault.reach(fault.BEFORE_COMPUTE)
         key = BucketKey(opening.application, opening.query, opening.stage.id, call.bucket)
         version = Version(call.version.counter, call.version.nonce)
         state = self._cache.take(key, version)
@@ -152,21 +168,23 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         elif state is None:
             yield pb.StateReply(need_state=pb.NeedState(index=call.index))
             state = self._read_log(call.index, requests)
-        with self._user:
+        with self._user, self._stage(opening.stage).call(call.index, flight, skips):
             result = BucketRun(self._stage(opening.stage), call, frames).attempt(state)
         if result is None:
             state = BucketState(self._codec)
             if version != EMPTY:
                 yield pb.StateReply(need_state=pb.NeedState(index=call.index, rollback=True))
                 state = self._read_log(call.index, requests)
-            with self._user:
+            with self._user, self._stage(opening.stage).call(call.index, flight, skips):
                 result = BucketRun(self._stage(opening.stage), call, frames).careful(state)
+        fault.reach(fault.AFTER_COMPUTE)
         for output in result.outputs:
             yield pb.StateReply(output=output)
         for change in result.changes:
             yield pb.StateReply(change=change)
         result.done.cached_bytes = self._cache.file(key, Version(version.counter + 1, result.done.nonce), state)
         yield pb.StateReply(done=result.done)
+        fault.reach(fault.AFTER_REPLY)
 
     def _read_log(self, index: int, requests: Iterator[pb.StateRequest]) -> BucketState:
         state = BucketState(self._codec)

@@ -1,6 +1,6 @@
 """A stage made ready to run: the user's functions, the loops around them, and the exits."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
 from wallaroo.worker.entry import WireReader
 from wallaroo.worker.exit import KeyExit, SinkExit, letter_outputs
+from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.letter import LetterBox, WrongResultError
 from wallaroo.worker.value import ValueCodec
 
@@ -61,6 +62,9 @@ class Stage:
         self._hosted = {node.path: node for node in application.nodes()}
         self._dropped, self._made = [0] * len(self.nodes), [0] * len(self.nodes)
         self.entered = [0] * len(self.nodes)
+        self.flight: Words = InFlight("").words
+        self.skips: dict[int, pb.Skip] = {}
+        self._ordinal = 0
         self._exits: list[KeyExit | SinkExit] = []
         self._readers: dict[int, tuple[int, Source, WireReader]] = {}
         self.states: dict[int, StateEntry] = {}
@@ -79,6 +83,25 @@ class Stage:
         for exit_ in self._exits:
             exit_.clear()
         self.box.clear()
+        self._ordinal = 0
+
+    @contextmanager
+    def call(self, index: int, flight: InFlight, skips: Iterable[pb.Skip]) -> Iterator[None]:
+        """Note in `flight` which message of a call is at work, and do not run those that `skips` name."""
+        self.flight = words = flight.words
+        self.skips = {skip.ordinal: skip for skip in skips}
+        words[MESSAGE], words[INDEX] = 0, index
+        try:
+            yield
+        finally:
+            words[MESSAGE] = 0
+            self.flight, self.skips = InFlight("").words, {}
+
+    def take(self, count: int) -> range:
+        """Return 1 + ordinal of each of the next `count` messages of the call."""
+        first = self._ordinal + 1
+        self._ordinal += count
+        return range(first, first + count)
 
     def run(self, index: int, frames: bytes) -> list[pb.Output]:
         """Run a stage without state on one or more frames; returns its outputs.
@@ -97,15 +120,44 @@ class Stage:
             timestamp_ms = timestamp_ms or header.timestamp_ms
             self.box.source_port, self.box.timestamp_ms = header.port, header.timestamp_ms
             self.entered[number] += header.count
+            ordinals: Sequence[int] = self.take(header.count)
+            enter = self._enter(self._ordinal - header.count)
             if header.encoding == FRAMED:
-                payloads, sequences = wire.payloads(frame.data, header.count, header.sequence)
+                payloads, sequences = wire.payloads(frame.data, header.count, header.sequence, enter)
             else:
                 payloads = cut(frame.data, frame.lengths)
                 sequences = list(range(header.sequence, header.sequence + header.count))
+            if len(payloads) < header.count:
+                ordinals = [ordinals[sequence - header.sequence] for sequence in sequences]
             if frame.sequences:
                 sequences = [frame.sequence_of(sequence - header.sequence) for sequence in sequences]
-            self.loops[number](payloads, sequences)
+            if self.skips:
+                payloads, sequences, ordinals = self._without_skipped(source, payloads, sequences, ordinals)
+            self.loops[number](payloads, sequences, ordinals, self.flight)
+            self.flight[MESSAGE] = 0
         return list(self.outputs(index, timestamp_ms))
+
+    def _enter(self, first: int) -> Callable[[int], bool]:
+        """Return what notes that a message's header is shown to the user's decoder, unless that must not be."""
+
+        def enter(position: int) -> bool:
+            is_allowed = first + position not in self.skips
+            if is_allowed:
+                self.flight[MESSAGE] = first + position + 1
+            return is_allowed
+
+        return enter
+
+    def _without_skipped(
+        self, source: Source, payloads: list[bytes], sequences: list[int], ordinals: Sequence[int]
+    ) -> tuple[list[bytes], list[int], list[int]]:
+        kept = []
+        for position, (payload, sequence, ordinal) in enumerate(zip(payloads, sequences, ordinals, strict=True)):
+            if (skip := self.skips.get(ordinal - 1)) is None:
+                kept.append(position)
+            else:
+                self.box.skip(skip, source.path, source.name, payload, sequence, is_payload=True)
+        return [payloads[at] for at in kept], [sequences[at] for at in kept], [ordinals[at] for at in kept]
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
         """Yield the frames of the call that has run."""

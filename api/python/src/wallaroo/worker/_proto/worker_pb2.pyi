@@ -91,20 +91,32 @@ class Node(_message.Message):
     def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ...) -> None: ...
 
 class Opening(_message.Message):
-    __slots__ = ("application", "query", "stage", "batch", "partition", "attempt")
+    __slots__ = ("application", "query", "stage", "batch", "partition", "attempt", "in_flight")
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     application: str
     query: str
     stage: Stage
     batch: int
     partition: int
     attempt: int
-    def __init__(self, application: _Optional[str] = ..., query: _Optional[str] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+    in_flight: str
+    def __init__(self, application: _Optional[str] = ..., query: _Optional[str] = ..., stage: _Optional[_Union[Stage, _Mapping]] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., attempt: _Optional[int] = ..., in_flight: _Optional[str] = ...) -> None: ...
+
+class Skip(_message.Message):
+    __slots__ = ("ordinal", "code", "reason")
+    ORDINAL_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    ordinal: int
+    code: str
+    reason: str
+    def __init__(self, ordinal: _Optional[int] = ..., code: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ProcessRequest(_message.Message):
     __slots__ = ("opening", "data")
@@ -115,12 +127,16 @@ class ProcessRequest(_message.Message):
     def __init__(self, opening: _Optional[_Union[Opening, _Mapping]] = ..., data: _Optional[_Union[Data, _Mapping]] = ...) -> None: ...
 
 class Data(_message.Message):
-    __slots__ = ("index", "frames")
+    __slots__ = ("index", "frames", "skips", "alone")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     FRAMES_FIELD_NUMBER: _ClassVar[int]
+    SKIPS_FIELD_NUMBER: _ClassVar[int]
+    ALONE_FIELD_NUMBER: _ClassVar[int]
     index: int
     frames: bytes
-    def __init__(self, index: _Optional[int] = ..., frames: _Optional[bytes] = ...) -> None: ...
+    skips: _containers.RepeatedCompositeFieldContainer[Skip]
+    alone: bool
+    def __init__(self, index: _Optional[int] = ..., frames: _Optional[bytes] = ..., skips: _Optional[_Iterable[_Union[Skip, _Mapping]]] = ..., alone: bool = ...) -> None: ...
 
 class ProcessReply(_message.Message):
     __slots__ = ("output", "done", "failure")
@@ -183,20 +199,24 @@ class StateRequest(_message.Message):
     def __init__(self, opening: _Optional[_Union[Opening, _Mapping]] = ..., bucket: _Optional[_Union[Bucket, _Mapping]] = ..., log: _Optional[_Union[StateLog, _Mapping]] = ...) -> None: ...
 
 class Bucket(_message.Message):
-    __slots__ = ("index", "bucket", "version", "frames", "more", "wants_snapshot")
+    __slots__ = ("index", "bucket", "version", "frames", "more", "wants_snapshot", "skips", "alone")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     BUCKET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     FRAMES_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     WANTS_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    SKIPS_FIELD_NUMBER: _ClassVar[int]
+    ALONE_FIELD_NUMBER: _ClassVar[int]
     index: int
     bucket: int
     version: Version
     frames: bytes
     more: bool
     wants_snapshot: bool
-    def __init__(self, index: _Optional[int] = ..., bucket: _Optional[int] = ..., version: _Optional[_Union[Version, _Mapping]] = ..., frames: _Optional[bytes] = ..., more: bool = ..., wants_snapshot: bool = ...) -> None: ...
+    skips: _containers.RepeatedCompositeFieldContainer[Skip]
+    alone: bool
+    def __init__(self, index: _Optional[int] = ..., bucket: _Optional[int] = ..., version: _Optional[_Union[Version, _Mapping]] = ..., frames: _Optional[bytes] = ..., more: bool = ..., wants_snapshot: bool = ..., skips: _Optional[_Iterable[_Union[Skip, _Mapping]]] = ..., alone: bool = ...) -> None: ...
 
 class StateLog(_message.Message):
     __slots__ = ("index", "entries", "more")

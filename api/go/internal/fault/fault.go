@@ -1,0 +1,70 @@
+// Package fault holds the places at which tests let a worker die, in the code that production runs.
+package fault
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// Point is a named place; SPECIFICATION.md tells what has happened when it is reached.
+type Point struct {
+	name   string
+	counts map[uint64]bool
+	count  atomic.Uint64
+}
+
+// The points of a call.
+var (
+	BeforeCompute = point("worker.before_compute")
+	AfterCompute  = point("worker.after_compute")
+	AfterReply    = point("worker.after_reply")
+)
+
+func point(name string) *Point {
+	return &Point{name: name, counts: counts(os.Getenv("WALLAROO_FAULT"), name)}
+}
+
+// counts returns at which times a process dies at a point.
+func counts(text, name string) map[uint64]bool {
+	var found map[uint64]bool
+	for _, part := range strings.Split(text, ",") {
+		i := strings.LastIndexByte(part, ':')
+		if i < 0 || part[:i] != name {
+			continue
+		}
+		if n, err := strconv.ParseUint(part[i+1:], 10, 64); err == nil && n > 0 {
+			if found == nil {
+				found = map[uint64]bool{}
+			}
+			found[n] = true
+		}
+	}
+	return found
+}
+
+// Reach dies when the time has come; it costs one comparison unless a test has asked for a fault.
+func (p *Point) Reach() {
+	if p.counts == nil {
+		return
+	}
+	if n := p.count.Add(1); p.counts[n] && isFirst(p.name+":"+strconv.FormatUint(n, 10)) {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+}
+
+// isFirst tells whether no process has died of an entry yet; without a directory to remember it, every process dies.
+func isFirst(entry string) bool {
+	directory := os.Getenv("WALLAROO_FAULT_DIR")
+	if directory == "" {
+		return true
+	}
+	file, err := os.OpenFile(filepath.Join(directory, entry), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false
+	}
+	return file.Close() == nil
+}

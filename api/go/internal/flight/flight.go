@@ -1,0 +1,71 @@
+// Package flight notes which message is at work where the runtime finds it after this process is gone.
+package flight
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+// Bytes is the size of the file: index of the call, 1 + ordinal of the message, process id, reserved.
+const Bytes = 32
+
+// Record is the memory in which the message at work stands. It is used by one goroutine at a time.
+type Record struct {
+	memory []byte
+	words  *[Bytes / 8]uint64
+}
+
+// Open maps the file that a stream's opening names; with no name the record is seen by nobody.
+func Open(path string) (*Record, error) {
+	if path == "" {
+		return &Record{words: &[Bytes / 8]uint64{}}, nil
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	// A store behind the file's end would end this process.
+	if info.Size() < Bytes {
+		return nil, fmt.Errorf("%s has %d bytes; expected %d", path, info.Size(), Bytes)
+	}
+	memory, err := syscall.Mmap(int(file.Fd()), 0, Bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r := &Record{memory: memory, words: (*[Bytes / 8]uint64)(unsafe.Pointer(&memory[0]))}
+	r.words[2] = uint64(os.Getpid())
+	return r, nil
+}
+
+// Begin notes the call whose messages come next.
+func (r *Record) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
+
+// At notes the message of the call that enters user code. The store is a plain one: nobody reads it in step with us,
+// and the call of user code behind it keeps it from being moved or left out.
+func (r *Record) At(ordinal uint64) { r.words[1] = ordinal + 1 }
+
+// Rest notes that no message is at work, and returns what to give to Resume.
+func (r *Record) Rest() (at uint64) {
+	at, r.words[1] = r.words[1], 0
+	return at
+}
+
+// Resume undoes Rest.
+func (r *Record) Resume(at uint64) { r.words[1] = at }
+
+// Close ends the mapping.
+func (r *Record) Close() error {
+	if r.memory == nil {
+		return nil
+	}
+	memory := r.memory
+	r.memory, r.words = nil, &[Bytes / 8]uint64{}
+	return syscall.Munmap(memory)
+}

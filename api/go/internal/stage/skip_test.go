@@ -1,0 +1,129 @@
+package stage_test
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"wallarooapi/application"
+	"wallarooapi/internal/example"
+	"wallarooapi/internal/flight"
+	"wallarooapi/internal/state"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// watched returns a file that a record is open on, and a function that reads index and message at work.
+func watched(t *testing.T) (*flight.Record, func() [2]uint64) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "flight")
+	if err := os.WriteFile(path, make([]byte, flight.Bytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	record, err := flight.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = record.Close() })
+	return record, func() [2]uint64 {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [2]uint64{binary.LittleEndian.Uint64(data), binary.LittleEndian.Uint64(data[8:])}
+	}
+}
+
+func TestSkippedMessagesAreDeadLettersOfTheSource(t *testing.T) {
+	x := newExecutor(t, wordCount(t), splitStage)
+	x.Begin(3, []*pb.Skip{{Ordinal: 1, Code: "C508", Reason: "it ended"}, {Ordinal: 3, Code: "C509", Reason: "it hung"}})
+	got := collect(t, run(t, x, append(framed(t, "a", "b"), framed(t, "c", "d")...)))
+	if len(got.buckets) == 0 || len(got.letters) != 2 {
+		t.Fatalf("%d buckets, dead letters %v", len(got.buckets), got.letters)
+	}
+	for i, want := range []struct{ code, reason, input string }{{"C508", "it ended", "b"}, {"C509", "it hung", "d"}} {
+		letter := got.letters[i]
+		if letter.GetCode() != want.code || letter.GetError() != want.reason || string(letter.GetInput()) != want.input ||
+			letter.GetPath() != "0/sources/0" || letter.GetStep() != "Words" || letter.GetTraceback() != "" || letter.GetSequence() != 101 {
+			t.Errorf("dead letter %d says %v", i, letter)
+		}
+	}
+	x.Begin(4, nil)
+	if again := collect(t, run(t, x, framed(t, "a", "b"))); len(again.letters) != 0 {
+		t.Errorf("the next call has dead letters %v", again.letters)
+	}
+}
+
+func TestSkippedMessagesLeaveTheStateAlone(t *testing.T) {
+	x := newExecutor(t, wordCount(t), countStage)
+	_, log, bucket := countCall(t, x, state.NewBucket(), noRebuild(t), false, keyedWords(t, "bar", "a"))
+	rebuild := func() (*state.Bucket, error) {
+		loader := x.NewLoader()
+		for _, entry := range log {
+			if err := loader.Load(entry); err != nil {
+				return nil, err
+			}
+		}
+		return loader.Bucket(), nil
+	}
+	x.Begin(1, []*pb.Skip{{Ordinal: 1, Code: "C508", Reason: "it ended"}, {Ordinal: 3, Code: "C509", Reason: "it hung"}})
+	got, _, bucket := countCall(t, x, bucket, rebuild, false, keyedWords(t, "bar", "bar"), keyedWords(t, "boom", "cold", "a"))
+	if want := "bar => 2\na => 2\n"; strings.Join(got.sink, "") != want {
+		t.Errorf("output is %q; want %q", got.sink, want)
+	}
+	codes := []string{}
+	for _, letter := range got.letters {
+		codes = append(codes, letter.GetCode()+" "+letter.GetPath()+" "+string(letter.GetKey())+" "+letter.GetPreview())
+	}
+	want := "C508 0/steps/1 b bar, C501 0/steps/1 b boom, C509 0/steps/1 c cold"
+	if found := strings.Join(codes, ", "); found != want {
+		t.Errorf("dead letters are %q; want %q", found, want)
+	}
+	if bucket.Table(1).Get([]byte("c")) != nil {
+		t.Error("a skipped message gave its key a state")
+	}
+	if totals := bucket.Table(1).Get([]byte("b")).Value.(*example.Totals); totals.Counts["bar"] != 2 {
+		t.Errorf("the state of b is %v", totals.Counts)
+	}
+}
+
+// observed counts words and looks around before.
+type observed struct {
+	example.CountWords
+	look func()
+}
+
+func (o *observed) Compute(data, state interface{}) (interface{}, bool) {
+	o.look()
+	return o.CountWords.Compute(data, state)
+}
+
+func TestTheMessageAtWorkIsNoted(t *testing.T) {
+	record, atWork := watched(t)
+	var seen [][2]uint64
+	counting := &observed{look: func() { seen = append(seen, atWork()) }}
+	app := application.MakeApplication("Observed")
+	app.NewPipeline("Words", application.MakeTCPSourceConfig("127.0.0.1", "7010", example.Lines{})).
+		ToMulti(example.Split{}).
+		ToStatePartition(counting, example.TotalsBuilder{}, "totals", example.FirstLetter{}).
+		ToSink(application.MakeTCPSinkConfig("127.0.0.1", "7002", example.CountEncoder{}))
+	x := newExecutor(t, declared(t, app), countStage)
+	x.Watch(record)
+	x.Begin(5, nil)
+	rebuild := func() (*state.Bucket, error) {
+		seen = append(seen, atWork())
+		return state.NewBucket(), nil
+	}
+	countCall(t, x, state.NewBucket(), rebuild, false, keyedWords(t, "a", "boom"), keyedWords(t, "c"))
+	seen = append(seen, atWork())
+	want := [][2]uint64{{5, 1}, {5, 2}, {5, 0}, {5, 1}, {5, 2}, {5, 3}, {5, 0}}
+	if len(seen) != len(want) {
+		t.Fatalf("seen: %v; want %v", seen, want)
+	}
+	for i := range want {
+		if seen[i] != want[i] {
+			t.Errorf("seen: %v; want %v", seen, want)
+		}
+	}
+}

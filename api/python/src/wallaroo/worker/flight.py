@@ -1,0 +1,56 @@
+"""Notes which message is at work where the runtime finds it after this process is gone."""
+
+import mmap
+import os
+from types import TracebackType
+
+from wallaroo.diagnostic import Diagnostic, DiagnosticError
+
+BYTES = 32
+INDEX, MESSAGE, PROCESS = range(3)
+
+Words = list[int] | memoryview
+
+
+class InFlight:
+    """The file that a stream's opening names, mapped into memory; with no name, a list that nobody reads.
+
+    Attributes:
+        words: Index of the call, 1 + ordinal of the message at work or 0, process id, reserved.
+
+    Args:
+        path: The file.
+
+    Raises:
+        DiagnosticError: It cannot be mapped (W410).
+    """
+
+    def __init__(self, path: str) -> None:
+        self._map: mmap.mmap | None = None
+        self._view: memoryview[int] | None = None
+        self.words: Words = [0] * (BYTES // 8)
+        if not path:
+            return
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                self._map = mmap.mmap(descriptor, BYTES)
+            finally:
+                os.close(descriptor)
+        except (OSError, ValueError) as err:
+            reason = f"the client sent an in-flight file that cannot be mapped; {path}: {err}"
+            raise DiagnosticError([Diagnostic.of("W410", worker="main", reason=reason)]) from err
+        # A cast view takes the machine's byte order, which is little-endian wherever a worker runs.
+        self.words = self._view = memoryview(self._map).cast("q")
+        self.words[PROCESS] = os.getpid()
+
+    def __enter__(self) -> "InFlight":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.words = [0] * (BYTES // 8)
+        if self._map is not None and self._view is not None:
+            self._view.release()
+            self._map.close()

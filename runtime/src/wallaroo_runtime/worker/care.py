@@ -1,0 +1,52 @@
+"""What a task knows of a call that broke, and tells the worker when it repeats the call."""
+
+from dataclasses import dataclass, field
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.worker.ending import Blame, Cause
+
+
+@dataclass(slots=True)
+class Care:
+    """What is known of one call that broke: which of its messages to leave out, and whether to run it alone.
+
+    Example:
+        >>> care = Care()
+        >>> care.learn(Blame(0, 7, Cause.KILLED, "it was ended by SIGKILL")), care.is_alone, len(care.skips)
+        (False, True, 0)
+        >>> care.learn(Blame(0, 7, Cause.KILLED, "it was ended by SIGKILL")), care.is_alone, care.skips[0].code
+        (True, False, 'C508')
+    """
+
+    skips: list[pb.Skip] = field(default_factory=list)
+    is_alone: bool = False
+    _suspect: int = -1
+
+    def learn(self, blame: Blame) -> bool:
+        """Take note of what happened; return whether the message is guilty for certain and will be left out.
+
+        Raises:
+            ValueError: The message was to be left out already.
+        """
+        if any(skip.ordinal == blame.ordinal for skip in self.skips):
+            msg = f"it runs message {blame.ordinal} of a call, which it was told to skip"
+            raise ValueError(msg)
+        is_certain = {
+            Cause.HUNG: True,
+            Cause.CRASHED: self.is_alone or not blame.is_shared,
+            Cause.KILLED: self._suspect == blame.ordinal,
+        }[blame.cause]
+        if is_certain:
+            self.skips.append(_skip(blame))
+        self.is_alone = not is_certain
+        self._suspect = blame.ordinal if blame.cause is Cause.KILLED and not is_certain else -1
+        return is_certain
+
+
+def _skip(blame: Blame) -> pb.Skip:
+    if blame.cause is Cause.HUNG:
+        finding = Diagnostic.of("C509", seconds=blame.text)
+    else:
+        finding = Diagnostic.of("C508", reason=blame.text)
+    return pb.Skip(ordinal=blame.ordinal, code=finding.code, reason=finding.message)

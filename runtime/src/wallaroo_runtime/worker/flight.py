@@ -1,0 +1,91 @@
+"""The files in which workers note the message at work; SPECIFICATION.md, section 4, says what stands in them."""
+
+import contextlib
+import itertools
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PREFIX = "flight-"
+_WORDS = struct.Struct("<4Q")
+_numbers = itertools.count()
+
+
+class Mark(NamedTuple):
+    """What a file says.
+
+    Attributes:
+        call: Its number in the stream.
+        message: 1 + ordinal of the message at work; 0: none.
+        process: Id of the process that runs the stream; 0: it does not say.
+    """
+
+    call: int = 0
+    message: int = 0
+    process: int = 0
+
+
+class FlightFile:
+    """The file of one stream, made by the client.
+
+    Args:
+        directory: The worker's private directory.
+
+    Raises:
+        OSError: It cannot be made; most likely the worker is gone.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / f"{PREFIX}{os.getpid()}-{next(_numbers)}"
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.ftruncate(self._descriptor, _WORDS.size)
+        self._lock = threading.Lock()  # two threads look, and either may close
+
+    def read(self) -> Mark:
+        """Return what the worker has noted; of a process that is gone, the last of it."""
+        with self._lock:
+            return _parse(os.pread(self._descriptor, _WORDS.size, 0)) if self._descriptor >= 0 else Mark()
+
+    def look(self) -> tuple[object, bool]:
+        """Return what changes with the call's progress, and whether another stream's message may be in its way."""
+        mine = self.read()
+        if mine.message:
+            return mine, False
+        others = dict(_marks(self.path.parent))
+        return others, any(mark.message for mark in others.values())
+
+    def close(self) -> None:
+        """Remove the file."""
+        with self._lock:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+                self.path.unlink(missing_ok=True)
+
+
+def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
+    """Return index and ordinal of the messages at work in a process, by the name of their stream's file.
+
+    Files that a client left behind when it was killed are removed.
+    """
+    found = {}
+    for name, mark in _marks(directory):
+        if mark.message and mark.process in (process, 0):
+            found[name] = (mark.call, mark.message - 1)
+        client = name.removeprefix(PREFIX).partition("-")[0]
+        if not Path(f"/proc/{client}").exists():
+            (directory / name).unlink(missing_ok=True)
+    return found
+
+
+def _marks(directory: Path) -> Iterator[tuple[str, Mark]]:
+    for path in sorted(directory.glob(PREFIX + "*")):
+        with contextlib.suppress(FileNotFoundError):  # its stream has just ended
+            yield path.name, _parse(path.read_bytes())
+
+
+def _parse(data: bytes) -> Mark:
+    return Mark(*_WORDS.unpack(data)[:3]) if len(data) == _WORDS.size else Mark()
