@@ -77,7 +77,7 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         """Run a stage without state."""
         with self._call():
             try:
-                yield from self._calls(request_iterator)
+                yield from self._data_calls(request_iterator)
             except Exception as err:
                 if context.is_active():
                     yield pb.ProcessReply(failure=failure_of(err))
@@ -124,7 +124,7 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
                 self._calls -= 1
                 self._idle.notify_all()
 
-    def _calls(self, requests: Iterator[pb.ProcessRequest]) -> Iterator[pb.ProcessReply]:
+    def _data_calls(self, requests: Iterator[pb.ProcessRequest]) -> Iterator[pb.ProcessReply]:
         opening = _opening(next(requests, None))
         with InFlight(opening.in_flight) as flight:
             for request in requests:
