@@ -27,6 +27,8 @@ NOTICED = {
     "always-snapshot": "state: a delta holds",
     "never-snapshot": "state: a delta holds",
     "unmarked-rollback": "state: a failing message leaves",
+    "blind": "in flight: the file tells",
+    "ignores-skips": "skips: messages that are not run are dead letters",
     "swallows-failures": "damage: each kind",
     "internal-failures": "stage: a path that the worker",
     "accepts-any-hash": "init: another interface hash",

@@ -93,6 +93,8 @@ func (*Act) Compute(data interface{}) interface{} {
 		panic("act was told to raise")
 	case "opaque":
 		return &Opaque{make(chan int)}
+	case "exit":
+		os.Exit(3)
 	case "flood":
 		text := strings.Repeat("flood\n", 1<<17)
 		fmt.Fprint(os.Stdout, text)

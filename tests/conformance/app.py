@@ -1,5 +1,6 @@
 """The conformance application; README.md beside this file says what each step does."""
 
+import os
 import struct
 import sys
 import threading
@@ -80,6 +81,8 @@ def act(data):
         raise ValueError(msg)
     if data == "opaque":
         return Opaque()
+    if data == "exit":
+        os._exit(3)
     if data == "flood":
         sys.stdout.write(FLOOD)
         sys.stderr.write(FLOOD)

@@ -1,6 +1,6 @@
 """The list of checks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from conformance.process import Worker
@@ -13,9 +13,9 @@ class Context:
     command: str
     worker: Worker
 
-    def start(self) -> Worker:
-        """Start a worker for one check alone and shake hands."""
-        worker = Worker(self.command)
+    def start(self, variables: Mapping[str, str] | None = None) -> Worker:
+        """Start a worker for one check alone, with some variables more, and shake hands."""
+        worker = Worker(self.command, variables=variables)
         try:
             return worker.handshake()
         except BaseException:

@@ -158,6 +158,22 @@ class UnmarkedRollback(Fault):
         yield reply
 
 
+class Blind(Fault):
+    """The in-flight file stays as it is."""
+
+    def request(self, request: Any) -> None:
+        if request.WhichOneof("kind") == "opening":
+            request.opening.in_flight = ""
+
+
+class IgnoresSkips(Fault):
+    """Messages that are to be skipped are run."""
+
+    def request(self, request: Any) -> None:
+        if isinstance(request, pb.ProcessRequest) and request.WhichOneof("kind") == "data":
+            del request.data.skips[:]
+
+
 class SwallowsFailures(Fault):
     """Damaged data counts as done."""
 
@@ -216,6 +232,8 @@ FAULTS: dict[str, type[Fault]] = {
     "always-snapshot": AlwaysSnapshot,
     "never-snapshot": NeverSnapshot,
     "unmarked-rollback": UnmarkedRollback,
+    "blind": Blind,
+    "ignores-skips": IgnoresSkips,
     "swallows-failures": SwallowsFailures,
     "internal-failures": InternalFailures,
     "accepts-any-hash": AcceptsAnyHash,

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -75,13 +75,20 @@ class Drain(threading.Thread):
 class Worker:
     """One run of the worker command."""
 
-    def __init__(self, command: str, mode: str = "worker", args: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        command: str,
+        mode: str = "worker",
+        args: list[str] | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="wc-", dir="/tmp"))
         self.socket = self.directory / "worker.sock"
         self.channels: dict[str, grpc.Channel] = {}
         self.process = subprocess.Popen(
             shlex.split(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=environment(mode, ARGS if args is None else args, self.directory), start_new_session=True,
+            env=environment(mode, ARGS if args is None else args, self.directory) | dict(variables or {}),
+            start_new_session=True,
         )  # fmt: skip
         assert self.process.stdout is not None
         assert self.process.stderr is not None

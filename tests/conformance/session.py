@@ -89,10 +89,12 @@ class Failed(Exception):
         super().__init__(f"{failure.code} {failure.message}")
 
 
-def opening(stage: pb.Stage, partition: int) -> pb.Opening:
+def opening(stage: pb.Stage, partition: int, in_flight: str = "") -> pb.Opening:
     """Return the first request of a stream."""
     attempt = next(ATTEMPTS)
-    return pb.Opening(application=NAME, query="q", stage=stage, batch=1, partition=partition, attempt=attempt)
+    return pb.Opening(
+        application=NAME, query="q", stage=stage, batch=1, partition=partition, attempt=attempt, in_flight=in_flight
+    )
 
 
 def source_frame(port: int, payloads: Sequence[bytes], sequence: int = 0, framed: bool = True) -> bytes:
@@ -159,9 +161,9 @@ class Stream:
 class ProcessStream(Stream):
     """A stream of `Process`."""
 
-    def __init__(self, worker: Worker, stage: pb.Stage, partition: int = 0) -> None:
+    def __init__(self, worker: Worker, stage: pb.Stage, partition: int = 0, in_flight: str = "") -> None:
         super().__init__(worker.stub(worker.endpoint(partition)).Process)
-        self.send(opening=opening(stage, partition))
+        self.send(opening=opening(stage, partition, in_flight))
 
     def request(self, **kind: Any) -> pb.ProcessRequest:
         """Make a request."""

@@ -1,0 +1,198 @@
+"""The message at work, messages that are skipped, and kill points."""
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wallaroo
+from wallaroo.diagnostic import DiagnosticError
+from wallaroo.frame import encode_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket import BucketRun
+from wallaroo.worker.fault import Fault, parse
+from wallaroo.worker.flight import BYTES, InFlight
+from wallaroo.worker.stage import Stage
+from wallaroo.worker.state import BucketState
+from wallaroo.worker.value import TEXT
+
+SKIPS = [pb.Skip(ordinal=1, code="C508", reason="it ended"), pb.Skip(ordinal=3, code="C509", reason="it hung")]
+SECONDS = 20
+
+
+class Watch:
+    """Looks at the file whenever user code runs."""
+
+    path: Path
+    seen: list[tuple[int, int]]
+
+    def look(self) -> tuple[int, int]:
+        """Return index and message at work."""
+        index, message, process, rest = struct.unpack("<4Q", self.path.read_bytes())
+        assert (process, rest) == (os.getpid(), 0)
+        return index, message
+
+
+WATCH = Watch()
+
+
+@wallaroo.computation("watched")
+def watched(data: str) -> str:
+    WATCH.seen.append(WATCH.look())
+    return data
+
+
+@wallaroo.state_computation("counted")
+def counted(data: str, state: list[str]) -> tuple[str, bool]:
+    state.append(data)
+    WATCH.seen.append(WATCH.look())
+    if data == "boom":
+        raise ValueError(data)
+    return ",".join(state), True
+
+
+@wallaroo.partition
+def first(data: str) -> str:
+    return data[0]
+
+
+@pytest.fixture
+def flight(tmp_path: Path) -> Any:
+    WATCH.path, WATCH.seen = tmp_path / "flight", []
+    WATCH.path.write_bytes(bytes(BYTES))
+    with InFlight(str(WATCH.path)) as found:
+        yield found
+
+
+def source_stage(kit: Any) -> Stage:
+    app = kit.build(lambda builder: builder.to(watched))
+    return Stage(app, kit.stage_of(app, "0/sources/0"))
+
+
+def state_stage(kit: Any) -> Stage:
+    app = kit.build(lambda builder: builder.to_state_partition(counted, list, "seen", first))
+    return Stage(app, kit.stage_of(app, "0/steps/0"))
+
+
+def keyed(*messages: str) -> bytes:
+    keys = sorted({message[0] for message in messages})
+    return encode_frame(
+        [message.encode() for message in messages], port=1, encoding=TEXT, keys=[key.encode() for key in keys],
+        key_indexes=[keys.index(message[0]) for message in messages], sequences=range(len(messages)),
+    )  # fmt: skip
+
+
+def test_ordinals_count_over_the_frames_of_a_call(kit: Any, flight: InFlight) -> None:
+    stage = source_stage(kit)
+    with stage.call(7, flight, ()):
+        stage.run(7, kit.wire([b"a", b"drop"], sequence=100) + kit.wire([b"c"], sequence=50))
+        assert WATCH.look() == (7, 0)
+    with stage.call(8, flight, ()):
+        stage.run(8, kit.wire([b"a"]))
+    assert WATCH.seen == [(7, 1), (7, 3), (8, 1)]
+    assert WATCH.look() == (8, 0)
+
+
+def test_the_decoder_is_asked_for_a_message(kit: Any, flight: InFlight) -> None:
+    class Decoder:
+        def header_length(self) -> int:
+            return 4
+
+        def payload_length(self, bs: bytes) -> int:
+            WATCH.seen.append(WATCH.look())
+            return int.from_bytes(bs, "big")
+
+        def decode(self, bs: bytes) -> str:
+            return bs.decode()
+
+    app = kit.build(decoder=Decoder())
+    stage = Stage(app, kit.stage_of(app, "0/sources/0"))
+    WATCH.seen.clear()  # the front-end has asked as well
+    with stage.call(0, flight, [pb.Skip(ordinal=1, code="C509", reason="it hung")]):
+        outputs = stage.run(0, kit.wire([b"a", b"bb", b"ccc"]))
+    assert WATCH.seen == [(0, 1), (0, 3)], "a message that is skipped is not shown to user code at all"
+    assert [letter.code for letter in kit.letters(outputs)] == ["C509"]
+
+
+def test_skipped_messages_are_dead_letters_of_the_source(kit: Any, flight: InFlight) -> None:
+    stage = source_stage(kit)
+    with stage.call(0, flight, SKIPS):
+        outputs = stage.run(0, kit.wire([b"a", b"b"], sequence=10) + kit.wire([b"c", b"d", b"e"], sequence=20))
+        counts = {count.path: count for count in stage.counts()}
+    letters = kit.letters(outputs)
+    assert [(each.code, each.path, each.step, each.sequence, each.input) for each in letters] == [
+        ("C508", "0/sources/0", "line", 11, b"b"),
+        ("C509", "0/sources/0", "line", 21, b"d"),
+    ]
+    assert [(each.error, each.traceback, each.has_key) for each in letters] == [
+        ("it ended", "", False),
+        ("it hung", "", False),
+    ]
+    assert [sequence for sequence, _ in kit.sunk(outputs)] == [10, 20, 22]
+    source = counts["0/sources/0"]
+    assert (source.messages_in, source.messages_out, source.dead_letters) == (5, 3, 2)
+
+
+def test_skipped_messages_leave_the_state_alone(kit: Any, flight: InFlight) -> None:
+    stage, state = state_stage(kit), BucketState(state_stage(kit).codec)
+    with stage.call(2, flight, SKIPS):
+        result = BucketRun(stage, pb.Bucket(index=2), [keyed("a1", "a2"), keyed("a3", "b1", "a4")]).attempt(state)
+        assert result is not None
+    assert kit.sunk(result.outputs) == [(0, b"<a1>"), (0, b"<a1,a3>"), (2, b"<a1,a3,a4>")]
+    assert [(each.code, each.path, each.key, each.preview) for each in kit.letters(result.outputs)] == [
+        ("C508", "0/steps/0", b"a", "'a2'"),
+        ("C509", "0/steps/0", b"b", "'b1'"),
+    ]
+    assert state.known_keys() == [(1, b"a")], "a skipped message gives its key no state"
+    assert WATCH.seen == [(2, 1), (2, 3), (2, 5)]
+
+
+def test_a_replay_tells_the_same_ordinals(kit: Any, flight: InFlight) -> None:
+    stage = state_stage(kit)
+    run = BucketRun(stage, pb.Bucket(index=1), [keyed("a1"), keyed("boom", "a2", "a3")])
+    skips = [pb.Skip(ordinal=2, code="C508", reason="it ended")]
+    with stage.call(1, flight, skips):
+        assert run.attempt(BucketState(stage.codec)) is None
+    assert WATCH.look() == (1, 0)
+    with stage.call(1, flight, skips):
+        outputs = run.careful(BucketState(stage.codec)).outputs
+    assert WATCH.seen == [(1, 1), (1, 2), (1, 1), (1, 2), (1, 4)]
+    assert [(each.code, each.sequence) for each in kit.letters(outputs)] == [("C508", 1), ("C501", 0)]
+    assert kit.sunk(outputs) == [(0, b"<a1>"), (2, b"<a1,a3>")]
+
+
+def test_files_that_cannot_be_mapped(tmp_path: Path) -> None:
+    path = tmp_path / "short"
+    path.write_bytes(b"x")
+    for name in (path, tmp_path / "missing"):
+        with pytest.raises(DiagnosticError, match="W410 .*the client sent an in-flight file that cannot be mapped; "):
+            InFlight(str(name))
+
+
+def test_kill_points_of_the_variable() -> None:
+    assert parse("") == {}
+    text = "worker.after_reply:3,driver.after_commit:1,worker.after_reply:9,worker.after_compute"
+    assert parse(text) == {"worker.after_reply": {3, 9}}
+
+
+def test_a_process_dies_once_per_entry(tmp_path: Path) -> None:
+    program = (
+        "from wallaroo.worker import fault\nfor n in range(3):\n fault.reach(fault.AFTER_REPLY); print(n, flush=True)"
+    )
+    variables = {"WALLAROO_FAULT": "worker.after_reply:2", "WALLAROO_FAULT_DIR": str(tmp_path)}
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | variables, capture_output=True, timeout=SECONDS
+        )
+        for _ in range(2)
+    ]
+    assert [(run.returncode, run.stdout.split()) for run in runs] == [
+        (-signal.SIGKILL, [b"0"]),
+        (0, [b"0", b"1", b"2"]),
+    ]
+    assert not Fault({}).points
