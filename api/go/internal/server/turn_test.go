@@ -1,0 +1,76 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"wallarooapi/internal/flight"
+)
+
+func record(t *testing.T) *flight.Record {
+	t.Helper()
+	r, err := flight.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// wait waits for a channel to be closed.
+func wait(t *testing.T, what string, closed chan struct{}) {
+	t.Helper()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("waited 10 s for %s", what)
+	}
+}
+
+func TestCallsRunTogetherUnlessOneIsAlone(t *testing.T) {
+	w := &Worker{}
+	inside, met, alone := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	leave, running := make(chan struct{}), 0
+	go func() {
+		_ = w.turn(record(t), false).run(func() error {
+			close(inside)
+			<-leave
+			running--
+			return nil
+		})
+	}()
+	wait(t, "the first call", inside)
+	running++
+	_ = w.turn(record(t), false).run(func() error { close(met); return nil })
+	wait(t, "a call beside it", met)
+	go func() {
+		_ = w.turn(record(t), true).run(func() error {
+			if running != 0 {
+				t.Error("it is not alone")
+			}
+			close(alone)
+			return nil
+		})
+	}()
+	close(leave)
+	wait(t, "the call alone", alone)
+}
+
+func TestACallThatWaitsForTheClientLetsOthersRun(t *testing.T) {
+	w, r, alone := &Worker{}, record(t), make(chan struct{})
+	waiting := w.turn(r, false)
+	err := waiting.run(func() error {
+		r.Begin(0)
+		r.At(4)
+		return waiting.pause(func() error {
+			if at := r.Rest(); at != 0 {
+				t.Errorf("message %d is at work", at)
+			}
+			go func() { _ = w.turn(record(t), true).run(func() error { close(alone); return nil }) }()
+			wait(t, "the call alone", alone)
+			return nil
+		})
+	})
+	if at := r.Rest(); at != 5 || err != nil {
+		t.Errorf("afterwards message %d is at work: %v", at, err)
+	}
+}

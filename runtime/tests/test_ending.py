@@ -1,0 +1,118 @@
+"""What the end of a worker's process tells against a message."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.worker.care import Care
+from wallaroo_runtime.worker.ending import Blame, Cause, Ending, look_back
+from wallaroo_runtime.worker.flight import FlightFile, Mark
+
+
+def noted(directory: Path, *words: int) -> FlightFile:
+    """Return a file in which a worker has noted something."""
+    file = FlightFile(directory)
+    file.path.write_bytes(struct.pack("<4Q", *words, 0))
+    return file
+
+
+def test_messages_at_work_in_the_process_that_ended_first(tmp_path: Path) -> None:
+    here, there, rest = noted(tmp_path, 3, 8, 100), noted(tmp_path, 0, 1, 101), noted(tmp_path, 5, 0, 100)
+    assert look_back(tmp_path, 100, 3) == (3, {here.path.name: (3, 7)})
+    (tmp_path / "ended.json").write_text(json.dumps({"process_id": 101, "status": -11}))
+    assert look_back(tmp_path, 100, 1) == (-11, {there.path.name: (0, 0)})
+    assert not (tmp_path / "ended.json").exists()
+    (tmp_path / "ended.json").write_text("{")
+    assert look_back(tmp_path, 100, 1) == (1, {})
+    for file in (here, there, rest):
+        file.close()
+    assert not list(tmp_path.iterdir())
+    assert here.read() == Mark()
+
+
+def test_files_of_a_client_that_was_killed_are_removed(tmp_path: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (tmp_path / f"flight-{gone.pid}-0").write_bytes(struct.pack("<4Q", 0, 1, 100, 0))
+    assert look_back(tmp_path, 100, 3) == (3, {f"flight-{gone.pid}-0": (0, 0)})
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_counts_as_progress(tmp_path: Path) -> None:
+    mine, other = noted(tmp_path, 3, 8, 100), noted(tmp_path, 0, 4, 100)
+    assert mine.look() == (Mark(3, 8, 100), False)
+    mine.path.write_bytes(struct.pack("<4Q", 3, 0, 100, 0))
+    before, is_waiting = mine.look()
+    assert is_waiting
+    other.path.write_bytes(struct.pack("<4Q", 0, 5, 100, 0))
+    assert mine.look()[0] != before
+    other.path.write_bytes(struct.pack("<4Q", 0, 0, 100, 0))
+    assert mine.look()[1] is False
+    mine.close()
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "killed_for", "cause"),
+    [
+        (0, "", Cause.CRASHED),
+        (3, "", Cause.CRASHED),
+        (-signal.SIGSEGV, "", Cause.CRASHED),
+        (-signal.SIGABRT, "", Cause.CRASHED),
+        (-signal.SIGKILL, "", Cause.KILLED),
+        (-signal.SIGTERM, "", Cause.KILLED),
+        (-signal.SIGKILL, "another stream's call hung", None),
+    ],
+)
+def test_causes(status: int, killed_for: str, cause: Cause | None) -> None:
+    ending = Ending.from_json(json.loads(json.dumps(Ending(status, killed_for, {"a": (1, 2)}, False).to_json())))
+    blame = ending.blame("a")
+    assert (blame and (blame.index, blame.ordinal, blame.cause)) == (cause and (1, 2, cause))
+    assert ending.blame("b") is None
+
+
+def blamed(cause: Cause, ordinal: int = 2, is_shared: bool = False) -> Blame:
+    return Blame(0, ordinal, cause, "it exited with status 3", is_shared)
+
+
+def test_a_message_that_hung_or_crashed_is_skipped_at_once() -> None:
+    care = Care()
+    assert care.learn(blamed(Cause.CRASHED))
+    assert care.learn(Blame(0, 5, Cause.HUNG, "2"))
+    assert [(skip.ordinal, skip.code, skip.reason) for skip in care.skips] == [
+        (2, "C508", "the worker ended while it ran this message; it exited with status 3"),
+        (5, "C509", "no answer within 2 s"),
+    ]
+    assert not care.is_alone
+    with pytest.raises(ValueError, match="it runs message 5 of a call, which it was told to skip"):
+        care.learn(blamed(Cause.CRASHED, 5))
+
+
+def test_one_of_several_suspects_is_run_alone_first() -> None:
+    care = Care()
+    assert not care.learn(blamed(Cause.CRASHED, is_shared=True))
+    assert care.is_alone
+    assert care.learn(blamed(Cause.CRASHED, 9, is_shared=True)), "alone it was, whatever else was noted"
+    assert [skip.ordinal for skip in care.skips] == [9]
+
+
+def test_a_signal_from_outside_tells_against_the_same_message_only() -> None:
+    care = Care()
+    for ordinal in (2, 3, 2):
+        assert not care.learn(blamed(Cause.KILLED, ordinal)), "it is another message than before"
+    assert care.is_alone
+    assert care.learn(blamed(Cause.KILLED, 2))
+    assert not care.is_alone
+
+
+def test_the_client_names_its_process(tmp_path: Path) -> None:
+    file = FlightFile(tmp_path)
+    assert file.path.name.startswith(f"flight-{os.getpid()}-")
+    assert file.read() == Mark()
+    file.close()
+    file.close()
