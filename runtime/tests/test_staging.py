@@ -1,12 +1,16 @@
 """Staging files of one task attempt."""
 
+import resource
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from wallaroo.frame import FrameError, encode_frame
 from wallaroo_runtime.egress import StagedFile, StagingWriter
+from wallaroo_runtime.errors import RunError
 
 
 def test_one_file_per_port_made_with_its_first_frame(tmp_path: Path) -> None:
@@ -36,3 +40,28 @@ def test_abort_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     writer.abort()
     assert StagingWriter(tmp_path, "query", 3, 1, 0, 78, fsync=False).finish() == []
+
+
+@contextmanager
+def file_limit(size: int) -> Iterator[None]:
+    """Let no file grow beyond a size: the same kind of error as a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_no_room_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    writer = StagingWriter(tmp_path, "query", 3, 1, 0, 77)
+    writer.write(5, encode_frame([b"a" * 50_000], port=5))
+    with file_limit(10_000), pytest.raises(RunError) as caught:
+        writer.finish()
+    with file_limit(10_000):
+        writer.abort()
+    assert str(caught.value) == (
+        f"R626 no room for output on the disk of {tmp_path}; File too large\n"
+        "  fix: free some space and run again; it continues from the checkpoint and nothing is lost"
+    )
+    assert list(tmp_path.iterdir()) == []

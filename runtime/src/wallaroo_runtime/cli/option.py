@@ -13,6 +13,11 @@ OWN = {
     "--fresh": False,
     "--on-error": True,
     "--stop-when-idle": True,
+    "--journal-fsync": True,
+    "--max-journal-bytes": True,
+    "--max-outbox-bytes": True,
+    "--resend-bytes": True,
+    "--state-cache-bytes": True,
     "--json": False,
     "--application-module": True,
 }

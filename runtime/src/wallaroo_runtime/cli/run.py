@@ -7,6 +7,7 @@ from typing import Any
 from wallaroo_runtime.cli.option import OWN, Split, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
 from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
+from wallaroo_runtime.cli.size import add_bounds, bounds_of
 
 USED = frozenset(OWN)
 MAX_IDLE_S = 1_000_000_000.0
@@ -33,6 +34,7 @@ def add_parser(subparsers: Any) -> None:
     add("--fresh", action="store_true", help="start over: remove what the checkpoint directory holds")
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
+    add_bounds(parser)
     add("--json", action="store_true", help="progress and findings as JSON")
 
 
@@ -62,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         fresh=arguments.fresh,
         on_error=arguments.on_error,
         stop_when_idle=idle,
+        bounds=bounds_of(arguments),
     )
     execute(options, JsonReporter() if arguments.json else TextReporter())
     return 0

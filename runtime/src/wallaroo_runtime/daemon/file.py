@@ -1,7 +1,11 @@
 """Small files that another process may read at any time."""
 
+import errno
 import os
 from pathlib import Path
+
+# What a system call says when the disk, a quota or a limit of the file size leaves no room.
+NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:

@@ -52,9 +52,13 @@ class Flow:
             raise RunError.of("R611", reason="it ended without an error", fix="look into spark.log of the checkpoint")
         for keeper in self._keepers:
             keeper.check()
+        if not self._gateway.status().get("reads", True):
+            # Spark tells its source of a micro-batch when the next one begins, which it never does while nothing comes.
+            self._journal.commit(self._query.progress().offset)
 
     def new_findings(self) -> Iterator[Diagnostic]:
-        """Yield what gateway and egress have found wrong since the last call."""
+        """Yield what query, gateway and egress have found wrong since the last call."""
+        yield from self._query.new_findings()
         for process in (self._gateway, self._egress):
             found = process.status().get("diagnostics", [])
             told = self._told[process.name]

@@ -5,11 +5,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
 from wallaroo_runtime.deploy.application import check_sinks, load_application
+from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.flow import Flow
 from wallaroo_runtime.deploy.idle import IdleWatch
@@ -43,6 +44,7 @@ class RunOptions:
         fresh: Whether to start over.
         on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
+        bounds: Limits of journal, outbox and state cache.
     """
 
     app: str
@@ -54,6 +56,7 @@ class RunOptions:
     fresh: bool = False
     on_error: str = ""
     stop_when_idle: float | None = None
+    bounds: Bounds = field(default_factory=Bounds)
 
 
 def execute(options: RunOptions, reporter: Reporter) -> None:
@@ -140,10 +143,10 @@ def _run(
     journal = JournalReader(directory)
     _tell_past(reporter, checkpoint, journal)
     with ExitStack() as stack:
-        egress = _start(stack, egress_of(topology, plan, checkpoint.path))
+        egress = _start(stack, egress_of(topology, plan, checkpoint.path, options.bounds))
         # A port that is in use should be told at once. Only where workers cut the messages must they run first.
         waits = is_cut_by_worker(topology)
-        gateway = None if waits else _start(stack, gateway_of(topology, plan, checkpoint.path, {}))
+        gateway = None if waits else _start(stack, gateway_of(topology, plan, checkpoint.path, {}, options.bounds))
         if stopped.is_set():
             return
         with _kept_signals():
@@ -156,10 +159,15 @@ def _run(
         stack.callback(session.stop)
         if stopped.is_set():
             return
-        query_options = QueryOptions(checkpoint=checkpoint.path, on_error=options.on_error)
+        query_options = QueryOptions(
+            checkpoint=checkpoint.path,
+            on_error=options.on_error,
+            cache_bytes=options.bounds.state_cache_bytes,
+            max_outbox_bytes=options.bounds.outbox_bytes,
+        )
         query = start_query(session, plan, topology, query_options)
         stack.callback(query.stop)
-        gateway = gateway or _start(stack, gateway_of(topology, plan, checkpoint.path, query.targets))
+        gateway = gateway or _start(stack, gateway_of(topology, plan, checkpoint.path, query.targets, options.bounds))
         flow = Flow(gateway, egress, query, journal, reporter.note)
         flow.check()
         reporter.initialized(gateway.addresses(), checkpoint.path)

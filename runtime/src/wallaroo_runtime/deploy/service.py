@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wallaroo_runtime.daemon import process_start_time
+from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.topology.model import Framing, Source, Topology
 
-FSYNC = {"fsync": "interval", "fsync_interval_ms": 50}
-BACKLOG_BYTES = 4 * 1024 * 1024 * 1024
+FSYNC_INTERVAL_MS = 50
+UNSET = Bounds()
 NAMES = ("gateway", "egress")
 
 
@@ -22,7 +23,9 @@ def is_cut_by_worker(topology: Topology) -> bool:
     return any(source.framing.kind == "worker" for source in topology.sources())
 
 
-def gateway_of(topology: Topology, plan: Plan, checkpoint: Path, targets: Mapping[str, str]) -> Process:
+def gateway_of(
+    topology: Topology, plan: Plan, checkpoint: Path, targets: Mapping[str, str], bounds: Bounds = UNSET
+) -> Process:
     """Return the gateway of an application, not started.
 
     Args:
@@ -30,6 +33,7 @@ def gateway_of(topology: Topology, plan: Plan, checkpoint: Path, targets: Mappin
         plan: Has their ports.
         checkpoint: The checkpoint directory.
         targets: Name of a worker to its gRPC target, for sources that a worker cuts.
+        bounds: Of the journal.
     """
     sources = [
         {
@@ -43,7 +47,13 @@ def gateway_of(topology: Topology, plan: Plan, checkpoint: Path, targets: Mappin
         }
         for source in topology.sources()
     ]
-    config = {"journal": str(checkpoint / "journal"), "sources": sources, "backlog_bytes": BACKLOG_BYTES, **FSYNC}
+    config = {
+        "journal": str(checkpoint / "journal"),
+        "sources": sources,
+        "backlog_bytes": bounds.journal_bytes,
+        "fsync": bounds.journal_fsync,
+        "fsync_interval_ms": FSYNC_INTERVAL_MS,
+    }
     return Process("gateway", "wallaroo_runtime.ingest", checkpoint, config)
 
 
@@ -54,15 +64,14 @@ def _framing(source: Source, targets: Mapping[str, str]) -> dict[str, str | int]
     return {"kind": "worker", "header_bytes": framing.header_bytes, "target": targets[source.worker]}
 
 
-def egress_of(topology: Topology, plan: Plan, checkpoint: Path) -> Process:
+def egress_of(topology: Topology, plan: Plan, checkpoint: Path, bounds: Bounds = UNSET) -> Process:
     """Return the egress of an application, not started."""
     sinks = [
         {"port": plan.ports[sink.path], "name": sink.name, "host": sink.host, "tcp_port": sink.port}
         for sink in topology.sinks()
     ]
-    return Process(
-        "egress", "wallaroo_runtime.egress", checkpoint, {"outbox": str(checkpoint / "outbox"), "sinks": sinks}
-    )
+    config = {"outbox": str(checkpoint / "outbox"), "sinks": sinks, "resend_bytes": bounds.resend_bytes}
+    return Process("egress", "wallaroo_runtime.egress", checkpoint, config)
 
 
 def stop_left_behind(checkpoint: Path) -> None:

@@ -33,6 +33,7 @@ class EgressConfig:
         sinks: Where to deliver.
         driver: pid and start time of the driver; None: none is watched until one announces itself.
         linger_s: How long to go on without a driver.
+        resend_bytes: How much of what a peer's TCP had acknowledged is sent once more after a reconnect.
         drain_s: How long to go on delivering when told to stop.
     """
 
@@ -41,6 +42,7 @@ class EgressConfig:
     sinks: tuple[SinkConfig, ...]
     driver: Mapping[str, int] | None = None
     linger_s: float = 60
+    resend_bytes: int = 0
     drain_s: float = 5
 
     @classmethod

@@ -2,13 +2,14 @@
 
 import os
 import re
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
 from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.daemon import replace_file, sync_directory
 from wallaroo_runtime.egress.log import LOG_NAME, LogReader, OutboxFile, Record, cut_delivered, pack_line
-from wallaroo_runtime.egress.position import read_position
+from wallaroo_runtime.egress.position import read_position, read_retained
 from wallaroo_runtime.egress.staging import StagedFile
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.fault import reach
@@ -48,7 +49,12 @@ class Outbox:
         self._log = self.directory / LOG_NAME
         self._cut_torn_line()
         reader = LogReader(self.directory)
-        known = {file.name for record in reader.records() for file in record.files}
+        self._waiting: dict[int, deque[tuple[int, int, int]]] = {}  # by port: record, index of the file, bytes
+        self._size = 0
+        known: set[str] = set()
+        for record in reader.records():
+            known.update(file.name for file in record.files)
+            self._await(record)
         reader.close()
         self._base = reader.base
         self._compact_at = max(compact_bytes, self._log.stat().st_size)
@@ -105,12 +111,18 @@ class Outbox:
 
     def size(self) -> int:
         """Return the bytes of all files that are not delivered yet."""
-        total = 0
-        with os.scandir(self.directory) as entries:
-            for entry in entries:
-                if entry.name.endswith(".frames"):
-                    total += _size(Path(entry.path))
-        return total
+        for port, waiting in self._waiting.items():
+            at = read_position(self.directory, port)
+            while waiting and waiting[0][:2] < (at.record, at.file):
+                self._size -= waiting.popleft()[2]
+        return self._size
+
+    def _await(self, record: Record) -> None:
+        """Note what a record's files wait for."""
+        for index, file in enumerate(record.files):
+            if file.port != DEAD_LETTER_PORT:
+                self._waiting.setdefault(file.port, deque()).append((record.number, index, file.bytes))
+                self._size += file.bytes
 
     @staticmethod
     def _ordered(files: Sequence[StagedFile]) -> list[StagedFile]:
@@ -159,6 +171,7 @@ class Outbox:
         finally:
             os.close(descriptor)
         self._base.add(record)
+        self._await(record)
 
     def _cut_torn_line(self) -> None:
         descriptor = os.open(self._log, os.O_RDWR | os.O_CREAT, 0o600)
@@ -196,15 +209,9 @@ class Outbox:
         if self._log.stat().st_size < self._compact_at:
             return
         ports = set(self._base.messages) - {DEAD_LETTER_PORT}
-        content = cut_delivered(self.directory, {port: read_position(self.directory, port).record for port in ports})
+        needed = {port: read_retained(self.directory, port) or read_position(self.directory, port) for port in ports}
+        content = cut_delivered(self.directory, {port: position.record for port, position in needed.items()})
         if content is not None:
             replace_file(self._log, content, durable=self._fsync)
         # Where little could be cut the next try comes when the log has doubled: a sink that is away costs no rereading.
         self._compact_at = max(self._compact_bytes, 2 * self._log.stat().st_size)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0  # the sender has just removed it

@@ -26,6 +26,10 @@ class Delivered:
     messages: int = 0
     total_bytes: int = 0
 
+    def is_behind(self, other: "Delivered") -> bool:
+        """Tell whether this place comes after another one of the same sink."""
+        return (self.record, self.file, self.byte) > (other.record, other.file, other.byte)
+
 
 def read_position(directory: Path, port: int) -> Delivered:
     """Return the recorded position of a port; the beginning when nothing was recorded.
@@ -33,18 +37,42 @@ def read_position(directory: Path, port: int) -> Delivered:
     Raises:
         RunError: R620.
     """
-    path = directory / f"position-{port}"
+    return _read(directory / f"position-{port}") or Delivered()
+
+
+def read_retained(directory: Path, port: int) -> Delivered | None:
+    """Return the position from which on delivered files are kept to be sent once more; None: none are.
+
+    Raises:
+        RunError: R620.
+    """
+    return _read(directory / f"retained-{port}")
+
+
+def write_retained(directory: Path, port: int, position: Delivered | None) -> None:
+    """Record what `read_retained` returns."""
+    path = directory / f"retained-{port}"
+    if position is None:
+        path.unlink(missing_ok=True)
+    else:
+        replace_file(path, _line(position), durable=True)
+
+
+def _read(path: Path) -> Delivered | None:
     try:
         line = path.read_bytes()
     except FileNotFoundError:
-        return Delivered()
+        return None
     value = unpack_line(line.rstrip(b"\n"))
     if value is None:
-        raise RunError.of("R620", path=directory, reason=f"{path.name} does not fit its checksum")
+        raise RunError.of("R620", path=path.parent, reason=f"{path.name} does not fit its checksum")
     return Delivered(**value)
 
 
 def write_position(directory: Path, port: int, position: Delivered, *, durable: bool) -> None:
     """Record the position of a port; `durable`: it survives a loss of power, too."""
-    value = {name: getattr(position, name) for name in Delivered.__slots__}
-    replace_file(directory / f"position-{port}", pack_line(value), durable=durable)
+    replace_file(directory / f"position-{port}", _line(position), durable=durable)
+
+
+def _line(position: Delivered) -> bytes:
+    return pack_line({name: getattr(position, name) for name in Delivered.__slots__})

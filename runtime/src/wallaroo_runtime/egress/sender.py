@@ -38,7 +38,7 @@ class Sender:
         self._published: dict[int, int] = {}
         try:
             self._log = LogReader(config.outbox)
-            self._sinks = [Sink(sink, config.outbox, self._find) for sink in config.sinks]
+            self._sinks = [Sink(sink, config.outbox, self._find, config.resend_bytes) for sink in config.sinks]
             self._remove_delivered()
         except RunError as error:
             self._fail(error)
@@ -55,9 +55,9 @@ class Sender:
             for index, file in enumerate(record.files):
                 if file.port not in sinks:
                     continue
-                if sinks[file.port].is_done_with(record.number, index):
+                if sinks[file.port].has_forgotten(record.number, index):
                     (self._config.outbox / file.name).unlink(missing_ok=True)
-                else:
+                elif not sinks[file.port].is_done_with(record.number, index):
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
     def stop(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.egress.config import SinkConfig
 from wallaroo_runtime.egress.feed import Feed
-from wallaroo_runtime.egress.log import OutboxFile
+from wallaroo_runtime.egress.history import History
 from wallaroo_runtime.egress.position import Delivered, read_position, write_position
 from wallaroo_runtime.egress.stream import Stream
 from wallaroo_runtime.errors import RunError
@@ -30,6 +30,7 @@ class Sink:
         config: Where to deliver.
         directory: The outbox.
         say: Called with a diagnostic, from the thread.
+        resend_bytes: How much of what the peer's TCP had acknowledged a new connection repeats.
 
     Attributes:
         position: How far the peer's TCP has acknowledged.
@@ -38,13 +39,15 @@ class Sink:
         error: What ended the thread.
     """
 
-    def __init__(self, config: SinkConfig, directory: Path, say: Callable[[Diagnostic], None]) -> None:
+    def __init__(
+        self, config: SinkConfig, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int = 0
+    ) -> None:
         self.config, self._directory, self._say = config, directory, say
         self.position = self._recorded = self._durable = read_position(directory, config.port)
+        self._history = History(directory, config.port, resend_bytes, self.position)
         self.state = "connecting"
         self.finished_bytes = 0
         self.error: RunError | OSError | None = None
-        self._finished: list[OutboxFile] = []
         self._recorded_at = self._durable_at = 0.0
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._draining = self._abandoned = False
@@ -106,7 +109,7 @@ class Sink:
 
     def _use(self, stream: Stream) -> bool:
         """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""
-        feed = Feed(self._directory, self.config.port, self.position)
+        feed = Feed(self._directory, self.config.port, self._history.start(self.position))
         broken: OSError | None = None
         try:
             self._deliver(stream, feed)
@@ -117,7 +120,7 @@ class Sink:
                 raise  # of a file, not of the connection
             broken = error
         finally:
-            self.position = stream.partly() or self.position
+            self._advance(stream.partly())
             stream.close()
             feed.close()
         if broken is not None:
@@ -157,15 +160,21 @@ class Sink:
 
     def _acknowledge(self, stream: Stream) -> None:
         for piece in stream.acknowledged():
-            self.position = piece.after
-            if piece.finished is not None:
-                self._finished.append(piece.finished)
+            if self._advance(piece.after) and piece.finished is not None:
+                self._history.finish(piece.after, piece.finished)
                 self.finished_bytes += piece.finished.bytes
         now = time.monotonic()
         if now >= self._recorded_at + RECORD_S:
-            self.position = stream.partly() or self.position
+            self._advance(stream.partly())
             self._recorded_at = now
             self._record(durable=now >= self._durable_at + RECORD_DURABLY_S)
+
+    def _advance(self, position: Delivered | None) -> bool:
+        """Move the position forward; returns whether it moved. What is sent once more does not move it."""
+        if position is None or not position.is_behind(self.position):
+            return False
+        self.position = position
+        return True
 
     def _record(self, *, durable: bool) -> None:
         position = self.position
@@ -177,11 +186,13 @@ class Sink:
         if durable:
             self._durable, self._durable_at = position, time.monotonic()
             # Only now: after a loss of power the position of before would ask for them again.
-            for file in self._finished:
-                (self._directory / file.name).unlink(missing_ok=True)
-            self._finished.clear()
+            self._history.forget(position)
 
-    def is_done_with(self, record: int, index: int, position: Delivered | None = None) -> bool:
+    def is_done_with(self, record: int, index: int) -> bool:
         """Tell whether the file at `index` of a record has been delivered wholly."""
-        at = position or self._durable
-        return (record, index) < (at.record, at.file)
+        return (record, index) < (self._durable.record, self._durable.file)
+
+    def has_forgotten(self, record: int, index: int) -> bool:
+        """Tell whether that file is not even kept to be sent once more."""
+        kept_from = self._history.kept_from
+        return (record, index) < (kept_from.record, kept_from.file)

@@ -2,11 +2,15 @@
 
 import os
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from wallaroo.frame import check_frame
+from wallaroo_runtime.daemon import NO_ROOM
+from wallaroo_runtime.errors import RunError
 
 _BUFFER_BYTES = 256 * 1024
 
@@ -92,23 +96,36 @@ class StagingWriter:
 
         Raises:
             FrameError: The frame is damaged.
+            RunError: R626, there is no room on the disk.
             OSError: The file cannot be written.
         """
-        if port not in self._files:
-            self._files[port] = _Open(self._directory / f"{self._prefix}-{port}.frames")
-        self._files[port].write(frame)
+        with self._room_told():
+            if port not in self._files:
+                self._files[port] = _Open(self._directory / f"{self._prefix}-{port}.frames")
+            self._files[port].write(frame)
+
+    @contextmanager
+    def _room_told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            raise RunError.of("R626", path=self._directory, reason=os.strerror(error.errno or 0)) from error
 
     def finish(self) -> list[StagedFile]:
         """Close the files and return what to publish; nothing may be written afterwards.
 
         Raises:
-            OSError: A file cannot be written; `abort` removes them.
+            RunError: R626, there is no room on the disk; `abort` removes the files.
+            OSError: A file cannot be written; likewise.
         """
         for staged in self._files.values():
-            staged.file.flush()
-            if self._fsync:
-                os.fsync(staged.file.fileno())
-            staged.file.close()
+            with self._room_told():
+                staged.file.flush()
+                if self._fsync:
+                    os.fsync(staged.file.fileno())
+                staged.file.close()
         return [
             StagedFile(port, str(staged.path), staged.bytes, staged.crc32, staged.messages, self._partition)
             for port, staged in sorted(self._files.items())
@@ -117,8 +134,8 @@ class StagingWriter:
     def abort(self) -> None:
         """Close and remove the files; harmless when there are none."""
         for staged in self._files.values():
-            try:
+            # What is buffered may find no room again; the file goes in any case.
+            with suppress(OSError):
                 staged.file.close()
-            finally:
-                staged.path.unlink(missing_ok=True)
+            staged.path.unlink(missing_ok=True)
         self._files.clear()

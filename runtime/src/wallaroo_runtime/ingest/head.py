@@ -1,6 +1,6 @@
 """Two small files of a journal: `head`, how far it may be read, and `committed`, how far it is done with."""
 
-import errno
+import fcntl
 import os
 import struct
 import zlib
@@ -12,7 +12,6 @@ from wallaroo_runtime.daemon import replace_file
 _HEAD = struct.Struct("<QQQI")
 HEAD_BYTES = _HEAD.size + 4
 _TRIES = 100
-NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +65,10 @@ def read_committed(directory: Path) -> int:
 
 def write_committed(directory: Path, offset: int) -> None:
     """Move the committed offset forward; a smaller one changes nothing."""
-    if offset > read_committed(directory):
-        replace_file(directory / "committed", b"%d\n" % offset)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # Spark's source and the driver both do this
+        if offset > read_committed(directory):
+            replace_file(directory / "committed", b"%d\n" % offset)
+    finally:
+        os.close(descriptor)

@@ -3,8 +3,8 @@
 ARCHITECTURE.md, "Files of a run", has the layout. One process writes a journal, any number read it.
 """
 
-from wallaroo_runtime.ingest.head import NO_ROOM, Position, read_committed
+from wallaroo_runtime.ingest.head import Position, read_committed
 from wallaroo_runtime.ingest.reader import JournalReader, Range
 from wallaroo_runtime.ingest.writer import JournalWriter
 
-__all__ = ["NO_ROOM", "JournalReader", "JournalWriter", "Position", "Range", "read_committed"]
+__all__ = ["JournalReader", "JournalWriter", "Position", "Range", "read_committed"]

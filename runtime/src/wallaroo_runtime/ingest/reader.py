@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from wallaroo_runtime.daemon import NO_ROOM
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest.head import NO_ROOM, Position, read_head, write_committed
+from wallaroo_runtime.ingest.head import Position, read_head, write_committed
 from wallaroo_runtime.ingest.segment import (
     SEGMENT_HEADER_BYTES,
     Segment,

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.egress import Outbox
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.fault import reach
@@ -20,6 +21,7 @@ from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, levels_of
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
 from wallaroo_runtime.spark.rehearsal import rehearse
+from wallaroo_runtime.spark.room import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
 from wallaroo_runtime.spark.source import BATCH_BYTES, JournalSource
 from wallaroo_runtime.spark.stage import StatelessLevel
@@ -40,6 +42,7 @@ class QueryOptions:
         max_batch_bytes: At most so much of the journal in one micro-batch.
         chunk_bytes: How much of it one call of a worker gets.
         cache_bytes: Bound of each worker's state cache.
+        max_outbox_bytes: No micro-batch begins while more output than that waits for sinks.
     """
 
     checkpoint: Path
@@ -47,6 +50,7 @@ class QueryOptions:
     max_batch_bytes: int = BATCH_BYTES
     chunk_bytes: int = CHUNK_BYTES
     cache_bytes: int = CACHE_BYTES
+    max_outbox_bytes: int = MAX_OUTBOX_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +97,12 @@ class RunningQuery:
         specs: Mapping[str, WorkerSpec],
         targets: Mapping[str, str],
         publisher: Publisher,
+        room: OutboxRoom,
         checkpoint: Path,
     ) -> None:
         self.targets = targets
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
+        self._room = room
         self._progress = committed_progress(checkpoint)
         self._log = checkpoint / "logs" / "spark.log"
         self._lock = threading.Lock()
@@ -110,8 +116,9 @@ class RunningQuery:
 
     def exception(self) -> RunError | None:
         """Return why the query stopped by itself, or None; only what helps the user, no stack trace of the JVM."""
-        if self._publisher.failure is not None:
-            return self._publisher.failure
+        failure = self._publisher.failure or self._room.failure
+        if failure is not None:
+            return failure
         with self._of_jvm():
             error = self._query.exception()
             return None if error is None else translated(str(error))
@@ -130,6 +137,10 @@ class RunningQuery:
             self._progress = counted
         return counted
 
+    def new_findings(self) -> list[Diagnostic]:
+        """Return what was found wrong since the last call and does not end the query."""
+        return self._room.new_findings()
+
     def recent(self) -> list[dict[str, Any]]:
         """Return Spark's own reports of the latest micro-batches."""
         return [json.loads(report.json) for report in self._query.recentProgress]
@@ -139,6 +150,7 @@ class RunningQuery:
         if self._is_stopped:
             return
         self._is_stopped = True
+        self._room.end()
         with self._of_jvm():
             self._query.stop()
             stop_workers(self._session, self._specs)
@@ -183,17 +195,18 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     )
     outbox = Outbox(checkpoint / "outbox", checkpoint / "dead-letters", checkpoint / "staging")
     publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error))
+    room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     rehearse(session, levels, lower)
     query = (
         lower(session, levels, checkpoint, options.max_batch_bytes)
-        .writeStream.foreachBatch(publisher)
+        .writeStream.foreachBatch(room)
         .option("checkpointLocation", str(checkpoint / "spark"))
         .outputMode("append")
         .start()
     )
-    return RunningQuery(query, session, specs, targets, publisher, checkpoint)
+    return RunningQuery(query, session, specs, targets, publisher, room, checkpoint)
 
 
 def lower(session: SparkSession, levels: Sequence[Level], directory: Path, batch_bytes: int = BATCH_BYTES) -> DataFrame:

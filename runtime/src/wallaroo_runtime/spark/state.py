@@ -100,7 +100,8 @@ class BucketProcessor(StatefulProcessor):
         staged, self._staged = self._staged, None
         if staged is not None:
             reach("task.before_close")
-            staged.finish()
+            with carried():
+                staged.finish()
 
     def _abandon(self) -> None:
         for session in self._sessions.values():
