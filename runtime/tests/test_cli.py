@@ -181,8 +181,9 @@ def test_a_topology_whose_pipelines_were_edited_is_refused(capsys: pytest.Captur
     file.write_text(json.dumps(document))
     code, out, err = run(capsys, "run", str(file))
     assert (code, out) == (3, "")
-    first, place, fix = err.splitlines()
+    first, place, why, fix = err.splitlines()
     assert first.startswith('T226 worker "main" has interface hash sha256:')
+    assert why.startswith("  | app.py does not say what it declares: app.py is not a Python file or module")
     assert (place, fix) == ("  at /workers/0/interface_hash", "  fix: emit the topology again: wallaroo emit APP")
 
 

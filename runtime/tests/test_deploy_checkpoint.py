@@ -11,9 +11,14 @@ from typing import Any
 
 import pytest
 
+from wallaroo.frame import encode_frame
 from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.place import Place, default_directory
+from wallaroo_runtime.egress import Outbox
+from wallaroo_runtime.egress.staging import StagingWriter
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest import JournalReader, JournalWriter
+from wallaroo_runtime.plan.change import Impact
 from wallaroo_runtime.topology.load import load_document
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
@@ -21,12 +26,15 @@ WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").r
 CLASS = next(part for part in WORD_COUNT["workers"][0]["components"] if part["path"] == "0/steps/1/state")["symbol"]
 
 
-def open_checkpoint(path: Path, change: Callable[[Any], object] = lambda _: None) -> Checkpoint:
+def open_checkpoint(
+    path: Path, change: Callable[[Any], object] = lambda _: None, *, pin_code: bool = False
+) -> Checkpoint:
     document = copy.deepcopy(WORD_COUNT)
     change(document)
     place = Place.take(path)
     try:
-        return Checkpoint(place, load_document(document), shuffle_partitions=3, buckets_per_partition=4)
+        topology = load_document(document)
+        return Checkpoint(place, topology, shuffle_partitions=3, buckets_per_partition=4, pin_code=pin_code)
     finally:
         place.release()
 
@@ -123,18 +131,83 @@ def test_another_topology(tmp_path: Path) -> None:
     open_checkpoint(tmp_path)
 
     def change(document: Any) -> None:
-        pipeline = document["pipelines"][0]
-        pipeline["steps"][0]["kind"] = "computation"
-        pipeline["steps"][1]["state"]["name"] = "totals"
-        pipeline["steps"][1]["state"]["key"] = {"kind": "single"}
-        pipeline["sources"][0]["framing"]["kind"] = "u16be"
+        document["pipelines"][0]["steps"][1]["state"]["name"] = "totals"
 
     assert refused(tmp_path, change) == (
-        f"R615 checkpoint {tmp_path} was written by another version of the application: framing of source "
-        '"Split and Count" (0/sources/0) was u32be and is u16be; kind of step "split into words" (0/steps/0) was '
-        'computation_multi and is computation; state of step "Count Word" (0/steps/1) was word totals and is totals; '
-        "and 1 more changes\n  fix: run the old program, or --fresh to start over without its state"
+        f"R615 checkpoint {tmp_path} was written by another version of the application: state of step "
+        '"Count Word" (0/steps/1) was "word totals" and is "totals"; what it has kept would be lost\n'
+        "  fix: run the old program, or --fresh to start over without its state"
     )
+
+
+def test_a_safe_change_is_accepted_and_recorded(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+
+    def change(document: Any) -> None:
+        pipeline = document["pipelines"][0]
+        pipeline["steps"][0]["kind"] = "computation"
+        pipeline["sources"][0]["max_message_bytes"] = 9
+
+    assert [change.text for change in open_checkpoint(tmp_path, change).changes] == [
+        'max_message_bytes of source "Split and Count" (0/sources/0) was 16777216 and is 9',
+        'kind of step "split into words" (0/steps/0) was computation_multi and is computation',
+    ]
+    assert open_checkpoint(tmp_path, change).changes == []
+
+
+def test_pinned_code(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    assert not open_checkpoint(tmp_path, pin_code=True).changed_code
+    hash_ = "sha256:" + "7" * 64
+    with pytest.raises(RunError) as caught:
+        open_checkpoint(tmp_path, lambda document: document["workers"][0].update(code_hash=hash_), pin_code=True)
+    known = WORD_COUNT["workers"][0]["code_hash"]
+    assert str(caught.value) == (
+        f'R622 the code of worker "main" has hash {hash_}; checkpoint {tmp_path} was last run with {known}\n'
+        "  fix: run the program of the last run, or leave out --pin-code"
+    )
+
+
+def test_a_change_that_needs_a_drain(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    writer = JournalWriter(tmp_path / "journal")
+    writer.append(0, 2, [b"\0\0\0\1a\0\0\0\1b"], timestamp_ms=1)
+    writer.close()
+
+    def change(document: Any) -> None:
+        document["pipelines"][0]["sources"][0]["framing"]["kind"] = "u16be"
+
+    assert refused(tmp_path, change) == (
+        f"R623 checkpoint {tmp_path} was written by another version of the application, and 2 messages in the journal "
+        'are not processed; framing of source "Split and Count" (0/sources/0) was u32be and is u16be; the journal '
+        "holds messages as they came\n"
+        "  fix: run the old program until all is done, e.g. with --stop-when-idle 10, then this one"
+    )
+    end = JournalReader(tmp_path / "journal").end()
+    for folder, text in (("commits", "{}"), ("offsets", json.dumps({"offset": end.offset, "sequence": end.sequence}))):
+        (tmp_path / "spark" / folder).mkdir()
+        (tmp_path / "spark" / folder / "0").write_text(f"v1\n{text}\n")
+    assert open_checkpoint(tmp_path, change).changes[0].impact is Impact.NEEDS_DRAIN
+
+
+def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
+    def two_sinks(document: Any) -> None:
+        pipeline = document["pipelines"][0]
+        pipeline["sinks"].append({**pipeline["sinks"][0], "path": "0/sinks/1", "name": "second"})
+
+    port = open_checkpoint(tmp_path, two_sinks).ports.parts["0/sinks/1"]
+    staging = StagingWriter(tmp_path / "staging", "q", 0, 0, 0, 0)
+    staging.write(port, encode_frame([b"a", b"b", b"c"], port=port))
+    outbox = Outbox(tmp_path / "outbox", tmp_path / "dead-letters")
+    outbox.publish("q", 0, staging.finish())
+    assert refused(tmp_path, lambda _: None).startswith(
+        f"R623 checkpoint {tmp_path} was written by another version of the application, and 3 messages of its outbox "
+        'are not delivered; sink "second" (0/sinks/1) is gone; output that waits for it would never be delivered\n'
+    )
+    next((tmp_path / "outbox").glob("*.frames")).unlink()
+    assert open_checkpoint(tmp_path).ports.parts == {"0/sources/0": 0, "0/steps/1": 1, "0/sinks/0": 2}
+    again = open_checkpoint(tmp_path, two_sinks)
+    assert again.ports.parts["0/sinks/1"] == 4, "a number is never given to a second part"
 
 
 def test_a_manifest_of_another_format_or_damaged(tmp_path: Path) -> None:

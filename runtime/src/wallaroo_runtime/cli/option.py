@@ -12,6 +12,7 @@ OWN = {
     "--checkpoint": True,
     "--fresh": False,
     "--on-error": True,
+    "--pin-code": False,
     "--stop-when-idle": True,
     "--journal-fsync": True,
     "--max-journal-bytes": True,

@@ -33,6 +33,7 @@ def add_parser(subparsers: Any) -> None:
     add("--checkpoint", metavar="DIR", help="default: a directory of the application in ~/.local/state/wallaroo")
     add("--fresh", action="store_true", help="start over: remove what the checkpoint directory holds")
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
+    add("--pin-code", action="store_true", help="refuse a checkpoint that was last run with other code")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
     add_bounds(parser)
     add("--json", action="store_true", help="progress and findings as JSON")
@@ -63,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         checkpoint=Path(arguments.checkpoint) if arguments.checkpoint else None,
         fresh=arguments.fresh,
         on_error=arguments.on_error,
+        pin_code=arguments.pin_code,
         stop_when_idle=idle,
         bounds=bounds_of(arguments),
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.deploy.address import override
+from wallaroo_runtime.deploy.interface import explained
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load, load_document
@@ -70,7 +71,7 @@ def check_interface(topology: Topology) -> None:
     """Refuse a document whose pipelines were changed after a worker's front-end wrote it.
 
     Raises:
-        RunError: T226, for each worker.
+        RunError: T226, for each worker, with what differs.
     """
     expected = interface_hash(topology)
     findings = [
@@ -86,4 +87,4 @@ def check_interface(topology: Topology) -> None:
         if worker.interface_hash != expected
     ]
     if findings:
-        raise RunError(findings, TOPOLOGY)
+        raise explained(RunError(findings, TOPOLOGY), topology)

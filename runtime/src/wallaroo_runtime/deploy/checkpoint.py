@@ -7,11 +7,14 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.daemon import replace_file
+from wallaroo_runtime.deploy.drain import drain
 from wallaroo_runtime.deploy.place import MANIFEST, Place
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan.change import Change, Impact, compare
+from wallaroo_runtime.plan.port import Ports, first_ports, kept_ports
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.model import Part, Source, Step, Topology
+from wallaroo_runtime.topology.model import Step, Topology
 
 FORMAT_VERSION = 1
 MAX_REASONS = 3
@@ -27,17 +30,28 @@ class Checkpoint:
         buckets_per_partition: As the checkpoint was begun with.
         continues: Whether an earlier run of the application was found.
         changed_code: Names of workers whose code hash is not that of the last run.
+        changes: What else of the interface changed since then, and was accepted.
+        ports: The ports of the topology; what was there before keeps its own.
     """
 
     def __init__(
-        self, place: Place, topology: Topology, *, shuffle_partitions: int, buckets_per_partition: int
+        self,
+        place: Place,
+        topology: Topology,
+        *,
+        shuffle_partitions: int,
+        buckets_per_partition: int,
+        pin_code: bool = False,
     ) -> None:
         """Check what is in the directory against the topology and record the topology.
 
         Raises:
-            RunError: R603, R604, R605 or R615; the directory is as before then.
+            RunError: R603, R604, R605, R615, R623, or with `pin_code` R622; the directory is as before then.
         """
         self.path = place.path
+        self._pin_code = pin_code
+        self.changes: list[Change] = []
+        self.ports = first_ports(topology)
         self.shuffle_partitions, self.buckets_per_partition = shuffle_partitions, buckets_per_partition
         self.changed_code: list[str] = []
         manifest = self._read()
@@ -75,6 +89,7 @@ class Checkpoint:
             },
             "shuffle_partitions": self.shuffle_partitions,
             "buckets_per_partition": self.buckets_per_partition,
+            **self.ports.to_json(),
             "topology": topology.document,
         }
 
@@ -83,20 +98,44 @@ class Checkpoint:
             raise RunError.of("R603", path=self.path, actual=manifest["name"], expected=topology.name)
         findings = list(_state_findings(manifest["states"], topology, self.path))
         before = load_document(manifest["topology"])
-        if not findings and manifest["interface_hash"] != interface_hash(topology):
-            reasons = list(changes(before, topology))
-            more = [f"and {len(reasons) - MAX_REASONS} more changes"] if len(reasons) > MAX_REASONS else []
-            if reasons:
-                reason = "; ".join(reasons[:MAX_REASONS] + more)
-                findings.append(Diagnostic.of("R615", path=self.path, reason=reason))
         if findings:
             raise RunError(findings)
+        ports = Ports.from_json(manifest, before)
+        self._check_changes(before, ports, topology)
+        self.ports = kept_ports(before, ports, topology)
         self.shuffle_partitions = manifest["shuffle_partitions"]
         self.buckets_per_partition = manifest["buckets_per_partition"]
         known = manifest["code_hashes"]
         self.changed_code = [
             worker.name for worker in topology.workers if known.get(worker.name, worker.code_hash) != worker.code_hash
         ]
+        if self._pin_code and self.changed_code:
+            workers = [topology.worker(name) for name in self.changed_code]
+            raise RunError(
+                Diagnostic.of(
+                    "R622", path=self.path, worker=worker.name, actual=worker.code_hash, expected=known[worker.name]
+                )
+                for worker in workers
+            )
+
+    def _check_changes(self, before: Topology, ports: Ports, topology: Topology) -> None:
+        """Accept what is safe, and what needs a drain when all is done; refuse the rest with every reason."""
+        changes = compare(before, topology)
+        breaking = [change.text for change in changes if change.impact is Impact.BREAKS_STATE]
+        if breaking:
+            raise RunError.of("R615", path=self.path, reason=_listed(breaking))
+        draining = [change for change in changes if change.impact is Impact.NEEDS_DRAIN]
+        if draining:
+            gone = {ports.parts[change.path] for change in draining if "/sinks/" in change.path}
+            left = drain(self.path, gone)
+            if left:
+                raise RunError.of("R623", path=self.path, left=left, reason=_listed([each.text for each in draining]))
+        self.changes = [change for change in changes if change.is_interface]
+
+
+def _listed(reasons: list[str]) -> str:
+    more = [f"and {len(reasons) - MAX_REASONS} more changes"] if len(reasons) > MAX_REASONS else []
+    return "; ".join(reasons[:MAX_REASONS] + more)
 
 
 def _states(topology: Topology) -> dict[str, tuple[Step, str]]:
@@ -125,36 +164,3 @@ def _state_findings(known: Mapping[str, Any], topology: Topology, path: Path) ->
             place = {"file": component.file, "line": component.line} if component else {}
             values: dict[str, Any] = {"state": name, "actual": before["class"], "expected": symbol, **place}
             yield Diagnostic.of("R605", path=path, **values)
-
-
-def changes(before: Topology, after: Topology) -> Iterator[str]:
-    """Say in words what changed that makes journal, shuffled messages or state of `before` unreadable for `after`.
-
-    Names of steps and pipelines, key lists and addresses may change.
-    """
-    old, new = ({part.path: part for part in topology.parts()} for topology in (before, after))
-    for path in [*old, *(path for path in new if path not in old)]:
-        if path not in new:
-            yield f"{_called(old[path])} is gone"
-        elif path not in old:
-            yield f"{_called(new[path])} is new"
-        else:
-            yield from _part_changes(old[path], new[path])
-
-
-def _called(part: Part) -> str:
-    return f'{part.path.split("/")[1][:-1]} "{part.name}" ({part.path})'
-
-
-def _part_changes(old: Part, new: Part) -> Iterator[str]:
-    pairs = [("kind", old.kind, new.kind)]
-    if isinstance(old, Source) and isinstance(new, Source):
-        pairs.append(("framing", old.framing.kind, new.framing.kind))
-    elif not isinstance(old, Source) and not isinstance(new, Source):
-        pairs.append(("inputs", ", ".join(old.inputs), ", ".join(new.inputs)))
-    if isinstance(old, Step) and isinstance(new, Step) and old.state and new.state:
-        pairs.append(("state", old.state.name, new.state.name))
-        pairs.append(("kind of key", old.state.key.kind, new.state.key.kind))
-    for what, was, now in pairs:
-        if was != now:
-            yield f"{what} of {_called(new)} was {was} and is {now}"

@@ -14,12 +14,14 @@ from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.flow import Flow
 from wallaroo_runtime.deploy.idle import IdleWatch
+from wallaroo_runtime.deploy.interface import explained
 from wallaroo_runtime.deploy.java import check_java
 from wallaroo_runtime.deploy.master import shuffle_partitions
 from wallaroo_runtime.deploy.place import Place, default_directory
 from wallaroo_runtime.deploy.process import Process, announce
 from wallaroo_runtime.deploy.service import egress_of, gateway_of, is_cut_by_worker, stop_left_behind
 from wallaroo_runtime.deploy.snapshot import Reporter
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest import JournalReader, JournalWriter
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
@@ -43,6 +45,7 @@ class RunOptions:
         checkpoint: The checkpoint directory; None: the application's own.
         fresh: Whether to start over.
         on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
+        pin_code: Whether to refuse a checkpoint that was last run with other code.
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
         bounds: Limits of journal, outbox and state cache.
     """
@@ -55,6 +58,7 @@ class RunOptions:
     checkpoint: Path | None = None
     fresh: bool = False
     on_error: str = ""
+    pin_code: bool = False
     stop_when_idle: float | None = None
     bounds: Bounds = field(default_factory=Bounds)
 
@@ -77,12 +81,17 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
                 place.clear()
             partitions = shuffle_partitions(options.master)
             checkpoint = Checkpoint(
-                place, topology, shuffle_partitions=partitions, buckets_per_partition=BUCKETS_PER_PARTITION
+                place,
+                topology,
+                shuffle_partitions=partitions,
+                buckets_per_partition=BUCKETS_PER_PARTITION,
+                pin_code=options.pin_code,
             )
             plan = compile_topology(
                 topology,
                 shuffle_partitions=checkpoint.shuffle_partitions,
                 buckets_per_partition=checkpoint.buckets_per_partition,
+                ports=checkpoint.ports,
             )
             _run(options, reporter, topology, plan, checkpoint, stopped)
         finally:
@@ -165,7 +174,10 @@ def _run(
             cache_bytes=options.bounds.state_cache_bytes,
             max_outbox_bytes=options.bounds.outbox_bytes,
         )
-        query = start_query(session, plan, topology, query_options)
+        try:
+            query = start_query(session, plan, topology, query_options)
+        except RunError as error:
+            raise explained(error, topology) from error
         stack.callback(query.stop)
         gateway = gateway or _start(stack, gateway_of(topology, plan, checkpoint.path, query.targets, options.bounds))
         flow = Flow(gateway, egress, query, journal, reporter.note)
@@ -191,6 +203,8 @@ def _tell_past(reporter: Reporter, checkpoint: Checkpoint, journal: JournalReade
         reporter.note(f"continuing from {checkpoint.path}, {count:,} messages so far; --fresh starts over")
     for name in checkpoint.changed_code:
         reporter.note(f'the code of worker "{name}" is not that of the last run')
+    for change in checkpoint.changes:
+        reporter.note(f"changed since the last run: {change.text}")
 
 
 def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: threading.Event) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.plan.bucket import bucket_ids
+from wallaroo_runtime.plan.port import Ports, first_ports
 from wallaroo_runtime.plan.stage import DEAD_LETTER_PORT, Node, NodeKind, Plan, Stage
 from wallaroo_runtime.topology.model import Part, Sink, Source, Step, Topology
 
@@ -18,6 +19,7 @@ class Draft:
     Attributes:
         topology: What is compiled.
         bucket_ids: Chosen ids, by bucket.
+        given: The ports.
         parts: All sources, steps and sinks, each after its inputs.
         ports: Path to port.
         entry_levels: State name to the one level at which its steps run.
@@ -28,6 +30,7 @@ class Draft:
 
     topology: Topology
     bucket_ids: tuple[int, ...]
+    given: Ports
     parts: dict[str, Part] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     entry_levels: dict[str, int] = field(default_factory=dict)
@@ -62,13 +65,11 @@ def order_parts(draft: Draft) -> None:
 
 
 def number_ports(draft: Draft) -> None:
-    """Number sources, state steps and sinks, in document order."""
-    topology = draft.topology
-    ported = (topology.sources(), topology.state_steps(), topology.sinks())
-    paths = [part.path for parts in ported for part in parts]
-    if len(paths) > DEAD_LETTER_PORT:
-        draft.findings.append(Diagnostic.of("P302", pointer="/pipelines", count=len(paths), limit=DEAD_LETTER_PORT))
-    draft.ports.update({path: port for port, path in enumerate(paths)})
+    """Take over the ports of sources, state steps and sinks."""
+    count = draft.given.next
+    if count > DEAD_LETTER_PORT:
+        draft.findings.append(Diagnostic.of("P302", pointer="/pipelines", count=count, limit=DEAD_LETTER_PORT))
+    draft.ports.update(draft.given.parts)
 
 
 def check_workers(draft: Draft) -> None:
@@ -131,13 +132,12 @@ def build_stages(draft: Draft) -> None:
 
 
 def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
-    first_of: dict[str, int] = {}
     for part in draft.parts.values():
         if isinstance(part, Source) and level == 0:
             yield part.worker, Node(part.path, NodeKind.SOURCE, port=draft.ports[part.path])
         if isinstance(part, Step) and part.state is not None:
             state, port = part.state.name, draft.ports[part.path]
-            state_port = first_of.setdefault(state, port)
+            state_port = draft.given.states[state]
             if draft.entry_levels[state] == level:
                 yield part.worker, Node(part.path, NodeKind[part.kind.upper()], (), port, state, state_port)
 
@@ -158,13 +158,16 @@ def _followers(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
 PASSES: tuple[Callable[[Draft], None], ...] = (order_parts, number_ports, check_workers, find_levels, build_stages)
 
 
-def compile_topology(topology: Topology, *, shuffle_partitions: int, buckets_per_partition: int = 4) -> Plan:
+def compile_topology(
+    topology: Topology, *, shuffle_partitions: int, buckets_per_partition: int = 4, ports: Ports | None = None
+) -> Plan:
     """Cut a topology into stages at the shuffles.
 
     Args:
         topology: A topology that `load` found correct.
         shuffle_partitions: How many partitions each shuffle has; fixed for the life of a checkpoint.
         buckets_per_partition: How many buckets of keys each partition gets; fixed likewise.
+        ports: The ports that a checkpoint keeps; None: sources, state steps and sinks are numbered in document order.
 
     Returns:
         The plan; it depends on the arguments alone.
@@ -172,7 +175,7 @@ def compile_topology(topology: Topology, *, shuffle_partitions: int, buckets_per
     Raises:
         RunError: The topology cannot be compiled (P301, P302, P303); every finding of the pass that failed.
     """
-    draft = Draft(topology, bucket_ids(shuffle_partitions, buckets_per_partition))
+    draft = Draft(topology, bucket_ids(shuffle_partitions, buckets_per_partition), ports or first_ports(topology))
     for compile_pass in PASSES:
         compile_pass(draft)
         if draft.findings:

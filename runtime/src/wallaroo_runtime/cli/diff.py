@@ -1,0 +1,53 @@
+"""`wallaroo diff OLD NEW`: what changed between two versions of an application, and what it means for a checkpoint.
+
+Exit codes are like those of diff: 0 when a checkpoint of OLD can go on with NEW as it is, 1 when it must be drained
+before or cannot go on at all; 2 and 3 when a file cannot be read or is no correct topology.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.cli.document import read_topology
+from wallaroo_runtime.deploy.place import MANIFEST
+from wallaroo_runtime.deploy.replay import read_manifest
+from wallaroo_runtime.errors import RUN
+from wallaroo_runtime.plan.change import Impact, compare
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import Topology
+
+NAMES = {Impact.SAFE: "safe", Impact.NEEDS_DRAIN: "needs drain", Impact.BREAKS_STATE: "breaks state"}
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser(
+        "diff", help="say what changed, and what it means for a checkpoint", description=__doc__
+    )
+    for name in ("old", "new"):
+        parser.add_argument(
+            name, metavar=name.upper(), help="topology as `wallaroo emit` prints it, or a checkpoint directory"
+        )
+    parser.add_argument("--json", action="store_true", help="the changes and findings as JSON arrays")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print every change, the gravest first."""
+    changes = compare(_read(arguments.old), _read(arguments.new))
+    if arguments.json:
+        items = [{"impact": change.impact.name.lower(), "path": change.path, "text": change.text} for change in changes]
+        print(json.dumps(items, ensure_ascii=False, indent=2))
+    else:
+        for change in changes:
+            print(f"{NAMES[change.impact]:<13} {change.text}")
+        if not changes:
+            print("nothing changed")
+    return RUN if any(change.impact > Impact.SAFE for change in changes) else 0
+
+
+def _read(name: str) -> Topology:
+    path = Path(name)
+    if (path / MANIFEST).is_file():
+        return load_document(read_manifest(path).get("topology"))
+    return read_topology(name)

@@ -1,0 +1,236 @@
+"""Compares two versions of an application: what may go on with a checkpoint, and what may not.
+
+A checkpoint holds four things that a new version must be able to go on with. The journal holds messages as they came
+over the wire, so any steps may follow; only their source and its framing must be there. State is kept by the state's
+name at one place of the plan. The outbox holds output by sink. Ports stay with their parts (`plan.port`). What
+travels between steps lives for one micro-batch only, which is repeated as a whole.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.plan.match import match_parts
+from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.topology.model import Part, Sink, Source, Step, Topology
+
+
+class Impact(IntEnum):
+    """What a change means for a checkpoint."""
+
+    SAFE = 0
+    NEEDS_DRAIN = 1
+    BREAKS_STATE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between two versions.
+
+    Attributes:
+        impact: What it means for a checkpoint of the old version.
+        path: Path of the part in the new version, or in the old one when it is gone; empty: no part.
+        text: What changed, naming the part, and why it matters where it does.
+        is_interface: Whether the interface hash is concerned; else it is about code, how workers start, or addresses.
+    """
+
+    impact: Impact
+    path: str
+    text: str
+    is_interface: bool = True
+
+
+def compare(old: Topology, new: Topology) -> list[Change]:
+    """Return every difference, the gravest first, else in document order."""
+    if old.name != new.name:
+        text = f'application was "{old.name}" and is "{new.name}"'
+        return [Change(Impact.BREAKS_STATE, "", f"{text}; a checkpoint belongs to one application")]
+    found = [
+        *_worker_changes(old, new),
+        *_application_changes(old, new),
+        *_part_changes(old, new),
+        *_state_changes(old, new),
+        *_plan_changes(old, new),
+    ]
+    return sorted(found, key=lambda change: -change.impact)
+
+
+def called(part: Part) -> str:
+    """Return how a message names a part: kind, name and path."""
+    return f'{part.path.split("/")[1][:-1]} "{part.name}" ({part.path})'
+
+
+def _was(what: str, before: object, after: object) -> str:
+    return f"{what} was {before} and is {after}"
+
+
+def _worker_changes(old: Topology, new: Topology) -> Iterator[Change]:
+    before = {worker.name: worker for worker in old.workers}
+    for worker in new.workers:
+        known = before.pop(worker.name, None)
+        if known is None:
+            yield Change(Impact.SAFE, "", f'worker "{worker.name}" is new', False)
+            continue
+        texts = {
+            "language": (known.language, worker.language),
+            "code": (known.code_hash, worker.code_hash),
+            "args": (known.args, worker.args),
+            "command": ((known.command, known.directory), (worker.command, worker.directory)),
+            "SDK version": (known.sdk_version, worker.sdk_version),
+            "call_deadline_ms": (known.call_deadline_ms, worker.call_deadline_ms),
+        }
+        for what, (was, now) in texts.items():
+            if was != now:
+                yield Change(Impact.SAFE, "", f'{what} of worker "{worker.name}" changed', False)
+    for name in before:
+        yield Change(Impact.SAFE, "", f'worker "{name}" is gone', False)
+
+
+def _application_changes(old: Topology, new: Topology) -> Iterator[Change]:
+    if old.on_error != new.on_error:
+        policies = [topology.on_error or "not said" for topology in (old, new)]
+        yield Change(Impact.SAFE, "", _was("on_error of the application", *policies))
+    names = [pipeline.name for pipeline in old.pipelines], [pipeline.name for pipeline in new.pipelines]
+    if sorted(names[0]) == sorted(names[1]) and names[0] != names[1]:
+        yield Change(Impact.SAFE, "", "pipelines stand in another order; their parts keep their ports")
+    else:
+        gone = [f'"{name}"' for name in names[0] if name not in names[1]]
+        added = [f'"{name}"' for name in names[1] if name not in names[0]]
+        if gone or added:
+            yield Change(
+                Impact.SAFE, "", f"pipelines: gone {', '.join(gone) or 'none'}; new {', '.join(added) or 'none'}"
+            )
+
+
+def _part_changes(old: Topology, new: Topology) -> Iterator[Change]:
+    matched = match_parts(old, new)
+    before = {part.path: part for part in old.parts()}
+    for part in new.parts():
+        path = matched.get(part.path)
+        if path is None:
+            yield Change(Impact.SAFE, part.path, f"{called(part)} is new")
+        else:
+            yield from _differences(before[path], part, matched)
+    for path, part in before.items():
+        if path not in matched.values():
+            yield _gone(part)
+
+
+def _gone(part: Part) -> Change:
+    if isinstance(part, Source):
+        text = f"{called(part)} is gone; its messages in the journal could not be decoded any more"
+        return Change(Impact.NEEDS_DRAIN, part.path, text)
+    if isinstance(part, Sink):
+        text = f"{called(part)} is gone; output that waits for it would never be delivered"
+        return Change(Impact.NEEDS_DRAIN, part.path, text)
+    return Change(Impact.SAFE, part.path, f"{called(part)} is gone")
+
+
+def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[Change]:
+    safe: list[tuple[str, object, object]] = [
+        ("name", f'"{old.name}"', f'"{new.name}"'),
+        ("kind", old.kind, new.kind),
+        ("worker", f'"{old.worker}"', f'"{new.worker}"'),
+        ("on_error", old.on_error or "inherited", new.on_error or "inherited"),
+    ]
+    if isinstance(old, Source) and isinstance(new, Source):
+        safe.append(("max_message_bytes", old.max_message_bytes, new.max_message_bytes))
+        if old.framing != new.framing:
+            text = _was(f"framing of {called(new)}", _framing(old), _framing(new))
+            yield Change(Impact.NEEDS_DRAIN, new.path, f"{text}; the journal holds messages as they came")
+    if not isinstance(old, Source) and not isinstance(new, Source):
+        now = [matched.get(path, f"{path} (new)") for path in new.inputs]
+        if list(old.inputs) != now:
+            text = _was(f"input of {called(new)}", ", ".join(old.inputs), ", ".join(new.inputs))
+            yield Change(Impact.SAFE, new.path, text)
+    if isinstance(old, Step) and isinstance(new, Step) and old.state and new.state:
+        safe.append(("unknown keys", old.state.key.unknown, new.state.key.unknown))
+        safe.append(("number of listed keys", len(old.state.key.values), len(new.state.key.values)))
+        if set(old.state.key.values) != set(new.state.key.values) and safe[-1][1] == safe[-1][2]:
+            yield Change(Impact.SAFE, new.path, f"listed keys of {called(new)} changed")
+    for what, was, now_is in safe:
+        if was != now_is:
+            yield Change(Impact.SAFE, new.path, _was(f"{what} of {called(new)}", was, now_is))
+    if not isinstance(old, Step) and not isinstance(new, Step) and (old.host, old.port) != (new.host, new.port):
+        text = _was(f"address of {called(new)}", f"{old.host}:{old.port}", f"{new.host}:{new.port}")
+        yield Change(Impact.SAFE, new.path, text, False)
+
+
+def _framing(source: Source) -> str:
+    framing = source.framing
+    return f"{framing.kind} with {framing.header_bytes} bytes" if framing.header_bytes else framing.kind
+
+
+def _state_changes(old: Topology, new: Topology) -> Iterator[Change]:
+    before, after = _states(old), _states(new)
+    matched = {path: called_by for called_by, path in match_parts(old, new).items()}
+    steps = {step.path: step for step in new.state_steps()}
+    for name, step in before.items():
+        now = after.get(name)
+        if now is None:
+            other = steps.get(matched.get(step.path, ""))
+            is_renamed = other is not None and other.state is not None and other.state.name not in before
+            text = f'state "{name}" of {called(step)} is gone'
+            if is_renamed and other is not None and other.state is not None:
+                text = _was(f"state of {called(other)}", f'"{name}"', f'"{other.state.name}"')
+            path = other.path if is_renamed and other is not None else step.path
+            yield Change(Impact.BREAKS_STATE, path, f"{text}; what it has kept would be lost")
+            continue
+        yield from _one_state(name, (old, step), (new, now))
+
+
+def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, Step]) -> Iterator[Change]:
+    was, now = before[1], after[1]
+    kinds = [step.state.key.kind if step.state else "" for step in (was, now)]
+    if kinds[0] != kinds[1]:
+        text = _was(f'kind of key of state "{name}" of {called(now)}', *kinds)
+        yield Change(Impact.BREAKS_STATE, now.path, f"{text}; messages would not find the state that was kept")
+    languages = [topology.worker(step.worker).language for topology, step in (before, after)]
+    if languages[0] != languages[1]:
+        text = _was(f'language of state "{name}" of {called(now)}', *languages)
+        yield Change(Impact.BREAKS_STATE, now.path, f"{text}; it cannot read what was kept")
+        return
+    found = [topology.component(step.worker, f"{step.path}/state") for topology, step in (before, after)]
+    classes = [component.symbol if component else "" for component in found]
+    if all(classes) and classes[0] != classes[1]:
+        text = _was(f'class of state "{name}" of {called(now)}', *classes)
+        yield Change(Impact.BREAKS_STATE, now.path, f"{text}; it cannot read what was kept", False)
+
+
+def _states(topology: Topology) -> dict[str, Step]:
+    """Return for each state name the first step that has it."""
+    found: dict[str, Step] = {}
+    for step in topology.state_steps():
+        if step.state is not None:
+            found.setdefault(step.state.name, step)
+    return found
+
+
+def _plan_changes(old: Topology, new: Topology) -> Iterator[Change]:
+    """Tell what Spark keeps state by: the number of its stateful operators, and the stages in them."""
+    plans = [compile_topology(topology, shuffle_partitions=1) for topology in (old, new)]
+    depths = [len(plan.levels) - 1 for plan in plans]
+    if depths[0] != depths[1]:
+        deepest = _names(plans[1] if depths[1] > depths[0] else plans[0], max(depths))
+        text = _was("the number of shuffles", *depths)
+        yield Change(Impact.BREAKS_STATE, "", f"{text}, because of state {deepest}; Spark's checkpoint has {depths[0]}")
+        return
+    places = [_places(plan) for plan in plans]
+    steps = _states(new)
+    for name, place in places[0].items():
+        if place != places[1].get(name, place):
+            text = _was(f'place of state "{name}" of {called(steps[name])} in the plan', place, places[1][name])
+            yield Change(Impact.BREAKS_STATE, steps[name].path, f"{text}; Spark's checkpoint keeps it there")
+    stages = [{stage.id for level in plan.levels[1:] for stage in level} for plan in plans]
+    if stages[0] != stages[1]:
+        text = _was("the stages with state", *(", ".join(sorted(each)) or "none" for each in stages))
+        yield Change(Impact.BREAKS_STATE, "", f"{text}; Spark's checkpoint has the former")
+
+
+def _places(plan: Plan) -> dict[str, str]:
+    return {node.state: stage.id for level in plan.levels for stage in level for node in stage.nodes if node.state}
+
+
+def _names(plan: Plan, level: int) -> str:
+    return ", ".join(sorted({f'"{node.state}"' for stage in plan.levels[level] for node in stage.nodes if node.state}))

@@ -1,0 +1,66 @@
+"""The numbers that frames carry: given once, kept by a checkpoint for as long as a part exists."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo_runtime.plan.match import match_parts
+from wallaroo_runtime.topology.model import Part, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Ports of one application.
+
+    Attributes:
+        parts: Path of each source, state step and sink to its port.
+        states: Name of each state to the port of its log frames.
+        next: The smallest number that was never given away.
+    """
+
+    parts: Mapping[str, int]
+    states: Mapping[str, int]
+    next: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a checkpoint records."""
+        return {"ports": dict(self.parts), "state_ports": dict(self.states), "next_port": self.next}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], topology: Topology) -> "Ports":
+        """Read what `to_json` gave; checkpoints of earlier releases have the numbers of `first_ports`."""
+        if "ports" not in value:
+            return first_ports(topology)
+        return cls(value["ports"], value["state_ports"], value["next_port"])
+
+
+def first_ports(topology: Topology) -> Ports:
+    """Number sources, state steps and sinks, in document order; a state has the port of its first step."""
+    return kept_ports(None, Ports({}, {}, 0), topology)
+
+
+def kept_ports(old: Topology | None, before: Ports, new: Topology) -> Ports:
+    """Return the ports of another version of an application.
+
+    What exists in both keeps its number: journal, outbox and state logs hold frames that carry it. A number is never
+    given to a second part.
+
+    Args:
+        old: The version that the checkpoint was last run with; None: there is none.
+        before: Its ports.
+        new: The version that shall go on.
+    """
+    matched = {} if old is None else match_parts(old, new)
+    parts: dict[str, int] = {}
+    number = before.next
+    ported: list[Part] = [*new.sources(), *new.state_steps(), *new.sinks()]
+    for part in ported:
+        port = before.parts.get(matched.get(part.path, ""))
+        if port is None:
+            port, number = number, number + 1
+        parts[part.path] = port
+    states = dict(before.states)
+    for step in new.state_steps():
+        if step.state is not None:
+            states.setdefault(step.state.name, parts[step.path])
+    return Ports(parts, states, number)
