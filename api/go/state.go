@@ -5,7 +5,9 @@ type StateComputation interface {
 	// Name names the step, as Computation.Name does.
 	Name() string
 	// Compute may change state in place and returns the message that goes on (nil: none) and whether the
-	// state is to be persisted. A change that is never persisted is lost when the state is read again.
+	// state is to be persisted. With false nothing is written for this message: what it changed is saved with the key's
+	// next true, and is undefined after the state has been read again (restart, failure, full cache).
+	// `wallaroo run --check-persist` finds such changes.
 	// Messages with one key come one after the other in arrival order; different keys run in parallel.
 	Compute(data interface{}, state interface{}) (interface{}, bool)
 }

@@ -36,12 +36,13 @@ const (
 // Worker hosts one application.
 type Worker struct {
 	pb.UnimplementedWorkerServer
-	application *declaration.Application
-	document    *topology.Document
-	endpoint    string
-	sources     map[string]*declaration.Source
-	cache       *state.Cache
-	users       sync.RWMutex // held while messages run; exclusively by a call that runs alone
+	application   *declaration.Application
+	document      *topology.Document
+	endpoint      string
+	sources       map[string]*declaration.Source
+	cache         *state.Cache
+	checksPersist bool
+	users         sync.RWMutex // held while messages run; exclusively by a call that runs alone
 }
 
 // New makes the gRPC server of an application that listens at an endpoint, a gRPC target. Its state cache holds
@@ -50,6 +51,7 @@ func New(application *declaration.Application, document *topology.Document, endp
 	w := &Worker{
 		application: application, document: document, endpoint: endpoint,
 		sources: map[string]*declaration.Source{}, cache: state.NewCache(cacheBytes),
+		checksPersist: os.Getenv("WALLAROO_CHECK_PERSIST") == "1",
 	}
 	for _, pipeline := range application.Pipelines {
 		w.sources[pipeline.Source.Path] = pipeline.Source
@@ -178,6 +180,9 @@ func (w *Worker) open(opening *pb.Opening) (*stage.Executor, *flight.Record, err
 		return nil, nil, protocol("an in-flight file that cannot be mapped; " + err.Error())
 	}
 	x.Watch(record)
+	if w.checksPersist {
+		x.CheckPersist()
+	}
 	return x, record, nil
 }
 

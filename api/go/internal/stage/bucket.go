@@ -30,9 +30,15 @@ type Call struct {
 // is called once at most, when a state computation failed.
 func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *Call {
 	c := &Call{x: x, bucket: bucket, rebuild: rebuild}
-	x.keyed.careful = false
+	x.keyed.careful = x.keyed.checks
+	if x.keyed.checks {
+		x.keyed.saver = codec.NewEncoder()
+	}
 	return c
 }
+
+// CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it; slow.
+func (x *Executor) CheckPersist() { x.keyed.checks = true }
 
 // Run runs the messages of one or more frames. The frames must not change until the call has ended.
 func (c *Call) Run(frames []byte) error {

@@ -1,8 +1,10 @@
 package stage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 
 	wa "wallarooapi"
 	"wallarooapi/internal/codec"
@@ -22,6 +24,7 @@ var errRollback = errors.New("a state computation failed")
 type keyed struct {
 	bucket  *state.Bucket
 	careful bool // states are saved before each message
+	checks  bool // a change of state that is not persisted is a failure
 	saver   *codec.Encoder
 	saved   []byte
 	entries []*state.Entry // of the keys of the frame at hand
@@ -97,7 +100,7 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 		}
 		x.keyed.entries[position] = entry
 	}
-	if x.keyed.careful && !fresh {
+	if x.keyed.careful && (!fresh || x.keyed.checks) {
 		if err := x.save(n, entry); err != nil {
 			return err
 		}
@@ -112,6 +115,15 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 	}
 	if persist {
 		table.Touch(entry)
+	} else if x.keyed.checks {
+		changed, err := x.changed(n, entry)
+		if err != nil {
+			return err
+		}
+		if changed {
+			n.bury("C510", message, diagnostic.Of("C510", "step", n.name, "key", topology.ShowKey(x.keyed.key)).Message, "")
+			return x.restore(n, table, entry, position, fresh)
+		}
 	}
 	n.forward(single)
 	for _, item := range many {
@@ -183,6 +195,25 @@ func (x *Executor) save(n *node, entry *state.Entry) (err error) {
 		return notSerializable(n.stateful.state.Name, entry.Value, err)
 	}
 	return nil
+}
+
+// changed says whether a state differs from what save kept.
+func (x *Executor) changed(n *node, entry *state.Entry) (bool, error) {
+	now, err := codec.NewEncoder().Append(nil, entry.Value)
+	if err != nil {
+		return false, notSerializable(n.stateful.state.Name, entry.Value, err)
+	}
+	if bytes.Equal(now, x.keyed.saved) {
+		return false, nil
+	}
+	// The entries of a map are written in any order.
+	var values [2]any
+	for i, serialized := range [2][]byte{x.keyed.saved, now} {
+		if values[i], err = codec.NewDecoder().Decode(x.keyed.saver.Encoding(), serialized); err != nil {
+			return false, notReadable(n.stateful.state.Name, err)
+		}
+	}
+	return !reflect.DeepEqual(values[0], values[1]), nil
 }
 
 // restore gives a key the state that it had before the message at work.

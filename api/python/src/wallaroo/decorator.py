@@ -65,7 +65,9 @@ def state_computation(name: str) -> Callable[[Function], StateComputation]:
     """Make a function `f(data, state)` a state computation: it returns `(message or None, persist)`.
 
     It may change `state` in place. Messages of one key run one after the other, in arrival order. With `persist`
-    False nothing is written for that message: after a restart the state is what was last persisted.
+    False nothing is written for that message: what it changed is saved with the key's next True, and is undefined
+    after the state has been read again (restart, failure, full cache). `wallaroo run --check-persist` finds
+    such changes.
 
     Args:
         name: Name of the step.

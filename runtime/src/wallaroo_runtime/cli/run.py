@@ -36,6 +36,7 @@ def add_parser(subparsers: Any) -> None:
     add("--pin-code", action="store_true", help="refuse a checkpoint that was last run with other code")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
     add_bounds(parser)
+    add("--check-persist", action="store_true", help="find changes of state that are not persisted; slow")
     add("--json", action="store_true", help="progress and findings as JSON")
 
 
@@ -66,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         on_error=arguments.on_error,
         pin_code=arguments.pin_code,
         stop_when_idle=idle,
+        check_persist=arguments.check_persist,
         bounds=bounds_of(arguments),
     )
     execute(options, JsonReporter() if arguments.json else TextReporter())

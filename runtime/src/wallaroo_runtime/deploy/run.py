@@ -47,6 +47,7 @@ class RunOptions:
         on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
         pin_code: Whether to refuse a checkpoint that was last run with other code.
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
+        check_persist: Whether a change of state that is not persisted is a dead letter; for development, slow.
         bounds: Limits of journal, outbox and state cache.
     """
 
@@ -60,6 +61,7 @@ class RunOptions:
     on_error: str = ""
     pin_code: bool = False
     stop_when_idle: float | None = None
+    check_persist: bool = False
     bounds: Bounds = field(default_factory=Bounds)
 
 
@@ -172,6 +174,7 @@ def _run(
             checkpoint=checkpoint.path,
             on_error=options.on_error,
             cache_bytes=options.bounds.state_cache_bytes,
+            check_persist=options.check_persist,
             max_outbox_bytes=options.bounds.outbox_bytes,
         )
         try:

@@ -42,6 +42,7 @@ class QueryOptions:
         max_batch_bytes: At most so much of the journal in one micro-batch.
         chunk_bytes: How much of it one call of a worker gets.
         cache_bytes: Bound of each worker's state cache.
+        check_persist: Whether workers look for changes of state that are not persisted; slow.
         max_outbox_bytes: No micro-batch begins while more output than that waits for sinks.
     """
 
@@ -50,6 +51,7 @@ class QueryOptions:
     max_batch_bytes: int = BATCH_BYTES
     chunk_bytes: int = CHUNK_BYTES
     cache_bytes: int = CACHE_BYTES
+    check_persist: bool = False
     max_outbox_bytes: int = MAX_OUTBOX_BYTES
 
 
@@ -184,7 +186,13 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         RunError: A worker does not start or must not be used.
     """
     checkpoint = options.checkpoint
-    specs = worker_specs(session, topology, logs=checkpoint / "logs", cache_bytes=options.cache_bytes)
+    specs = worker_specs(
+        session,
+        topology,
+        logs=checkpoint / "logs",
+        cache_bytes=options.cache_bytes,
+        check_persist=options.check_persist,
+    )
     targets = start_workers(session, specs)
     levels = levels_of(
         plan,

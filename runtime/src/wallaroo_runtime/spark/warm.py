@@ -15,7 +15,12 @@ from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
 
 def worker_specs(
-    session: SparkSession, topology: Topology, *, logs: Path, cache_bytes: int = CACHE_BYTES
+    session: SparkSession,
+    topology: Topology,
+    *,
+    logs: Path,
+    cache_bytes: int = CACHE_BYTES,
+    check_persist: bool = False,
 ) -> dict[str, WorkerSpec]:
     """Return how the workers of a topology are found in this Spark application."""
     return {
@@ -28,6 +33,7 @@ def worker_specs(
             interface_hash=worker.interface_hash,
             deadline_ms=worker.call_deadline_ms,
             cache_bytes=cache_bytes,
+            check_persist=check_persist,
             run=session.sparkContext.applicationId,
             log_directory=str(logs),
         )

@@ -24,6 +24,7 @@ class WorkerSpec:
         interface_hash: What the worker's `Init` must answer; empty: anything.
         deadline_ms: How long one call may take before the worker counts as hung.
         cache_bytes: Bound of the worker's state cache.
+        check_persist: Whether the worker looks for changes of state that are not persisted; slow.
         processes: Processes of a language without threads; 0: one per processor of the executor.
         run: Names the run (Spark's application id), so that two runs share no worker.
         log_directory: Where the worker's output is kept; empty: in its private directory.
@@ -40,6 +41,7 @@ class WorkerSpec:
     interface_hash: str = ""
     deadline_ms: int = 60_000
     cache_bytes: int = CACHE_BYTES
+    check_persist: bool = False
     processes: int = 0
     run: str = ""
     log_directory: str = ""

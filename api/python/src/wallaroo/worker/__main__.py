@@ -94,7 +94,9 @@ def _start(app: str, directory: Path, number: int, count: int) -> Server:
     program = load(app, application_args(()))
     endpoints = [f"unix:{socket_path(directory, each)}" for each in range(count)]
     cache_bytes = int(os.environ.get("WALLAROO_STATE_CACHE_BYTES", DEFAULT_CACHE_BYTES)) // count
-    server = Server(WorkerService(program, endpoints, cache_bytes), socket_path(directory, number))
+    checks_persist = os.environ.get("WALLAROO_CHECK_PERSIST") == "1"
+    service = WorkerService(program, endpoints, cache_bytes, checks_persist=checks_persist)
+    server = Server(service, socket_path(directory, number))
     server.start()
     return server
 

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,10 @@ class _Messages:
         self.ordinals = [self.ordinals[position] for position in positions]
 
 
+class UnsavedChangeError(Exception):
+    """A message changed its state and said that nothing is to be persisted. Code: C510."""
+
+
 class BucketRun:
     """One bucket call.
 
@@ -56,6 +61,7 @@ class BucketRun:
         self._stage, self._call, self._frames = stage, call, frames
         self._changed: dict[StateKey, None] = {}
         self._timestamp_ms = 0
+        self._checks_persist = False
 
     def attempt(self, state: BucketState) -> BucketResult | None:
         """Run at full speed; None when user code failed: the state is then spoilt.
@@ -94,6 +100,11 @@ class BucketRun:
                 self._one_by_one(part, state, before)
                 self._stage.flight[MESSAGE] = 0
         return self._result(state)
+
+    def checked(self, state: BucketState) -> BucketResult:
+        """Run like `careful`, and make a dead letter (C510) of a message that changes a state without persisting it."""
+        self._checks_persist = True
+        return self.careful(state)
 
     def _begin(self) -> None:
         self._stage.clear()
@@ -178,12 +189,16 @@ class BucketRun:
         after: list[bytes] = []
 
         def save(result: Any, live: Any) -> None:
+            persists = isinstance(result, tuple) and len(result) == 2 and result[1]
             try:
                 after.append(state.write(live))
             except NotSerializableError:
                 # What is never persisted need not be serializable; a failure of the key then goes further back.
-                if isinstance(result, tuple) and len(result) == 2 and result[1]:
+                if persists:
                     raise
+                return
+            if self._checks_persist and not persists and after[-1] != before.get(key, after[-1]):
+                raise UnsavedChangeError
 
         with self._stage.guarded(part.entry.number, save):
             rows = zip(part.messages, part.indexes, part.sequences, part.ordinals, strict=True)
@@ -192,6 +207,9 @@ class BucketRun:
                 after.clear()
                 dirty = bytearray(1)
                 live = [state.get(key, part.entry.state.build)]
+                if self._checks_persist:
+                    with suppress(NotSerializableError):
+                        before[key] = state.write(live[0])
                 failed = loop([message], [0], [sequence], live, dirty, (ordinal,), self._stage.flight)
                 if failed is None:
                     self._keep(key, after, bool(dirty[0]), before)
@@ -216,7 +234,10 @@ class BucketRun:
     def _letter(self, part: _Messages, key: StateKey, failed: tuple[Any, int, int, BaseException]) -> None:
         message, _, sequence, error = failed
         box, path = self._stage.box, part.entry.node.path
-        if isinstance(error, NotSerializableError):
+        if isinstance(error, UnsavedChangeError):
+            finding = Diagnostic.of("C510", step=part.entry.step.name, key=shown(_readable(key[1])))
+            box.put(finding, path, part.entry.step.name, message, sequence, key=key[1])
+        elif isinstance(error, NotSerializableError):
             finding = Diagnostic.of(
                 "C504", step=part.entry.step.name, type=error.type_name, error=error,
                 fix="keep only what can be pickled in the state, or define serialize and deserialize",

@@ -43,9 +43,13 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         program: The program whose setup has run.
         endpoints: All endpoints of the worker, this one included.
         cache_bytes: Bound of the state cache of this process.
+        checks_persist: Whether a change of state that is not persisted is a failure; slow.
     """
 
-    def __init__(self, program: Program, endpoints: list[str], cache_bytes: int) -> None:
+    def __init__(
+        self, program: Program, endpoints: list[str], cache_bytes: int, *, checks_persist: bool = False
+    ) -> None:
+        self._checks_persist = checks_persist
         self._program, self._endpoints = program, endpoints
         self._codec = ValueCodec(program.application.serializer)
         self._cache = StateCache(cache_bytes)
@@ -169,7 +173,8 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
             yield pb.StateReply(need_state=pb.NeedState(index=call.index))
             state = self._read_log(call.index, requests)
         with self._user, self._stage(opening.stage).call(call.index, flight, skips):
-            result = BucketRun(self._stage(opening.stage), call, frames).attempt(state)
+            run = BucketRun(self._stage(opening.stage), call, frames)
+            result = run.checked(state) if self._checks_persist else run.attempt(state)
         if result is None:
             state = BucketState(self._codec)
             if version != EMPTY:

@@ -1,0 +1,55 @@
+"""`WALLAROO_CHECK_PERSIST`: a change of state that is not persisted is a dead letter."""
+
+from typing import Any
+
+import wallaroo
+from wallaroo.frame import encode_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket import BucketRun
+from wallaroo.worker.stage import Stage
+from wallaroo.worker.state import BucketState
+from wallaroo.worker.value import TEXT
+
+
+class Seen:
+    def __init__(self) -> None:
+        self.words: list[str] = []
+
+
+@wallaroo.state_computation("see")
+def see(data: str, state: Seen) -> Any:
+    if data != "look":
+        state.words.append(data)
+    return ",".join(state.words), data not in ("look", "forget")
+
+
+@wallaroo.partition
+def key(data: str) -> str:
+    return data
+
+
+@wallaroo.encoder
+def encode(data: str) -> str:
+    return data
+
+
+def test_the_message_is_a_dead_letter_and_the_state_as_before(kit: Any) -> None:
+    app = kit.build(lambda builder: builder.to_state_partition(see, Seen, "seen", key), encoder=encode)
+    stage = Stage(app, kit.stage_of(app, "0/steps/0"))
+    state = BucketState(stage.codec)
+
+    def call(*words: str) -> Any:
+        frame = encode_frame(
+            [word.encode() for word in words], port=1, encoding=TEXT, keys=[b"k"], key_indexes=[0] * len(words)
+        )
+        return BucketRun(stage, pb.Bucket(index=0), [frame]).checked(state)
+
+    result = call("forget", "a", "look", "forget", "b")
+    assert kit.sunk(result.outputs) == [(1, b"a"), (2, b"a"), (4, b"a,b")]
+    letters = kit.letters(result.outputs)
+    assert [(letter.code, letter.sequence, letter.key) for letter in letters] == [("C510", 0, b"k"), ("C510", 3, b"k")]
+    assert (letters[0].step, letters[0].error) == ("see", "changed the state of key 'k' and returned persist False")
+    assert kit.sunk(call("look").outputs) == [(0, b"a,b")]  # on the live copy, too
+    (letter,) = kit.letters(call("forget").outputs)
+    assert letter.code == "C510"
+    assert kit.sunk(call("look").outputs) == [(0, b"a,b")]
