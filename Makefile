@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build bench bench-keys lint test test-unit conformance golden generate check-generated clean
+.PHONY: help setup run build bench bench-keys lint test test-unit soak fault conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -50,6 +50,12 @@ test-unit: setup ## what needs no JVM and no process: under a minute
 test: setup lint check-generated ## everything; what CI runs
 	@status=0; $(BIN)/pytest || status=1; \
 	(cd api/go && go test -race -shuffle=on ./...) || status=1; exit $$status
+
+soak: setup ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7
+	$(BIN)/python tests/soak.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+fault: setup ## the long run: 1,000,000 messages, 50 workers killed with a call in flight, all else at named points
+	$(BIN)/python tests/soak.py --messages 1000000 --rate 4000 $(if $(SEED),--seed $(SEED))
 
 conformance: setup ## run the conformance driver: make conformance WORKER='command'
 	@test -n "$(WORKER)" || { echo "usage: make conformance WORKER='command that starts the worker'"; exit 2; }

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 TESTS = Path(__file__).resolve().parent
 CASES = TESTS / "cases"
@@ -40,6 +40,12 @@ def wallaroo(*arguments: object, seconds: float = 180.0, **options: Any) -> subp
     """Run a command to its end."""
     command = [str(WALLAROO), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, **options)
+
+
+class Sink(Protocol):
+    """Whatever listens where a sink sends to."""
+
+    address: str
 
 
 class Receiver:
@@ -100,10 +106,18 @@ class Receiver:
 class Run:
     """`wallaroo run` in a process of its own, with the progress that it prints as JSON."""
 
-    def __init__(self, app: object, receiver: Receiver, checkpoint: Path, *options: object, **environment: str) -> None:
+    def __init__(
+        self,
+        app: object,
+        receiver: Sink,
+        checkpoint: Path,
+        *options: object,
+        source: str = "127.0.0.1:0",
+        **environment: str,
+    ) -> None:
         self.checkpoint = checkpoint
         command = [
-            WALLAROO, "run", app, "--in", "127.0.0.1:0", "--out", receiver.address, "--checkpoint", checkpoint,
+            WALLAROO, "run", app, "--in", source, "--out", receiver.address, "--checkpoint", checkpoint,
             "--master", "local[2]", "--json", *options,
         ]  # fmt: skip
         self.reports: list[dict[str, Any]] = []

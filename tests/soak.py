@@ -1,0 +1,167 @@
+"""Kills parts of a running application, at random and at named points, and proves that the output is exact.
+
+`make soak SECONDS=120 SEED=7` runs it in Python and in Go; `make fault` is the long run: 1,000,000 messages, at least
+50 deaths of a worker while a call is unanswered, 5 named deaths of the driver, gateway and egress killed twice each.
+"""
+
+import argparse
+import contextlib
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from life import Life
+
+# A worker may end 10 times in 60 s (W406 after that), gateway and egress likewise.
+PAUSE_S = {"worker": 6.8, "gateway": 15.0, "egress": 13.0, "task daemon": 17.0, "driver": 35.0}
+DRIVER = (
+    "driver.before_publish:9",
+    "driver.before_record:9",
+    "driver.after_publish:9",
+    "driver.before_commit:9",
+    "driver.after_commit:9",
+)
+# A worker is stopped for so long before it is killed: calls that come meanwhile are not answered.
+STOPPED_S = 1.5
+START_S, LAST_S = 180.0, 600.0
+
+
+class Killer:
+    """Kills one process after the other, each kind about as often as PAUSE_S says.
+
+    Args:
+        life: What is killed.
+        seed: Of victims and times.
+        kinds: Which kinds.
+    """
+
+    def __init__(self, life: Life, seed: int, kinds: tuple[str, ...]) -> None:
+        self._life, self._random = life, random.Random(seed)
+        self._due = {kind: time.monotonic() + self._pause(kind) for kind in kinds}
+        self._stopped: list[tuple[float, int]] = []
+        self.kills: Counter[str] = Counter()
+
+    def _pause(self, kind: str) -> float:
+        return PAUSE_S[kind] * self._random.uniform(0.8, 1.2)
+
+    def look(self) -> None:
+        """Kill what is due; a driver only when it is ready, so that runs come to do something."""
+        run, now = self._life.run, time.monotonic()
+        for due, victim in [entry for entry in self._stopped if entry[0] <= now]:
+            self._stopped.remove((due, victim))
+            self._kill("worker", victim)
+        if run is None or not run.is_ready or run.process.poll() is not None:
+            return
+        for kind, due in self._due.items():
+            if now < due:
+                continue
+            self._due[kind] = now + self._pause(kind)
+            victims = [run.process.pid] if kind == "driver" else sorted(self._life.members(kind))
+            if victims:
+                self._strike(kind, self._random.choice(victims))
+
+    def _strike(self, kind: str, victim: int) -> None:
+        if kind != "worker":
+            self._kill(kind, victim)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGSTOP)
+            self._stopped.append((time.monotonic() + STOPPED_S, victim))
+
+    def _kill(self, kind: str, victim: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+            self.kills[kind] += 1
+
+
+def soak(language: str, options: argparse.Namespace) -> bool:
+    """Run one language; returns whether everything was as it should be."""
+    began = time.monotonic()
+    long = options.messages > 0
+    with tempfile.TemporaryDirectory(prefix="wallaroo-soak-") as folder:
+        faults = DRIVER if long else ()
+        with Life(language, Path(folder), seed=options.seed, rate=options.rate, faults=faults) as life:
+            kinds = tuple(kind for kind in PAUSE_S if kind != "driver" or not long)
+            killer = Killer(life, options.seed, kinds)
+            wanted = (lambda: enough(life, killer, options)) if long else (lambda: time.monotonic() > end)
+            life.throttle.goal = options.messages or sys.maxsize
+            life.start()
+            life.keep(lambda: life.run is not None and life.run.is_ready, lambda: "the first start", START_S)
+            end = time.monotonic() + options.seconds
+
+            def is_over() -> bool:
+                killer.look()
+                return bool(wanted() or life.throttle.fault or life.ledger.differences)
+
+            life.keep(
+                is_over,
+                lambda: f"kills; {dict(killer.kills)}, {life.unanswered()} unanswered",
+                options.seconds + LAST_S,
+            )
+            expected = life.finish(options.messages or life.throttle.settle(), LAST_S)
+            failure = verdict(life, expected)
+            seconds = time.monotonic() - began
+            print(f"soak {language}: {summary(life, killer)}; seed {options.seed}; {seconds:.0f} s", flush=True)
+    if failure:
+        print(f"soak {language}: {failure}", file=sys.stderr, flush=True)
+    return not failure
+
+
+def summary(life: Life, killer: Killer) -> str:
+    """Return what was survived, in one line."""
+    kills = [f"{count} of {kind}" for kind, count in sorted(killer.kills.items())]
+    named = len(life.fired_points())
+    ledger = life.ledger
+    return "; ".join(
+        (
+            f"{life.throttle.goal:,} messages, {ledger.lines:,} lines",
+            "kills survived: " + ", ".join(kills + ([f"{named} of driver at named points"] if named else [])),
+            f"{life.unanswered()} workers left a call unanswered",
+            f"{ledger.repeated} lines repeated on the wire by {ledger.repeating} connections",
+            f"differences {ledger.differences}",
+        )
+    )
+
+
+def enough(life: Life, killer: Killer, options: argparse.Namespace) -> bool:
+    """Say whether the long run has seen everything that it must see."""
+    return (
+        life.throttle.acknowledged >= options.messages
+        and life.unanswered() >= options.worker_kills
+        and life.fired_points() == set(DRIVER)
+        and min(killer.kills["gateway"], killer.kills["egress"]) >= 2
+    )
+
+
+def verdict(life: Life, expected: Counter[str]) -> str:
+    """Return what is wrong at the end; empty when nothing is."""
+    try:
+        life.check(expected)
+    except AssertionError as error:
+        return str(error) or "an assertion failed"
+    return ""
+
+
+def main() -> int:
+    """Run the languages one after the other; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=120.0, help="how long processes are killed, for each language")
+    parser.add_argument("--messages", type=int, default=0, help="the long run: so many messages, however long it takes")
+    parser.add_argument("--worker-kills", type=int, default=50, help="the long run: deaths with a call unanswered")
+    parser.add_argument("--rate", type=int, default=2_000, help="messages per second")
+    parser.add_argument("--seed", type=int, default=None, help="default: another one each time")
+    parser.add_argument("--languages", default="python,go")
+    options = parser.parse_args()
+    if options.seed is None:
+        options.seed = random.SystemRandom().randrange(1_000_000)
+    results = [soak(language, options) for language in options.languages.split(",")]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
