@@ -208,14 +208,19 @@ class BucketRun:
                 dirty = bytearray(1)
                 live = [state.get(key, part.entry.state.build)]
                 if self._checks_persist:
-                    with suppress(NotSerializableError):
-                        before[key] = state.write(live[0])
+                    self._note(key, live[0], state, before)
                 failed = loop([message], [0], [sequence], live, dirty, (ordinal,), self._stage.flight)
                 if failed is None:
                     self._keep(key, after, bool(dirty[0]), before)
                 else:
                     self._letter(part, key, failed)
                     self._put_back(key, before.get(key), state)
+
+    @staticmethod
+    def _note(key: StateKey, live: Any, state: BucketState, before: dict[StateKey, bytes]) -> None:
+        """Note what the key's state is before a message; a copy from the cache was not read from a log."""
+        with suppress(NotSerializableError):
+            before[key] = state.write(live)
 
     def _keep(self, key: StateKey, after: list[bytes], is_dirty: bool, before: dict[StateKey, bytes]) -> None:
         """Note what the key's state is now; `after` is empty when it cannot be serialized."""
