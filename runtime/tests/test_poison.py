@@ -15,6 +15,7 @@ from wallaroo_runtime.ingest import JournalWriter
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
 from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker import control
 
 pytestmark = pytest.mark.jvm
 FOLDER = Path(__file__).with_name("poison")
@@ -66,6 +67,11 @@ class Poisoned:
         lines = Counter(self.published(self.checkpoint, self.sink))
         assert lines == Counter(f"k{key} {count + 1}" for key, total in good.items() for count in range(total))
 
+    def restarts(self) -> int:
+        """Return how many times the worker was started again."""
+        directory = Path(self.query.targets["main"].removeprefix("unix:")).parent
+        return int(control.ask(directory, {"op": "wait"}, 30.0)["generation"]) - 1
+
 
 def payload(number: int, action: str) -> bytes:
     """Return a message."""
@@ -111,14 +117,18 @@ def test_every_kind_of_poison(poisoned: Poisoned, request: pytest.FixtureRequest
 
 
 @pytest.mark.parametrize("action", ["first-hang", "state-exit"])
-def test_ten_that_kill_or_hang_cost_one_restart_each(
+def test_messages_that_kill_or_hang_cost_one_restart_each(
     poisoned: Poisoned, action: str, request: pytest.FixtureRequest
 ) -> None:
     count = 10 if action.endswith("hang") else 15  # more than what W406 allows of restarts without a cause
     actions = {number * 130 + 7: action for number in range(count)}
     poisoned.run(actions, 2000, 60.0)
     poisoned.assert_exact(dict.fromkeys(actions, "C509" if action.endswith("hang") else "C508"))
-    print(f"{request.node.name}: {count} messages: {poisoned.seconds:.1f} s")
+    restarts = poisoned.restarts()
+    # A Go process runs two tasks side by side: which of two messages ended it shows when each runs alone.
+    is_certain = action.endswith("hang") or poisoned.topology.workers[0].language == "python"
+    assert restarts <= (count if is_certain else 2 * count)
+    print(f"{request.node.name}: {count} messages, {restarts} restarts: {poisoned.seconds:.1f} s")
 
 
 def test_many_slow_messages_are_no_poison(poisoned: Poisoned) -> None:
