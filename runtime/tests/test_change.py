@@ -1,8 +1,8 @@
 """Changed applications on real Spark: what is accepted goes on exactly where the version before has stopped."""
 
 import json
-import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def application_setup(args):
         builder.new_pipeline("Other", wallaroo.TCPSourceConfig("127.0.0.1", "0", decode4))
         builder.to_state_partition(count, Total, "other totals", key)
         builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", second, encode))
-    decoder = decode2 if version == "short" else decode4
+    decoder = {"short": decode2, "strict": decode_strictly}.get(version, decode4)
     builder.new_pipeline("Count", wallaroo.TCPSourceConfig("127.0.0.1", "0", decoder))
     if version == "more":
         builder.to(upper)
@@ -53,6 +53,10 @@ def decode4(data):
 @wallaroo.decoder(header_length=2, length_fmt=">H")
 def decode2(data):
     return data.decode()
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode_strictly(data):
+    return data.decode("ascii")
 
 @wallaroo.computation(name="upper")
 def upper(text):
@@ -104,12 +108,16 @@ class Receiver:
                 connection, _ = self.server.accept()
             except OSError:
                 return
-            with connection, connection.makefile("rb", buffering=0) as file:
-                self.data += file.read()
+            with connection:
+                self._take(connection)
+
+    def _take(self, connection: socket.socket) -> None:
+        while data := connection.recv(65536):
+            self.data += data
 
     def lines(self, count: int) -> list[str]:
         """Return what came, as soon as it is so many lines; the run may be over before the last ones are read."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while self.data.count(b"\n") < count and time.monotonic() < deadline:
             self.thread.join(0.02)
         return self.data.decode().splitlines()
@@ -140,17 +148,21 @@ class Changing:
         (self.checkpoint / "driver.lock").touch()  # so that there may be a journal before the first run
         self.ports = [receiver.port for receiver in receivers]
 
-    def run(self, version: str, *options: str) -> subprocess.CompletedProcess[str]:
+    def run(self, version: str) -> subprocess.CompletedProcess[str]:
         """Run until all that is in the journal is done."""
+        command = [*self.command(version), "--stop-when-idle", "0.5"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
+
+    def command(self, version: str) -> list[str]:
+        """Return what runs a version until it is stopped."""
         command = [WALLAROO, "run", str(self.app), "--checkpoint", str(self.checkpoint), "--master", "local[2]"]
-        command += ["--stop-when-idle", "0.5", *options, "--version", version, *self.ports]
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        return subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS, env=environment)
+        return [*command, "--version", version, *self.ports]
 
     def journal(self, texts: list[str], width: int = 4, port: int = 0) -> None:
         """Put messages into the journal, as the gateway does while no query runs."""
         writer = JournalWriter(self.checkpoint / "journal")
-        data = b"".join(len(text).to_bytes(width, "big") + text.encode() for text in texts)
+        encoded = [text.encode() for text in texts]
+        data = b"".join(len(text).to_bytes(width, "big") + text for text in encoded)
         writer.append(port, len(texts), [data], timestamp_ms=1)
         writer.close()
 
@@ -232,3 +244,28 @@ def test_a_change_that_needs_a_drain_and_a_step_that_stops_the_query(
     assert 'or give "split" on_error "dead_letter"' in stopped.stderr
     assert_counted(receivers[0], texts)
     assert not list((changing.checkpoint / "dead-letters").glob("*.frames"))
+
+
+def test_dead_letters_are_replayed_when_the_decoder_is_corrected(
+    changing: Changing, receivers: tuple[Receiver, Receiver]
+) -> None:
+    changing.journal(["a b", "grün a", "b", "grün"])
+    succeeded(changing.run("strict"))
+    assert_counted(receivers[0], ["a b", "b"])
+    letters = [WALLAROO, "dead-letters"]
+    listed = subprocess.run([*letters, "ls", str(changing.checkpoint), "--json"], capture_output=True, check=True)
+    assert [json.loads(line)["code"] for line in listed.stdout.splitlines()] == ["C505", "C505"]
+    corrected = subprocess.Popen(changing.command("one"), stdout=subprocess.PIPE, text=True)
+    try:
+        assert corrected.stdout is not None
+        assert any("successfully initialized" in line for line in corrected.stdout)
+        command = [*letters, "replay", str(changing.checkpoint), "--all"]
+        replayed = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
+        assert (replayed.returncode, replayed.stderr) == (0, "2 replayed\n")
+        assert_counted(receivers[0], ["a b", "b", "grün a", "grün"])
+        again = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
+        assert again.stderr == "0 replayed, 2 were before (--again sends them once more)\n"
+    finally:
+        corrected.send_signal(signal.SIGTERM)
+        corrected.communicate(timeout=RUN_SECONDS)
+    assert_counted(receivers[0], ["a b", "b", "grün a", "grün"])
