@@ -60,7 +60,11 @@ class WorkerChannel:
         """Return the worker's endpoints, connecting first when needed."""
         while True:
             if (found := _open.get(self._key)) is not None:
-                return found
+                if found.connection.is_alive():
+                    return found
+                # gRPC would connect to the next process at the same socket, which nobody has shaken hands with.
+                del _open[self._key]
+                found.close()
             connection = ensure_worker(self.spec, self.owner)
             try:
                 _open[self._key] = connect(connection)

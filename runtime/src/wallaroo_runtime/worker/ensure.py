@@ -1,5 +1,6 @@
 """Finds the worker of a spec on this executor; the first task that asks starts it."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,14 @@ class Connection:
     directory: Path
     generation: int
     pid: int
+
+    def is_alive(self) -> bool:
+        """Say whether the process is still there."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
 
     @property
     def target(self) -> str:

@@ -240,10 +240,10 @@ class Supervisor:
                 return {**self.state, "ending": ending and ending.to_json()}
             case "recover":
                 left = request["generation"]
-                self._note_unanswered(left)
                 await self._leave(left)
                 # A number from before this supervisor's own start says nothing.
                 await self._settled(("ready", "failed", "stopped"), left if left <= self.generation else 0)
+                self._note_unanswered()
             case "wait":
                 await self._settled(("ready", "failed", "stopped"), 0)
             case "status":
@@ -259,11 +259,15 @@ class Supervisor:
                 lambda: self.state["state"] in states and self.state.get("generation", after + 1) > after
             )
 
-    def _note_unanswered(self, generation: int) -> None:
-        """Record in the log, once for each process of the worker, that a task waited for it when its streams broke."""
-        if self.unanswered < generation <= self.generation:
-            self.unanswered = generation
-            self.log.write(f"[supervisor: process {generation} of the worker left a call unanswered]\n".encode())
+    def _note_unanswered(self) -> None:
+        """Record in the log, once for each process of the worker, that a task waited for it when its streams broke.
+
+        That is the last one that ended: a task may name an earlier one, whose socket the later ones have taken over.
+        """
+        ended = self.generation - (self.state["state"] == "ready")
+        if ended > self.unanswered:
+            self.unanswered = ended
+            self.log.write(f"[supervisor: process {ended} of the worker left a call unanswered]\n".encode())
 
     def _ending_of(self, generation: int) -> Ending | None:
         process = self.process
