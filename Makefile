@@ -55,7 +55,7 @@ soak: setup ## kill parts of a running word count at random: make soak SECONDS=1
 	$(BIN)/python tests/soak.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 fault: setup ## the long run: 1,000,000 messages, 50 workers killed with a call in flight, all else at named points
-	$(BIN)/python tests/soak.py --messages 1000000 --rate 4000 $(if $(SEED),--seed $(SEED))
+	$(BIN)/python tests/soak.py --messages 1000000 --rate 1500 $(if $(SEED),--seed $(SEED))
 
 conformance: setup ## run the conformance driver: make conformance WORKER='command'
 	@test -n "$(WORKER)" || { echo "usage: make conformance WORKER='command that starts the worker'"; exit 2; }

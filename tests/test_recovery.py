@@ -15,7 +15,7 @@ from run import TESTS, Receiver, Run, framed, wait_until, wallaroo
 
 pytestmark = pytest.mark.jvm
 FOLDER = TESTS / "recovery"
-KILLS = 6
+KILLS = 7
 ADDRESSES = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
 
 
@@ -31,6 +31,12 @@ def begun(folder: Path, name: str, run: Run) -> tuple[int, int]:
     assert Path(f"/proc/{pid}").exists()
     assert not (folder / f"{name}.go").exists(), "the call would not be in flight"
     return pid, parent
+
+
+def unanswered(run: Run) -> int:
+    """Count the worker's processes that left a call unanswered, as the supervisor has recorded it."""
+    logs = (run.checkpoint / "logs").glob("worker-*.log*")
+    return sum(log.read_bytes().count(b" of the worker left a call unanswered]") for log in logs)
 
 
 def go(folder: Path, name: str) -> None:
@@ -89,25 +95,28 @@ def words_run(folder: Path) -> list[tuple[int, str]]:
 def test_worker_killed_while_a_call_is_in_flight(language: str, tmp_path: Path) -> None:
     rng = random.Random(5)
     expected: Counter[str] = Counter()
-    killed = set()
+    killed, recorded = set(), 0
     options = ("--folder", tmp_path)
     with Receiver() as receiver, Run(app(language), receiver, tmp_path / "checkpoint", *options) as run:
         run.ready()
         for number in range(KILLS):
-            name = f"{'stage' if number % 2 else 'hold'}-{number}"
+            name, before = f"{'stage' if number % 2 else 'hold'}-{number}", unanswered(run)
             texts = [" ".join(rng.choices("abcdefghij", k=5)) for _ in range(300)]
             texts.insert(150, f"{name} a")
             expected.update(word for text in texts for word in text.split(" "))
             run.send(framed(text.encode() for text in texts))
             pid, parent = begun(tmp_path, name, run)
-            # Python's computations run in children of the worker: both must be survived.
+            # A process's parent, a worker or a supervisor, must be survived, too; a dead supervisor records nothing.
             victim = parent if language == "python" and number >= KILLS - 2 else pid
             os.kill(victim, signal.SIGKILL)
             wait_until(lambda pid=pid: not alive(pid), lambda pid=pid: f"the end of {pid}")  # type: ignore[misc]
             killed.add(victim)
             go(tmp_path, name)
             receiver.wait_for_lines(expected.total(), run)
-        assert len(killed) == KILLS >= 5
+            assert unanswered(run) > before or victim == parent, "no task waited for the process that was killed"
+            recorded += victim == pid
+        assert len(killed) == KILLS
+        assert recorded >= 5
         assert_exact(receiver.lines(), expected)
         assert run.last("dead_letters") == 0
         assert run.stop() == 0, run.said()
