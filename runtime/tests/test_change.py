@@ -108,12 +108,13 @@ class Receiver:
                 connection, _ = self.server.accept()
             except OSError:
                 return
-            with connection:
-                self._take(connection)
+            # Two sinks may send here at the same time.
+            threading.Thread(target=self._take, args=(connection,), daemon=True).start()
 
     def _take(self, connection: socket.socket) -> None:
-        while data := connection.recv(65536):
-            self.data += data
+        with connection:
+            while data := connection.recv(65536):
+                self.data += data
 
     def lines(self, count: int) -> list[str]:
         """Return what came, as soon as it is so many lines; the run may be over before the last ones are read."""
@@ -209,7 +210,7 @@ def test_a_safe_change_goes_on_with_journal_state_and_outbox(
     assert (ports["2/sources/0"], ports["2/steps/2"], ports["2/sinks/0"]) == (0, 1, 2)
     assert sorted(ports.values()) == list(range(9))
     changing.journal(texts[200:])
-    changing.journal(["c d c"], port=ports["1/sources/0"])
+    changing.journal(["c", "d", "c"], port=ports["1/sources/0"])
     succeeded(changing.run("more"))
     assert_counted(receivers[0], texts)
     assert_counted(receivers[1], ["c d c"])
