@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from case import CASES
 from run import TESTS, WAIT_S, Receiver, Run, finish, framed, wallaroo
 
 pytestmark = pytest.mark.jvm
-MESSAGES, PAYLOAD = 12_000, 1000
+MESSAGES, PAYLOAD = 24_000, 1000  # more than the kernel's buffers, journal and outbox hold together
 JOURNAL, OUTBOX = 2 << 20, 64 << 10
 COUNT = TESTS / "bench" / "count"
 RUN_AHEAD = 4 << 20  # what the gateway reads and gathers beyond its limit, and one journal frame
@@ -49,14 +50,16 @@ def size_of(directory: Path, pattern: str) -> int:
 
 
 def test_a_sink_that_does_not_read_stops_the_sender_and_loses_nothing(tmp_path: Path) -> None:
-    sink = Sluggish()
     payloads = [b"%08d" % number * (PAYLOAD // 8) for number in range(MESSAGES)]
     options = ("--max-journal-bytes", "2MiB", "--max-outbox-bytes", "64KiB", "--journal-fsync", "never")
-    with Run(CASES / "reverse" / "app.py", sink, tmp_path / "c", *options) as run:  # type: ignore[arg-type]
-        run.ready()
+    with (
+        closing(Sluggish()) as sink,
+        Run(CASES / "reverse" / "app.py", sink, tmp_path / "c", *options) as run,  # type: ignore[arg-type]
+        run.ready().connect() as connection,
+    ):
         config = json.loads((tmp_path / "c" / "gateway-config.json").read_text(encoding="utf-8"))
         assert (config["fsync"], config["backlog_bytes"]) == ("never", JOURNAL)
-        connection = run.connect()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
         sender = threading.Thread(target=connection.sendall, args=(framed(payloads),), daemon=True)
         sender.start()
         run.wait_while_alive(lambda: "R625" in "".join(run.errors), lambda: "R625")
@@ -70,7 +73,6 @@ def test_a_sink_that_does_not_read_stops_the_sender_and_loses_nothing(tmp_path: 
         sink.wakes.set()
         sender.join(WAIT_S)
         finish(connection)
-        connection.close()
         expected = MESSAGES * (8 * (PAYLOAD // 8) + 1)
         run.wait_while_alive(lambda: len(sink.data) >= expected, lambda: f"{expected} bytes, have {len(sink.data)}")
         assert sink.data.decode().splitlines() == [payload.decode()[::-1] for payload in payloads]
@@ -78,7 +80,6 @@ def test_a_sink_that_does_not_read_stops_the_sender_and_loses_nothing(tmp_path: 
         pattern = r"the outbox holds \d+ bytes that no sink has taken; the limit is 65536; the query waits"
         assert all(re.search(pattern, line) for line in findings)
         assert run.stop() == 0, run.said()
-    sink.close()
 
 
 def test_a_run_that_waits_for_a_sink_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
