@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build bench bench-keys lint test test-unit soak fault conformance golden generate check-generated clean
+.PHONY: help setup run build bench bench-keys lint test test-unit test-long soak fault conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -47,8 +47,8 @@ test-unit: setup ## what needs no JVM and no process: under a minute
 	$(BIN)/pytest -q -m "not jvm and not slow"
 	cd api/go && go test ./...
 
-test: setup lint check-generated ## everything; what CI runs
-	@status=0; $(BIN)/pytest || status=1; \
+test: setup lint check-generated ## everything but the long runs; CI runs this and test-long
+	@status=0; $(BIN)/pytest -m "not long" || status=1; \
 	(cd api/go && go test -race -shuffle=on ./...) || status=1; exit $$status
 
 soak: setup ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7
@@ -56,6 +56,9 @@ soak: setup ## kill parts of a running word count at random: make soak SECONDS=1
 
 fault: setup ## the long run: 1,000,000 messages, 50 workers killed with a call in flight, all else at named points
 	$(BIN)/python tests/soak.py --messages 1000000 --rate 1500 $(if $(SEED),--seed $(SEED))
+
+test-long: setup ## the long runs: faults, guilty messages, bounds, changed applications
+	$(BIN)/pytest -m long
 
 conformance: setup ## run the conformance driver: make conformance WORKER='command'
 	@test -n "$(WORKER)" || { echo "usage: make conformance WORKER='command that starts the worker'"; exit 2; }

@@ -12,7 +12,7 @@ import pytest
 from case import CASES
 from run import TESTS, WAIT_S, Receiver, Run, finish, framed, wallaroo
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
 MESSAGES, PAYLOAD = 24_000, 1000  # more than the kernel's buffers, journal and outbox hold together
 JOURNAL, OUTBOX = 2 << 20, 64 << 10
 COUNT = TESTS / "bench" / "count"

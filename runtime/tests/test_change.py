@@ -17,7 +17,7 @@ import pytest
 
 from wallaroo_runtime.ingest import JournalWriter
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
 WALLAROO = str(Path(sys.executable).with_name("wallaroo"))
 RUN_SECONDS = 120.0
 APP = """

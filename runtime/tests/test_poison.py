@@ -17,7 +17,7 @@ from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker import control
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
 FOLDER = Path(__file__).with_name("poison")
 DEADLINE_MS = 2000
 KEYS = 40
