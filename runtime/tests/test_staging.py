@@ -31,6 +31,18 @@ def test_one_file_per_port_made_with_its_first_frame(tmp_path: Path) -> None:
     assert files == expected
 
 
+def test_what_was_written_so_far(tmp_path: Path) -> None:
+    writer = StagingWriter(tmp_path, "query", 3, 1, 0, 77)
+    assert writer.so_far() == []
+    frames = [encode_frame([b"a"], port=5), encode_frame([b"b", b"c"], port=5)]
+    path, data = str(tmp_path / "query-3-1-0-77-5.frames"), b""
+    for frame, messages in zip(frames, (1, 3), strict=True):
+        writer.write(5, frame)
+        data += frame
+        assert writer.so_far() == [StagedFile(5, path, len(data), zlib.crc32(data), messages, 1)]
+    assert writer.finish() == writer.so_far()
+
+
 def test_abort_leaves_nothing(tmp_path: Path) -> None:
     writer = StagingWriter(tmp_path, "query", 3, 1, 0, 77)
     writer.write(5, encode_frame([b"a"], port=5))

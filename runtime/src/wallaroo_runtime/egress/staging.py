@@ -104,6 +104,16 @@ class StagingWriter:
                 self._files[port] = _Open(self._directory / f"{self._prefix}-{port}.frames")
             self._files[port].write(frame)
 
+    def so_far(self) -> list[StagedFile]:
+        """Return what was written until now, as `finish` would if nothing more came.
+
+        A writer that cannot know whether more will come tells this each time; of one file, the longest counts.
+        """
+        return [
+            StagedFile(port, str(staged.path), staged.bytes, staged.crc32, staged.messages, self._partition)
+            for port, staged in sorted(self._files.items())
+        ]
+
     @contextmanager
     def _room_told(self) -> Iterator[None]:
         try:
@@ -126,10 +136,7 @@ class StagingWriter:
                 if self._fsync:
                     os.fsync(staged.file.fileno())
                 staged.file.close()
-        return [
-            StagedFile(port, str(staged.path), staged.bytes, staged.crc32, staged.messages, self._partition)
-            for port, staged in sorted(self._files.items())
-        ]
+        return self.so_far()
 
     def abort(self) -> None:
         """Close and remove the files; harmless when there are none."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pyspark import TaskContext
 
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.egress import StagingWriter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -82,6 +83,12 @@ class Level:
             batch=attempt.batch,
             partition=attempt.partition,
             attempt=attempt.attempt,
+        )
+
+    def staging_writer(self, attempt: Attempt) -> StagingWriter:
+        """Return what writes the outputs of an attempt."""
+        return StagingWriter(
+            self.staging, attempt.query, attempt.batch, attempt.partition, attempt.stage, attempt.attempt
         )
 
     def column_of(self, bucket: int, port: int) -> int:

@@ -12,7 +12,6 @@ from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, DONE, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
-from wallaroo_runtime.spark.staged import Staged
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import grouped
@@ -63,7 +62,7 @@ class StatelessLevel:
         return FrameRow(column, FrameHead.of(output.frame).sequence, ordinal, kind, output.frame)
 
     def _stage(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
-        staged = Staged(self.level.staging, attempt)
+        staged = self.level.staging_writer(attempt)
         try:
             for outputs in self._outputs(ranges, attempt):
                 for output in outputs:

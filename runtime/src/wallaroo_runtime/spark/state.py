@@ -6,12 +6,12 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
+from wallaroo_runtime.egress import StagingWriter
 from wallaroo_runtime.fault import reach
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow, staged_columns
-from wallaroo_runtime.spark.staged import Staged
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
 
@@ -77,7 +77,7 @@ class BucketProcessor(StatefulProcessor):
         self._states: dict[str, BucketState] = {}
         self._sessions: dict[str, StateSession] = {}
         self._attempt: Attempt | None = None
-        self._staged: Staged | None = None
+        self._staged: StagingWriter | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Take hold of the state; called on the driver too, for its schema."""
@@ -159,7 +159,7 @@ class BucketProcessor(StatefulProcessor):
 
     def _stage_all(self, outputs: list[FrameRow], attempt: Attempt) -> Iterator[Row]:
         if self._staged is None:
-            self._staged = Staged(self.level.staging, attempt)
+            self._staged = self.level.staging_writer(attempt)
         for row in outputs:
             self._staged.write(FrameHead.of(row.payload).port, row.payload)
         # Nobody knows which bucket is a task's last: each tells how far the files have grown, and the longest counts.
