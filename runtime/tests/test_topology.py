@@ -107,7 +107,8 @@ SHAPES = {
     "misspelt kind": (
         put(*STEP, "kind", "compuation"),
         'T102 "compuation" is not known here; did you mean "computation"?\n  at /pipelines/0/steps/0/kind\n  fix: write '  # noqa: E501
-        'one of "computation", "computation_multi", "state_computation", "state_computation_multi"',
+        'one of "computation", "computation_multi", "state_computation", "state_computation_multi", "key_by", '
+        '"collect", "window"',
     ),
     "framing": (
         put(*SOURCE, "framing", "kind", "u33be"),

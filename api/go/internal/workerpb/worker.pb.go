@@ -30,26 +30,36 @@ type NodeKind int32
 
 const (
 	NodeKind_NODE_KIND_UNSPECIFIED   NodeKind = 0
-	NodeKind_SOURCE                  NodeKind = 1 // entry: decode messages of frames with this port
-	NodeKind_COMPUTATION             NodeKind = 2 // one message in, at most one out
-	NodeKind_COMPUTATION_MULTI       NodeKind = 3 // one message in, any number out
-	NodeKind_STATE_COMPUTATION       NodeKind = 4 // entry: keyed messages of frames with this port
-	NodeKind_STATE_COMPUTATION_MULTI NodeKind = 5 // entry
-	NodeKind_KEY                     NodeKind = 6 // exit: partition function of the state step `path`, frames per bucket
-	NodeKind_SINK                    NodeKind = 7 // exit: encode for the sink `path`
+	NodeKind_SOURCE                  NodeKind = 1  // entry: decode messages of frames with this port
+	NodeKind_COMPUTATION             NodeKind = 2  // one message in, at most one out
+	NodeKind_COMPUTATION_MULTI       NodeKind = 3  // one message in, any number out
+	NodeKind_STATE_COMPUTATION       NodeKind = 4  // entry: keyed messages of frames with this port
+	NodeKind_STATE_COMPUTATION_MULTI NodeKind = 5  // entry
+	NodeKind_KEY                     NodeKind = 6  // exit: key for the state step or window `path`, frames per bucket
+	NodeKind_SINK                    NodeKind = 7  // exit: encode for the sink `path`
+	NodeKind_KEY_BY                  NodeKind = 8  // sets the key of a message and passes it on
+	NodeKind_COLLECT                 NodeKind = 9  // sets the empty key and passes the message on
+	NodeKind_WINDOW                  NodeKind = 10 // entry: keyed messages of frames with this port, and ticks
+	NodeKind_SEND                    NodeKind = 11 // exit: messages for the step `path`, which another worker runs in the same task
+	NodeKind_RECEIVE                 NodeKind = 12 // entry: messages for the step `path`, which this worker runs
 )
 
 // Enum value maps for NodeKind.
 var (
 	NodeKind_name = map[int32]string{
-		0: "NODE_KIND_UNSPECIFIED",
-		1: "SOURCE",
-		2: "COMPUTATION",
-		3: "COMPUTATION_MULTI",
-		4: "STATE_COMPUTATION",
-		5: "STATE_COMPUTATION_MULTI",
-		6: "KEY",
-		7: "SINK",
+		0:  "NODE_KIND_UNSPECIFIED",
+		1:  "SOURCE",
+		2:  "COMPUTATION",
+		3:  "COMPUTATION_MULTI",
+		4:  "STATE_COMPUTATION",
+		5:  "STATE_COMPUTATION_MULTI",
+		6:  "KEY",
+		7:  "SINK",
+		8:  "KEY_BY",
+		9:  "COLLECT",
+		10: "WINDOW",
+		11: "SEND",
+		12: "RECEIVE",
 	}
 	NodeKind_value = map[string]int32{
 		"NODE_KIND_UNSPECIFIED":   0,
@@ -60,6 +70,11 @@ var (
 		"STATE_COMPUTATION_MULTI": 5,
 		"KEY":                     6,
 		"SINK":                    7,
+		"KEY_BY":                  8,
+		"COLLECT":                 9,
+		"WINDOW":                  10,
+		"SEND":                    11,
+		"RECEIVE":                 12,
 	}
 )
 
@@ -352,7 +367,11 @@ type Node struct {
 	Inputs        []string               `protobuf:"bytes,3,rep,name=inputs,proto3" json:"inputs,omitempty"`                         // paths of nodes of this stage; empty for entries
 	Port          uint32                 `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`                            // entries and exits: the port in the header of their frames
 	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`                           // state kinds: name of the state
-	StatePort     uint32                 `protobuf:"varint,6,opt,name=state_port,json=statePort,proto3" json:"state_port,omitempty"` // state kinds: port in the header of state log frames
+	StatePort     uint32                 `protobuf:"varint,6,opt,name=state_port,json=statePort,proto3" json:"state_port,omitempty"` // state kinds, WINDOW: port in the header of state log frames
+	Timestamps    bool                   `protobuf:"varint,7,opt,name=timestamps,proto3" json:"timestamps,omitempty"`                // KEY, SEND: frames carry the messages' timestamps
+	Codec         string                 `protobuf:"bytes,8,opt,name=codec,proto3" json:"codec,omitempty"`                           // KEY, SEND, RECEIVE, state kinds, WINDOW: codec of the messages in frames that leave or enter; empty: native
+	Component     string                 `protobuf:"bytes,9,opt,name=component,proto3" json:"component,omitempty"`                   // name under which a library worker registered the component; empty: found by path
+	Keys          bool                   `protobuf:"varint,10,opt,name=keys,proto3" json:"keys,omitempty"`                           // SEND: frames carry the messages' keys
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -427,6 +446,34 @@ func (x *Node) GetStatePort() uint32 {
 		return x.StatePort
 	}
 	return 0
+}
+
+func (x *Node) GetTimestamps() bool {
+	if x != nil {
+		return x.Timestamps
+	}
+	return false
+}
+
+func (x *Node) GetCodec() string {
+	if x != nil {
+		return x.Codec
+	}
+	return ""
+}
+
+func (x *Node) GetComponent() string {
+	if x != nil {
+		return x.Component
+	}
+	return ""
+}
+
+func (x *Node) GetKeys() bool {
+	if x != nil {
+		return x.Keys
+	}
+	return false
 }
 
 type Opening struct {
@@ -1771,6 +1818,150 @@ func (x *SplitReply) GetFailure() *Failure {
 	return nil
 }
 
+type GenerateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`         // of the source
+	Previous      []byte                 `protobuf:"bytes,2,opt,name=previous,proto3" json:"previous,omitempty"` // the message before, as the worker's own reply gave it
+	Begins        bool                   `protobuf:"varint,3,opt,name=begins,proto3" json:"begins,omitempty"`    // there is none: begin with the initial value
+	MaxCount      uint32                 `protobuf:"varint,4,opt,name=max_count,json=maxCount,proto3" json:"max_count,omitempty"`
+	MaxBytes      uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // the reply ends with the message that reaches it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GenerateRequest) Reset() {
+	*x = GenerateRequest{}
+	mi := &file_worker_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GenerateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GenerateRequest) ProtoMessage() {}
+
+func (x *GenerateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GenerateRequest.ProtoReflect.Descriptor instead.
+func (*GenerateRequest) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *GenerateRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *GenerateRequest) GetPrevious() []byte {
+	if x != nil {
+		return x.Previous
+	}
+	return nil
+}
+
+func (x *GenerateRequest) GetBegins() bool {
+	if x != nil {
+		return x.Begins
+	}
+	return false
+}
+
+func (x *GenerateRequest) GetMaxCount() uint32 {
+	if x != nil {
+		return x.MaxCount
+	}
+	return 0
+}
+
+func (x *GenerateRequest) GetMaxBytes() uint32 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+type GenerateReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Encoding      uint32                 `protobuf:"varint,1,opt,name=encoding,proto3" json:"encoding,omitempty"` // of the values, as in a frame
+	Values        [][]byte               `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
+	Ended         bool                   `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`    // no more will come
+	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"` // user code failed; the values before it are valid
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GenerateReply) Reset() {
+	*x = GenerateReply{}
+	mi := &file_worker_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GenerateReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GenerateReply) ProtoMessage() {}
+
+func (x *GenerateReply) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GenerateReply.ProtoReflect.Descriptor instead.
+func (*GenerateReply) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *GenerateReply) GetEncoding() uint32 {
+	if x != nil {
+		return x.Encoding
+	}
+	return 0
+}
+
+func (x *GenerateReply) GetValues() [][]byte {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *GenerateReply) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+func (x *GenerateReply) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
 type DrainRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1779,7 +1970,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +1982,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +1995,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{22}
+	return file_worker_proto_rawDescGZIP(), []int{24}
 }
 
 type DrainReply struct {
@@ -1815,7 +2006,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +2018,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +2031,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{23}
+	return file_worker_proto_rawDescGZIP(), []int{25}
 }
 
 // An error that crosses the process border.
@@ -1856,7 +2047,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +2059,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +2072,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{24}
+	return file_worker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Failure) GetCode() string {
@@ -1934,7 +2125,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_worker_proto_msgTypes[25]
+	mi := &file_worker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1946,7 +2137,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[25]
+	mi := &file_worker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1959,7 +2150,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{25}
+	return file_worker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeadLetter) GetCode() string {
@@ -2082,7 +2273,7 @@ const file_worker_proto_rawDesc = "" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +
 	"\fbucket_count\x18\x03 \x01(\rR\vbucketCount\x12\x1f\n" +
 	"\vframe_bytes\x18\x04 \x01(\rR\n" +
-	"frameBytes\"\xad\x01\n" +
+	"frameBytes\"\x95\x02\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x120\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1c.wallaroo.worker.v1.NodeKindR\x04kind\x12\x16\n" +
@@ -2090,7 +2281,14 @@ const file_worker_proto_rawDesc = "" +
 	"\x04port\x18\x04 \x01(\rR\x04port\x12\x14\n" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x1d\n" +
 	"\n" +
-	"state_port\x18\x06 \x01(\rR\tstatePort\"\xdd\x01\n" +
+	"state_port\x18\x06 \x01(\rR\tstatePort\x12\x1e\n" +
+	"\n" +
+	"timestamps\x18\a \x01(\bR\n" +
+	"timestamps\x12\x14\n" +
+	"\x05codec\x18\b \x01(\tR\x05codec\x12\x1c\n" +
+	"\tcomponent\x18\t \x01(\tR\tcomponent\x12\x12\n" +
+	"\x04keys\x18\n" +
+	" \x01(\bR\x04keys\"\xdd\x01\n" +
 	"\aOpening\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12/\n" +
@@ -2182,7 +2380,18 @@ const file_worker_proto_rawDesc = "" +
 	"SplitReply\x12\x18\n" +
 	"\alengths\x18\x01 \x03(\rR\alengths\x12!\n" +
 	"\fwanted_bytes\x18\x02 \x01(\x04R\vwantedBytes\x125\n" +
-	"\afailure\x18\x03 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"\x0e\n" +
+	"\afailure\x18\x03 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"\x93\x01\n" +
+	"\x0fGenerateRequest\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
+	"\bprevious\x18\x02 \x01(\fR\bprevious\x12\x16\n" +
+	"\x06begins\x18\x03 \x01(\bR\x06begins\x12\x1b\n" +
+	"\tmax_count\x18\x04 \x01(\rR\bmaxCount\x12\x1b\n" +
+	"\tmax_bytes\x18\x05 \x01(\rR\bmaxBytes\"\x90\x01\n" +
+	"\rGenerateReply\x12\x1a\n" +
+	"\bencoding\x18\x01 \x01(\rR\bencoding\x12\x16\n" +
+	"\x06values\x18\x02 \x03(\fR\x06values\x12\x14\n" +
+	"\x05ended\x18\x03 \x01(\bR\x05ended\x125\n" +
+	"\afailure\x18\x04 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"\x0e\n" +
 	"\fDrainRequest\"\f\n" +
 	"\n" +
 	"DrainReply\"s\n" +
@@ -2206,7 +2415,7 @@ const file_worker_proto_rawDesc = "" +
 	" \x01(\tR\apreview\x12\x14\n" +
 	"\x05error\x18\v \x01(\tR\x05error\x12\x1c\n" +
 	"\ttraceback\x18\f \x01(\tR\ttraceback\x12!\n" +
-	"\ftimestamp_ms\x18\r \x01(\x03R\vtimestampMs*\xa0\x01\n" +
+	"\ftimestamp_ms\x18\r \x01(\x03R\vtimestampMs*\xdc\x01\n" +
 	"\bNodeKind\x12\x19\n" +
 	"\x15NODE_KIND_UNSPECIFIED\x10\x00\x12\n" +
 	"\n" +
@@ -2216,12 +2425,21 @@ const file_worker_proto_rawDesc = "" +
 	"\x11STATE_COMPUTATION\x10\x04\x12\x1b\n" +
 	"\x17STATE_COMPUTATION_MULTI\x10\x05\x12\a\n" +
 	"\x03KEY\x10\x06\x12\b\n" +
-	"\x04SINK\x10\a2\x97\x03\n" +
+	"\x04SINK\x10\a\x12\n" +
+	"\n" +
+	"\x06KEY_BY\x10\b\x12\v\n" +
+	"\aCOLLECT\x10\t\x12\n" +
+	"\n" +
+	"\x06WINDOW\x10\n" +
+	"\x12\b\n" +
+	"\x04SEND\x10\v\x12\v\n" +
+	"\aRECEIVE\x10\f2\xeb\x03\n" +
 	"\x06Worker\x12F\n" +
 	"\x04Init\x12\x1f.wallaroo.worker.v1.InitRequest\x1a\x1d.wallaroo.worker.v1.InitReply\x12S\n" +
 	"\aProcess\x12\".wallaroo.worker.v1.ProcessRequest\x1a .wallaroo.worker.v1.ProcessReply(\x010\x01\x12T\n" +
 	"\fProcessState\x12 .wallaroo.worker.v1.StateRequest\x1a\x1e.wallaroo.worker.v1.StateReply(\x010\x01\x12O\n" +
-	"\vSplitFrames\x12 .wallaroo.worker.v1.SplitRequest\x1a\x1e.wallaroo.worker.v1.SplitReply\x12I\n" +
+	"\vSplitFrames\x12 .wallaroo.worker.v1.SplitRequest\x1a\x1e.wallaroo.worker.v1.SplitReply\x12R\n" +
+	"\bGenerate\x12#.wallaroo.worker.v1.GenerateRequest\x1a!.wallaroo.worker.v1.GenerateReply\x12I\n" +
 	"\x05Drain\x12 .wallaroo.worker.v1.DrainRequest\x1a\x1e.wallaroo.worker.v1.DrainReplyB\x1fZ\x1dwallarooapi/internal/workerpbb\x06proto3"
 
 var (
@@ -2237,38 +2455,40 @@ func file_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_worker_proto_goTypes = []any{
-	(NodeKind)(0),          // 0: wallaroo.worker.v1.NodeKind
-	(*InitRequest)(nil),    // 1: wallaroo.worker.v1.InitRequest
-	(*InitReply)(nil),      // 2: wallaroo.worker.v1.InitReply
-	(*Stage)(nil),          // 3: wallaroo.worker.v1.Stage
-	(*Node)(nil),           // 4: wallaroo.worker.v1.Node
-	(*Opening)(nil),        // 5: wallaroo.worker.v1.Opening
-	(*Skip)(nil),           // 6: wallaroo.worker.v1.Skip
-	(*ProcessRequest)(nil), // 7: wallaroo.worker.v1.ProcessRequest
-	(*Data)(nil),           // 8: wallaroo.worker.v1.Data
-	(*ProcessReply)(nil),   // 9: wallaroo.worker.v1.ProcessReply
-	(*Output)(nil),         // 10: wallaroo.worker.v1.Output
-	(*Done)(nil),           // 11: wallaroo.worker.v1.Done
-	(*StepCount)(nil),      // 12: wallaroo.worker.v1.StepCount
-	(*Version)(nil),        // 13: wallaroo.worker.v1.Version
-	(*StateRequest)(nil),   // 14: wallaroo.worker.v1.StateRequest
-	(*Bucket)(nil),         // 15: wallaroo.worker.v1.Bucket
-	(*StateLog)(nil),       // 16: wallaroo.worker.v1.StateLog
-	(*StateReply)(nil),     // 17: wallaroo.worker.v1.StateReply
-	(*NeedState)(nil),      // 18: wallaroo.worker.v1.NeedState
-	(*StateChange)(nil),    // 19: wallaroo.worker.v1.StateChange
-	(*StateDone)(nil),      // 20: wallaroo.worker.v1.StateDone
-	(*SplitRequest)(nil),   // 21: wallaroo.worker.v1.SplitRequest
-	(*SplitReply)(nil),     // 22: wallaroo.worker.v1.SplitReply
-	(*DrainRequest)(nil),   // 23: wallaroo.worker.v1.DrainRequest
-	(*DrainReply)(nil),     // 24: wallaroo.worker.v1.DrainReply
-	(*Failure)(nil),        // 25: wallaroo.worker.v1.Failure
-	(*DeadLetter)(nil),     // 26: wallaroo.worker.v1.DeadLetter
+	(NodeKind)(0),           // 0: wallaroo.worker.v1.NodeKind
+	(*InitRequest)(nil),     // 1: wallaroo.worker.v1.InitRequest
+	(*InitReply)(nil),       // 2: wallaroo.worker.v1.InitReply
+	(*Stage)(nil),           // 3: wallaroo.worker.v1.Stage
+	(*Node)(nil),            // 4: wallaroo.worker.v1.Node
+	(*Opening)(nil),         // 5: wallaroo.worker.v1.Opening
+	(*Skip)(nil),            // 6: wallaroo.worker.v1.Skip
+	(*ProcessRequest)(nil),  // 7: wallaroo.worker.v1.ProcessRequest
+	(*Data)(nil),            // 8: wallaroo.worker.v1.Data
+	(*ProcessReply)(nil),    // 9: wallaroo.worker.v1.ProcessReply
+	(*Output)(nil),          // 10: wallaroo.worker.v1.Output
+	(*Done)(nil),            // 11: wallaroo.worker.v1.Done
+	(*StepCount)(nil),       // 12: wallaroo.worker.v1.StepCount
+	(*Version)(nil),         // 13: wallaroo.worker.v1.Version
+	(*StateRequest)(nil),    // 14: wallaroo.worker.v1.StateRequest
+	(*Bucket)(nil),          // 15: wallaroo.worker.v1.Bucket
+	(*StateLog)(nil),        // 16: wallaroo.worker.v1.StateLog
+	(*StateReply)(nil),      // 17: wallaroo.worker.v1.StateReply
+	(*NeedState)(nil),       // 18: wallaroo.worker.v1.NeedState
+	(*StateChange)(nil),     // 19: wallaroo.worker.v1.StateChange
+	(*StateDone)(nil),       // 20: wallaroo.worker.v1.StateDone
+	(*SplitRequest)(nil),    // 21: wallaroo.worker.v1.SplitRequest
+	(*SplitReply)(nil),      // 22: wallaroo.worker.v1.SplitReply
+	(*GenerateRequest)(nil), // 23: wallaroo.worker.v1.GenerateRequest
+	(*GenerateReply)(nil),   // 24: wallaroo.worker.v1.GenerateReply
+	(*DrainRequest)(nil),    // 25: wallaroo.worker.v1.DrainRequest
+	(*DrainReply)(nil),      // 26: wallaroo.worker.v1.DrainReply
+	(*Failure)(nil),         // 27: wallaroo.worker.v1.Failure
+	(*DeadLetter)(nil),      // 28: wallaroo.worker.v1.DeadLetter
 }
 var file_worker_proto_depIdxs = []int32{
-	25, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	27, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
 	4,  // 1: wallaroo.worker.v1.Stage.nodes:type_name -> wallaroo.worker.v1.Node
 	0,  // 2: wallaroo.worker.v1.Node.kind:type_name -> wallaroo.worker.v1.NodeKind
 	3,  // 3: wallaroo.worker.v1.Opening.stage:type_name -> wallaroo.worker.v1.Stage
@@ -2277,7 +2497,7 @@ var file_worker_proto_depIdxs = []int32{
 	6,  // 6: wallaroo.worker.v1.Data.skips:type_name -> wallaroo.worker.v1.Skip
 	10, // 7: wallaroo.worker.v1.ProcessReply.output:type_name -> wallaroo.worker.v1.Output
 	11, // 8: wallaroo.worker.v1.ProcessReply.done:type_name -> wallaroo.worker.v1.Done
-	25, // 9: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
+	27, // 9: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
 	12, // 10: wallaroo.worker.v1.Done.counts:type_name -> wallaroo.worker.v1.StepCount
 	5,  // 11: wallaroo.worker.v1.StateRequest.opening:type_name -> wallaroo.worker.v1.Opening
 	15, // 12: wallaroo.worker.v1.StateRequest.bucket:type_name -> wallaroo.worker.v1.Bucket
@@ -2288,24 +2508,27 @@ var file_worker_proto_depIdxs = []int32{
 	10, // 17: wallaroo.worker.v1.StateReply.output:type_name -> wallaroo.worker.v1.Output
 	19, // 18: wallaroo.worker.v1.StateReply.change:type_name -> wallaroo.worker.v1.StateChange
 	20, // 19: wallaroo.worker.v1.StateReply.done:type_name -> wallaroo.worker.v1.StateDone
-	25, // 20: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	27, // 20: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
 	12, // 21: wallaroo.worker.v1.StateDone.counts:type_name -> wallaroo.worker.v1.StepCount
-	25, // 22: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
-	1,  // 23: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
-	7,  // 24: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
-	14, // 25: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
-	21, // 26: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
-	23, // 27: wallaroo.worker.v1.Worker.Drain:input_type -> wallaroo.worker.v1.DrainRequest
-	2,  // 28: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
-	9,  // 29: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
-	17, // 30: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
-	22, // 31: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
-	24, // 32: wallaroo.worker.v1.Worker.Drain:output_type -> wallaroo.worker.v1.DrainReply
-	28, // [28:33] is the sub-list for method output_type
-	23, // [23:28] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	27, // 22: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	27, // 23: wallaroo.worker.v1.GenerateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	1,  // 24: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
+	7,  // 25: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
+	14, // 26: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
+	21, // 27: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
+	23, // 28: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
+	25, // 29: wallaroo.worker.v1.Worker.Drain:input_type -> wallaroo.worker.v1.DrainRequest
+	2,  // 30: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
+	9,  // 31: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
+	17, // 32: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
+	22, // 33: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
+	24, // 34: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
+	26, // 35: wallaroo.worker.v1.Worker.Drain:output_type -> wallaroo.worker.v1.DrainReply
+	30, // [30:36] is the sub-list for method output_type
+	24, // [24:30] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_worker_proto_init() }
@@ -2340,7 +2563,7 @@ func file_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,7 @@ const (
 	Worker_Process_FullMethodName      = "/wallaroo.worker.v1.Worker/Process"
 	Worker_ProcessState_FullMethodName = "/wallaroo.worker.v1.Worker/ProcessState"
 	Worker_SplitFrames_FullMethodName  = "/wallaroo.worker.v1.Worker/SplitFrames"
+	Worker_Generate_FullMethodName     = "/wallaroo.worker.v1.Worker/Generate"
 	Worker_Drain_FullMethodName        = "/wallaroo.worker.v1.Worker/Drain"
 )
 
@@ -43,6 +44,8 @@ type WorkerClient interface {
 	ProcessState(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StateRequest, StateReply], error)
 	// Cuts bytes into messages where only the user's decoder knows the framing.
 	SplitFrames(ctx context.Context, in *SplitRequest, opts ...grpc.CallOption) (*SplitReply, error)
+	// Makes the next messages of a generator source.
+	Generate(ctx context.Context, in *GenerateRequest, opts ...grpc.CallOption) (*GenerateReply, error)
 	// Finishes calls in flight, flushes output; the worker then waits for its end.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainReply, error)
 }
@@ -101,6 +104,16 @@ func (c *workerClient) SplitFrames(ctx context.Context, in *SplitRequest, opts .
 	return out, nil
 }
 
+func (c *workerClient) Generate(ctx context.Context, in *GenerateRequest, opts ...grpc.CallOption) (*GenerateReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GenerateReply)
+	err := c.cc.Invoke(ctx, Worker_Generate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *workerClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DrainReply)
@@ -123,6 +136,8 @@ type WorkerServer interface {
 	ProcessState(grpc.BidiStreamingServer[StateRequest, StateReply]) error
 	// Cuts bytes into messages where only the user's decoder knows the framing.
 	SplitFrames(context.Context, *SplitRequest) (*SplitReply, error)
+	// Makes the next messages of a generator source.
+	Generate(context.Context, *GenerateRequest) (*GenerateReply, error)
 	// Finishes calls in flight, flushes output; the worker then waits for its end.
 	Drain(context.Context, *DrainRequest) (*DrainReply, error)
 	mustEmbedUnimplementedWorkerServer()
@@ -146,6 +161,9 @@ func (UnimplementedWorkerServer) ProcessState(grpc.BidiStreamingServer[StateRequ
 }
 func (UnimplementedWorkerServer) SplitFrames(context.Context, *SplitRequest) (*SplitReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method SplitFrames not implemented")
+}
+func (UnimplementedWorkerServer) Generate(context.Context, *GenerateRequest) (*GenerateReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Generate not implemented")
 }
 func (UnimplementedWorkerServer) Drain(context.Context, *DrainRequest) (*DrainReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
@@ -221,6 +239,24 @@ func _Worker_SplitFrames_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Worker_Generate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GenerateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkerServer).Generate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Worker_Generate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkerServer).Generate(ctx, req.(*GenerateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Worker_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DrainRequest)
 	if err := dec(in); err != nil {
@@ -253,6 +289,10 @@ var Worker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SplitFrames",
 			Handler:    _Worker_SplitFrames_Handler,
+		},
+		{
+			MethodName: "Generate",
+			Handler:    _Worker_Generate_Handler,
 		},
 		{
 			MethodName: "Drain",

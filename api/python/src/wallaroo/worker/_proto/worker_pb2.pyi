@@ -17,6 +17,11 @@ class NodeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STATE_COMPUTATION_MULTI: _ClassVar[NodeKind]
     KEY: _ClassVar[NodeKind]
     SINK: _ClassVar[NodeKind]
+    KEY_BY: _ClassVar[NodeKind]
+    COLLECT: _ClassVar[NodeKind]
+    WINDOW: _ClassVar[NodeKind]
+    SEND: _ClassVar[NodeKind]
+    RECEIVE: _ClassVar[NodeKind]
 NODE_KIND_UNSPECIFIED: NodeKind
 SOURCE: NodeKind
 COMPUTATION: NodeKind
@@ -25,6 +30,11 @@ STATE_COMPUTATION: NodeKind
 STATE_COMPUTATION_MULTI: NodeKind
 KEY: NodeKind
 SINK: NodeKind
+KEY_BY: NodeKind
+COLLECT: NodeKind
+WINDOW: NodeKind
+SEND: NodeKind
+RECEIVE: NodeKind
 
 class InitRequest(_message.Message):
     __slots__ = ("protocol_version", "runtime_version", "application", "interface_hash")
@@ -75,20 +85,28 @@ class Stage(_message.Message):
     def __init__(self, id: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., bucket_count: _Optional[int] = ..., frame_bytes: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("path", "kind", "inputs", "port", "state", "state_port")
+    __slots__ = ("path", "kind", "inputs", "port", "state", "state_port", "timestamps", "codec", "component", "keys")
     PATH_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     STATE_PORT_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMPS_FIELD_NUMBER: _ClassVar[int]
+    CODEC_FIELD_NUMBER: _ClassVar[int]
+    COMPONENT_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
     path: str
     kind: NodeKind
     inputs: _containers.RepeatedScalarFieldContainer[str]
     port: int
     state: str
     state_port: int
-    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ...) -> None: ...
+    timestamps: bool
+    codec: str
+    component: str
+    keys: bool
+    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ..., timestamps: bool = ..., codec: _Optional[str] = ..., component: _Optional[str] = ..., keys: bool = ...) -> None: ...
 
 class Opening(_message.Message):
     __slots__ = ("application", "query", "stage", "batch", "partition", "attempt", "in_flight")
@@ -293,6 +311,32 @@ class SplitReply(_message.Message):
     wanted_bytes: int
     failure: Failure
     def __init__(self, lengths: _Optional[_Iterable[int]] = ..., wanted_bytes: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+
+class GenerateRequest(_message.Message):
+    __slots__ = ("path", "previous", "begins", "max_count", "max_bytes")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_FIELD_NUMBER: _ClassVar[int]
+    MAX_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    previous: bytes
+    begins: bool
+    max_count: int
+    max_bytes: int
+    def __init__(self, path: _Optional[str] = ..., previous: _Optional[bytes] = ..., begins: bool = ..., max_count: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+
+class GenerateReply(_message.Message):
+    __slots__ = ("encoding", "values", "ended", "failure")
+    ENCODING_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    encoding: int
+    values: _containers.RepeatedScalarFieldContainer[bytes]
+    ended: bool
+    failure: Failure
+    def __init__(self, encoding: _Optional[int] = ..., values: _Optional[_Iterable[bytes]] = ..., ended: bool = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ()

@@ -54,6 +54,11 @@ class WorkerStub(object):
                 request_serializer=worker__pb2.SplitRequest.SerializeToString,
                 response_deserializer=worker__pb2.SplitReply.FromString,
                 _registered_method=True)
+        self.Generate = channel.unary_unary(
+                '/wallaroo.worker.v1.Worker/Generate',
+                request_serializer=worker__pb2.GenerateRequest.SerializeToString,
+                response_deserializer=worker__pb2.GenerateReply.FromString,
+                _registered_method=True)
         self.Drain = channel.unary_unary(
                 '/wallaroo.worker.v1.Worker/Drain',
                 request_serializer=worker__pb2.DrainRequest.SerializeToString,
@@ -92,6 +97,13 @@ class WorkerServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Generate(self, request, context):
+        """Makes the next messages of a generator source.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Drain(self, request, context):
         """Finishes calls in flight, flushes output; the worker then waits for its end.
         """
@@ -121,6 +133,11 @@ def add_WorkerServicer_to_server(servicer, server):
                     servicer.SplitFrames,
                     request_deserializer=worker__pb2.SplitRequest.FromString,
                     response_serializer=worker__pb2.SplitReply.SerializeToString,
+            ),
+            'Generate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Generate,
+                    request_deserializer=worker__pb2.GenerateRequest.FromString,
+                    response_serializer=worker__pb2.GenerateReply.SerializeToString,
             ),
             'Drain': grpc.unary_unary_rpc_method_handler(
                     servicer.Drain,
@@ -236,6 +253,33 @@ class Worker(object):
             '/wallaroo.worker.v1.Worker/SplitFrames',
             worker__pb2.SplitRequest.SerializeToString,
             worker__pb2.SplitReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Generate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wallaroo.worker.v1.Worker/Generate',
+            worker__pb2.GenerateRequest.SerializeToString,
+            worker__pb2.GenerateReply.FromString,
             options,
             channel_credentials,
             insecure,
