@@ -117,8 +117,8 @@ class Run:
     ) -> None:
         self.checkpoint = checkpoint
         command = [
-            WALLAROO, "run", app, "--in", source, "--out", receiver.address, "--checkpoint", checkpoint,
-            "--master", "local[2]", "--json", *options,
+            WALLAROO, "run", app, *(["--in", source] if source else []), "--out", receiver.address,
+            "--checkpoint", checkpoint, "--master", "local[2]", "--json", *options,
         ]  # fmt: skip
         self.reports: list[dict[str, Any]] = []
         self.output: list[str] = []
@@ -168,9 +168,9 @@ class Run:
         found = [source["address"].rpartition(":") for source in initialized["sources"]]
         return [(host, int(port)) for host, _, port in found]
 
-    def connect(self) -> socket.socket:
-        """Connect to the first source."""
-        return socket.create_connection(self.addresses()[0], timeout=WAIT_S)
+    def connect(self, source: int = 0) -> socket.socket:
+        """Connect to a source, by number."""
+        return socket.create_connection(self.addresses()[source], timeout=WAIT_S)
 
     def send(self, data: bytes, piece: int = 0) -> None:
         """Send bytes on one connection, half-close, and wait for the source's EOF."""

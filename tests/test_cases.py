@@ -5,21 +5,20 @@ from typing import Any
 
 import pytest
 
-from case import LANGUAGES, NAMES, Case, without_symbols
+from case import NAMES, PROGRAMS, Case, without_symbols
 from run import wallaroo
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import explain
 from wallaroo_runtime.topology.canonical import canonical_text
 from wallaroo_runtime.topology.load import load
 
-ADDRESSES = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
 EMITTED: dict[tuple[str, str], str] = {}
 
 pytestmark = pytest.mark.slow
 
 
-def emit(app: object) -> str:
-    done = wallaroo("emit", app, *ADDRESSES)
+def emit(app: object, case: Case) -> str:
+    done = wallaroo("emit", app, *case.arguments())
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -28,7 +27,7 @@ def emitted(case: Case, language: str) -> str:
     """Return what a program emits; each is asked once."""
     key = (case.name, language)
     if key not in EMITTED:
-        EMITTED[key] = emit(case.app(language))
+        EMITTED[key] = emit(case.app(language), case)
     return EMITTED[key]
 
 
@@ -48,37 +47,43 @@ def case(request: pytest.FixtureRequest) -> Case:
     return Case(request.param)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_topology_is_golden_byte_for_byte(case: Case, language: str, rewrites_golden: bool) -> None:
+@pytest.mark.parametrize(("name", "language"), PROGRAMS)
+def test_topology_is_golden_byte_for_byte(name: str, language: str, rewrites_golden: bool) -> None:
+    case = Case(name)
     text = without_workers(emitted(case, language))
     golden = case.folder / "topology.json"
-    if rewrites_golden and language == "python":
+    if rewrites_golden and language == case.languages[0]:
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_emitted_document_is_canonical(case: Case, language: str) -> None:
-    text = emitted(case, language)
+@pytest.mark.parametrize(("name", "language"), PROGRAMS)
+def test_emitted_document_is_canonical(name: str, language: str) -> None:
+    text = emitted(Case(name), language)
     assert canonical_text(json.loads(text)) == text
     assert [worker["language"] for worker in json.loads(text)["workers"]] == [language]
 
 
 def test_interface_hash_is_the_same_in_every_language(case: Case) -> None:
-    hashes = {json.loads(emitted(case, language))["workers"][0]["interface_hash"] for language in LANGUAGES}
+    hashes = {json.loads(emitted(case, language))["workers"][0]["interface_hash"] for language in case.languages}
     assert len(hashes) == 1
 
 
 def test_plan_is_golden(case: Case, rewrites_golden: bool) -> None:
     golden = case.folder / "plan.txt"
-    plan = plan_of(emitted(case, "python"))
+    plan = plan_of(emitted(case, case.languages[0]))
     if rewrites_golden:
         golden.write_text(plan, encoding="utf-8")
     assert plan == golden.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("language", "other"), [LANGUAGES, LANGUAGES[::-1]])
-def test_case_plans_with_the_other_language_s_workers(case: Case, language: str, other: str) -> None:
+TRANSLATED = [program for program in PROGRAMS if len(Case(program[0]).languages) > 1]
+
+
+@pytest.mark.parametrize(("name", "language"), TRANSLATED)
+def test_case_plans_with_the_other_language_s_workers(name: str, language: str) -> None:
+    case = Case(name)
+    (other,) = set(case.languages) - {language}
     document = json.loads(emitted(case, language)) | {"workers": json.loads(emitted(case, other))["workers"]}
     plan = plan_of(json.dumps(document))
     assert plan == plan_of(emitted(case, other))
@@ -87,23 +92,27 @@ def test_case_plans_with_the_other_language_s_workers(case: Case, language: str,
 
 def test_classes_emit_what_decorators_emit() -> None:
     case = Case("word_count")
-    assert without_workers(emit(case.folder / "app_classes.py")) == without_workers(emitted(case, "python"))
+    assert without_workers(emit(case.folder / "app_classes.py", case)) == without_workers(emitted(case, "python"))
 
 
 @pytest.mark.parametrize("command", ["validate", "explain", "graph"])
 def test_commands_read_an_emitted_document(case: Case, command: str, tmp_path: Any) -> None:
+    text = emitted(case, case.languages[0])
     file = tmp_path / "topology.json"
-    file.write_text(emitted(case, "python"), encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
     done = wallaroo(command, file)
     assert done.returncode == 0, done.stderr
     if command == "graph":
         assert "0/steps/0" in done.stdout or "steps" in done.stdout
     if command == "explain":
-        assert done.stdout.startswith(f'application "{json.loads(emitted(case, "python"))["name"]}"')
+        assert done.stdout.startswith(f'application "{json.loads(text)["name"]}"')
 
 
 def test_case_folders_are_complete(case: Case) -> None:
     present = {file.name for file in case.folder.iterdir()}
-    wanted = {"README.md", "app.py", "app.go", "input.txt", "topology.json", "plan.txt", "case.toml"}
-    assert wanted <= present
-    assert {"expected.txt"} <= present or {"expected.python.txt", "expected.go.txt"} <= present
+    wanted = {"README.md", "topology.json", "plan.txt", "case.toml"} | {
+        item["file"] for item in case.setting("input", [])
+    }
+    assert wanted <= present and case.languages
+    own = {f"expected.{language}.txt" for language in case.languages}
+    assert {"expected.txt"} <= present or own <= present

@@ -4,25 +4,35 @@ from pathlib import Path
 
 import pytest
 
-from case import LANGUAGES, Case
-from run import Receiver, Run, framed
+from case import PROGRAMS, Case
+from run import Receiver, Run, finish, framed
 
 pytestmark = pytest.mark.jvm
 
-
 # The word count has a file of its own: test_run_word_count.py.
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", ["reverse", "celsius", "alphabet"])
+TCP = [(name, language) for name, language in PROGRAMS if Case(name).setting("runner", "tcp") == "tcp"]
+
+
+@pytest.mark.parametrize(("name", "language"), [program for program in TCP if program[0] != "word_count"])
 def test_case_gives_the_expected_output(name: str, language: str, tmp_path: Path) -> None:
     case = Case(name)
-    expected = case.expected(language)
-    with Receiver() as receiver, Run(case.app(language), receiver, tmp_path / "checkpoint") as run:
-        run.ready().send(framed(case.messages()))
+    expected, inputs = case.expected(language), case.inputs()
+    source = ",".join("127.0.0.1:0" for _ in inputs)
+    with (
+        Receiver() as receiver,
+        Run(case.app(language), receiver, tmp_path / "checkpoint", *case.setting("options", []), source=source) as run,
+    ):
+        run.ready()
+        for number, messages in enumerate(inputs):
+            with run.connect(number) as connection:
+                connection.sendall(framed(messages))
+                finish(connection)
         run.wait_while_alive(
             lambda: len(case.lines(receiver.data())) >= len(expected), lambda: f"{len(expected)} lines of {name}"
         )
-        run.wait_for("dead_letters", int(str(case.setting("dead_letters"))))
+        run.wait_for("dead_letters", case.setting("dead_letters"))
         assert run.stop() == 0, run.said()
         assert case.arranged(case.lines(receiver.data())) == case.arranged(expected)
         assert run.last("dead_letters") == case.setting("dead_letters")
-        assert run.last("messages_in") == len(case.messages())
+        if inputs:
+            assert run.last("messages_in") == sum(map(len, inputs))
