@@ -15,7 +15,6 @@ from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.flow import Flow
 from wallaroo_runtime.deploy.idle import IdleWatch
 from wallaroo_runtime.deploy.interface import explained
-from wallaroo_runtime.deploy.java import check_java
 from wallaroo_runtime.deploy.master import shuffle_partitions
 from wallaroo_runtime.deploy.place import Place, default_directory
 from wallaroo_runtime.deploy.process import Process, announce
@@ -25,6 +24,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest import JournalReader, JournalWriter
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.topology.model import Topology
 
 BUCKETS_PER_PARTITION = 4

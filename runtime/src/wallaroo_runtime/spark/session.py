@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.java import check_java
 
 TASK_FAILURES = 4
 _log = logging.getLogger(__name__)
@@ -75,9 +75,8 @@ def create_session(
         settings: Further settings of Spark; they win over ours.
 
     Raises:
-        RunError: R602 when there is no Java, R611 when Spark does not start.
+        RunError: R602 when Spark does not start for want of Java, R611 when it does not for another reason.
     """
-    _check_java()
     directory.mkdir(parents=True, exist_ok=True)
     log4j = directory / "log4j2.properties"
     log4j.write_text(LOG4J.format(path=directory / "spark.log"), encoding="utf-8")
@@ -96,6 +95,7 @@ def create_session(
         with _output_to(output):
             session = builder.getOrCreate()
     except (PySparkException, OSError) as error:
+        check_java()  # the likeliest reason has a code of its own
         said = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
         reason = f"Spark did not start: {error}"
         raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(said)) from error
@@ -113,14 +113,6 @@ def retrying(master: str) -> str:
     if master == "local":
         master = "local[1]"
     return re.sub(r"^local\[([^],]+)\]$", rf"local[\1,{TASK_FAILURES}]", master)
-
-
-def _check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if home and not os.access(Path(home, "bin", "java"), os.X_OK):
-        raise RunError.of("R602", reason=f"JAVA_HOME is {home}, which has no bin/java")
-    if not home and shutil.which("java") is None:
-        raise RunError.of("R602", reason="no `java` on PATH, and JAVA_HOME is not set")
 
 
 def _keep_quiet(session: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""Finds Java before Spark is started: Spark's own complaint about it is a page of shell output."""
+"""Finds the Java that Spark needs: Spark's own complaint about it is a page of shell output."""
 
 import os
 import re
