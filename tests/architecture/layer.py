@@ -9,15 +9,14 @@ from architecture.source import PYTHON_SDK, RUNTIME, Import, imports
 # A package may import those that stand after it here, and the leaves that it names in LEAVES.
 ORDER = ["cli", "deploy", "spark", "worker", "plan", "topology", "errors"]
 LEAVES = {
-    "ingest": {"daemon", "errors", "fault"},
-    "egress": {"daemon", "errors", "fault"},
+    "ingest": {"daemon", "errors"},
+    "egress": {"daemon", "errors"},
     "daemon": {"errors"},
-    "fault": set[str](),
 }
 USES_LEAVES = {"cli", "deploy", "spark"}
 ONLY_IN = {"pyspark": {"spark"}, "py4j": {"spark"}, "grpc": {"worker"}, "grpc_health": {"worker"}}
 # Decision 9: what the runtime takes from the Python SDK.
-SHARED = ("wallaroo.frame", "wallaroo.diagnostic", "wallaroo.program", "wallaroo.worker._proto")
+SHARED = ("wallaroo.frame", "wallaroo.diagnostic", "wallaroo.fault", "wallaroo.program", "wallaroo.worker._proto")
 
 
 def allowed(package: str) -> set[str]:

@@ -1,10 +1,7 @@
 """The message at work, messages that are skipped, and kill points."""
 
 import os
-import signal
 import struct
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,6 @@ from wallaroo.diagnostic import DiagnosticError
 from wallaroo.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.fault import Fault, parse
 from wallaroo.worker.flight import BYTES, InFlight
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketState
@@ -172,27 +168,3 @@ def test_files_that_cannot_be_mapped(tmp_path: Path) -> None:
     for name in (path, tmp_path / "missing"):
         with pytest.raises(DiagnosticError, match="W410 .*the client sent an in-flight file that cannot be mapped; "):
             InFlight(str(name))
-
-
-def test_kill_points_of_the_variable() -> None:
-    assert parse("") == {}
-    text = "worker.after_reply:3,driver.after_commit:1,worker.after_reply:9,worker.after_compute"
-    assert parse(text) == {"worker.after_reply": {3, 9}}
-
-
-def test_a_process_dies_once_per_entry(tmp_path: Path) -> None:
-    program = (
-        "from wallaroo.worker import fault\nfor n in range(3):\n fault.reach(fault.AFTER_REPLY); print(n, flush=True)"
-    )
-    variables = {"WALLAROO_FAULT": "worker.after_reply:2", "WALLAROO_FAULT_DIR": str(tmp_path)}
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", program], env=os.environ | variables, capture_output=True, timeout=SECONDS
-        )
-        for _ in range(2)
-    ]
-    assert [(run.returncode, run.stdout.split()) for run in runs] == [
-        (-signal.SIGKILL, [b"0"]),
-        (0, [b"0", b"1", b"2"]),
-    ]
-    assert not Fault({}).points

@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
+from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.daemon import replace_file, sync_directory
 from wallaroo_runtime.egress.log import LOG_NAME, LogReader, OutboxFile, Record, cut_delivered, pack_line
 from wallaroo_runtime.egress.position import read_position, read_retained
 from wallaroo_runtime.egress.staging import StagedFile
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.fault import reach
 
 COMPACT_BYTES = 1024 * 1024
 _QUERY = re.compile(r"[A-Za-z0-9._-]{1,100}")

@@ -8,10 +8,10 @@ import struct
 from collections import deque
 from collections.abc import Iterator
 
+from wallaroo.fault import reach
 from wallaroo_runtime.egress.config import SinkConfig
 from wallaroo_runtime.egress.feed import Piece
 from wallaroo_runtime.egress.position import Delivered
-from wallaroo_runtime.fault import reach
 
 _SIOCOUTQ = 0x5411
 CONNECT_S = 5.0

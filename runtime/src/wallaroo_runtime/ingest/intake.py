@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from wallaroo.fault import reach
 from wallaroo_runtime.daemon import NO_ROOM
-from wallaroo_runtime.fault import reach
 from wallaroo_runtime.ingest.head import read_committed
 from wallaroo_runtime.ingest.writer import JournalWriter
 

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from wallaroo.fault import reach
 from wallaroo.frame import FRAMED, FrameHeader, write_frame
 from wallaroo_runtime.daemon import sync_directory, sync_file
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.fault import reach
 from wallaroo_runtime.ingest.head import Position, pack_head, read_committed
 from wallaroo_runtime.ingest.recovery import recover
 from wallaroo_runtime.ingest.segment import (

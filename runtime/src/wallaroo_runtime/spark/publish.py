@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.egress import Outbox, StagedFile
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.fault import reach
 from wallaroo_runtime.spark.failure import TaskFailure
 from wallaroo_runtime.topology.model import Topology
 

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo.fault import reach
 from wallaroo_runtime.egress import Outbox
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.fault import reach
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, levels_of

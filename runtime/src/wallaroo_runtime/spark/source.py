@@ -8,8 +8,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes
 from pyspark.sql.types import StructType
 
+from wallaroo.fault import reach
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.fault import reach
 from wallaroo_runtime.ingest import JournalReader, Position
 from wallaroo_runtime.spark.failure import carried
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from wallaroo.fault import reach
 from wallaroo.frame import HEADER_BYTES, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.fault import reach
 from wallaroo_runtime.ingest import JournalReader
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.failure import carried

@@ -6,8 +6,8 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
+from wallaroo.fault import reach
 from wallaroo_runtime.egress import StagingWriter
-from wallaroo_runtime.fault import reach
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level

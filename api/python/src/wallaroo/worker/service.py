@@ -12,10 +12,10 @@ from typing import Any
 
 from wallaroo.application import Source
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
+from wallaroo.fault import reach
 from wallaroo.frame import FrameError
 from wallaroo.program import Program
 from wallaroo.topology import PROTOCOL_VERSION, SDK_VERSION
-from wallaroo.worker import fault
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.bucket import BucketRun
@@ -145,25 +145,25 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
             msg = f"a stream without state got {request.WhichOneof('kind')}"
             raise ProtocolError(msg)
         index = request.data.index
-        fault.reach(fault.BEFORE_COMPUTE)
+        reach("worker.before_compute")
         with self._user:
             stage = self._stage(opening.stage)
             with stage.call(index, flight, request.data.skips):
                 outputs = stage.run(index, request.data.frames)
             done = pb.Done(index=index, counts=stage.counts())
             stage.clear()
-        fault.reach(fault.AFTER_COMPUTE)
+        reach("worker.after_compute")
         for output in outputs:
             yield pb.ProcessReply(output=output)
         yield pb.ProcessReply(done=done)
-        fault.reach(fault.AFTER_REPLY)
+        reach("worker.after_reply")
 
     def _bucket(
         self, opening: pb.Opening, request: pb.StateRequest, requests: Iterator[pb.StateRequest], flight: InFlight
     ) -> Iterator[pb.StateReply]:
         skips = request.bucket.skips
         call, frames = _whole_bucket(request, requests)
-        fault.reach(fault.BEFORE_COMPUTE)
+        reach("worker.before_compute")
         key = BucketKey(opening.application, opening.query, opening.stage.id, call.bucket)
         version = Version(call.version.counter, call.version.nonce)
         state = self._cache.take(key, version)
@@ -182,14 +182,14 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
                 state = self._read_log(call.index, requests)
             with self._user, self._stage(opening.stage).call(call.index, flight, skips):
                 result = BucketRun(self._stage(opening.stage), call, frames).careful(state)
-        fault.reach(fault.AFTER_COMPUTE)
+        reach("worker.after_compute")
         for output in result.outputs:
             yield pb.StateReply(output=output)
         for change in result.changes:
             yield pb.StateReply(change=change)
         result.done.cached_bytes = self._cache.file(key, Version(version.counter + 1, result.done.nonce), state)
         yield pb.StateReply(done=result.done)
-        fault.reach(fault.AFTER_REPLY)
+        reach("worker.after_reply")
 
     def _read_log(self, index: int, requests: Iterator[pb.StateRequest]) -> BucketState:
         state = BucketState(self._codec)

@@ -1,4 +1,9 @@
-"""Places at which tests let a worker die, in the code that production runs."""
+"""Named kill points: `WALLAROO_FAULT=POINT:COUNT,...` lets a process die when it comes to a point the COUNTth time.
+
+They stand in the code that production runs. A count is of one process. So that the process which takes its place is
+not killed again and again, a directory `WALLAROO_FAULT_DIR` remembers what was done: each entry of the variable then
+kills one process, once.
+"""
 
 import os
 import signal
@@ -6,26 +11,24 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-BEFORE_COMPUTE, AFTER_COMPUTE, AFTER_REPLY = "worker.before_compute", "worker.after_compute", "worker.after_reply"
-
 
 def parse(text: str) -> dict[str, set[int]]:
-    """Read what `WALLAROO_FAULT` says of points of a worker: at which times a process dies there.
+    """Read the variable; points that this process never comes to do no harm, nor does what names no count.
 
     Example:
-        >>> parse("worker.after_reply:3,driver.after_commit:1")
-        {'worker.after_reply': {3}}
+        >>> parse("gateway.after_append:3,worker.after_reply:1")
+        {'gateway.after_append': {3}, 'worker.after_reply': {1}}
     """
     found: dict[str, set[int]] = {}
     for entry in text.split(","):
         point, _, count = entry.rpartition(":")
-        if point in (BEFORE_COMPUTE, AFTER_COMPUTE, AFTER_REPLY) and count.isdecimal():
+        if point and count.isdecimal():
             found.setdefault(point, set()).add(int(count))
     return found
 
 
 class Fault:
-    """What this process has been told to die of.
+    """What a process has been told to die of.
 
     Args:
         environment: With or without `WALLAROO_FAULT` and `WALLAROO_FAULT_DIR`.

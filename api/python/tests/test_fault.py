@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from wallaroo.fault import Fault, parse
+
 PROGRAM = """
-from wallaroo_runtime.fault import reach
+from wallaroo.fault import reach
 for _ in range(5):
     reach("a.b")
     print("passed", flush=True)
@@ -21,6 +23,13 @@ def passed(**environment: str) -> tuple[int, int]:
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30, check=False, env=kept | environment
     )
     return done.stdout.count("passed"), done.returncode
+
+
+def test_points_of_the_variable() -> None:
+    assert parse("") == {}
+    text = "worker.after_reply:3,driver.after_commit:1,worker.after_reply:9,worker.after_compute"
+    assert parse(text) == {"worker.after_reply": {3, 9}, "driver.after_commit": {1}}
+    assert not Fault({}).points
 
 
 def test_nothing_happens_without_the_variable() -> None:
