@@ -45,16 +45,12 @@ def test_a_topology_that_says_nothing_never_stops() -> None:
     assert not policy.may_fail
 
 
-def test_the_first_letter_that_stops(tmp_path: Path) -> None:
+def test_the_first_letter_that_stops() -> None:
     letters = [("0/sources/0", 3), ("0/steps/1", 9), ("0/steps/1", 7), ("0/sinks/0", 1)]
     values = [pb.DeadLetter(path=path, sequence=sequence).SerializeToString() for path, sequence in letters]
-    paths = []
-    for number, half in enumerate((values[:2], values[2:])):
-        path = tmp_path / f"{number}.frames"
-        path.write_bytes(encode_frame(half, port=DEAD_LETTER_PORT))
-        paths.append(str(path))
+    pieces = [encode_frame(half, port=DEAD_LETTER_PORT) for half in (values[:2], values[2:])]
     policy = ErrorPolicy(parts={"0/steps/1": True})
-    first = first_that_stops(paths, policy)
+    first = first_that_stops(pieces, policy)
     assert first is not None and (first.path, first.sequence) == ("0/steps/1", 7)
-    assert first_that_stops(paths[1:], ErrorPolicy(fails=True)).sequence == 1  # type: ignore[union-attr]
-    assert first_that_stops(paths, ErrorPolicy()) is None
+    assert first_that_stops(pieces[1:], ErrorPolicy(fails=True)).sequence == 1  # type: ignore[union-attr]
+    assert first_that_stops(pieces, ErrorPolicy()) is None

@@ -47,7 +47,7 @@ class Poisoned:
             writer.append(plan.ports["0/sources/0"], len(some), wire, timestamp_ms=1)
         writer.close()
         self.sink = plan.ports["0/sinks/0"]
-        self.query = start_query(self.spark, plan, self.topology, QueryOptions(self.checkpoint, **options))
+        self.query = start_query(self.spark, plan, self.topology, QueryOptions.on(self.checkpoint, **options))
         begin = time.monotonic()
 
         def is_done() -> bool:

@@ -73,7 +73,7 @@ class Application:
 
     def start(self, plan: Plan = COUNTING, app: Topology | None = None, **options: Any) -> RunningQuery:
         """Start a query."""
-        query = start_query(self.spark, plan, app or topology(), QueryOptions(self.checkpoint, **options))
+        query = start_query(self.spark, plan, app or topology(), QueryOptions.on(self.checkpoint, **options))
         self.running.append(query)
         return query
 
@@ -142,7 +142,7 @@ def test_counts_and_continues_after_a_restart(application: Application) -> None:
     query = application.start()
     application.finish(query)
     query.stop()
-    assert committed_progress(application.checkpoint).messages_in == 1000
+    assert committed_progress(application.checkpoint / "spark").messages_in == 1000
     application.send(texts[1000:])
     query = application.start()
     assert query.progress().messages_in in (1000, 2000)

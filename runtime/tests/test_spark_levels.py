@@ -94,7 +94,7 @@ def test_two_levels_and_a_pipeline_without_state(
         writer.append(plan.ports["1/sources/0"], 50, framed(echoes[start : start + 50]), timestamp_ms=1)
     writer.append(plan.ports["1/sources/0"], 1, framed(["bad"]), timestamp_ms=1)
     writer.close()
-    query = start_query(spark, plan, topology, QueryOptions(checkpoint, max_batch_bytes=4096))
+    query = start_query(spark, plan, topology, QueryOptions.on(checkpoint, max_batch_bytes=4096))
     try:
         wait_until(lambda: query.exception() or query.progress().messages_in == 601, "all messages", 120.0)
         assert query.exception() is None

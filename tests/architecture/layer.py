@@ -11,6 +11,7 @@ ORDER = ["cli", "deploy", "spark", "worker", "plan", "topology", "errors"]
 LEAVES = {
     "ingest": {"daemon", "errors"},
     "egress": {"daemon", "errors"},
+    "remote": {"daemon", "egress", "errors", "ingest"},
     "daemon": {"errors"},
 }
 USES_LEAVES = {"cli", "deploy", "spark"}

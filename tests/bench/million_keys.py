@@ -53,7 +53,7 @@ class Run:
             shuffle_partitions=options.cores,
             directory=self.directory / "logs",
         )
-        chosen = QueryOptions(self.directory, max_batch_bytes=options.batch_bytes, cache_bytes=options.cache_bytes)
+        chosen = QueryOptions.on(self.directory, max_batch_bytes=options.batch_bytes, cache_bytes=options.cache_bytes)
         self.query: RunningQuery = start_query(self.session, plan, topology, chosen)
         self._worker = process_behind(next(iter(self.query.targets.values())))
         self.processes = [self._worker, *descendants(self._worker)]

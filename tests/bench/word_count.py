@@ -57,7 +57,7 @@ def measured(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
         directory=directory / "logs",
         settings=settings,
     )
-    chosen = QueryOptions(directory, max_batch_bytes=options.batch_bytes, chunk_bytes=options.chunk_bytes)
+    chosen = QueryOptions.on(directory, max_batch_bytes=options.batch_bytes, chunk_bytes=options.chunk_bytes)
     query = start_query(session, plan, topology, chosen)
     workers = {name: [process_behind(target)] for name, target in query.targets.items()}
     before = measure(os.getpid(), workers)

@@ -28,7 +28,7 @@ def _left(checkpoint: Path, gone_sinks: set[int]) -> str:
         # Late: pyspark takes a second to import.
         from wallaroo_runtime.spark.query import committed_progress
 
-        done, end = committed_progress(checkpoint), JournalReader(journal).end()
+        done, end = committed_progress(checkpoint / "spark"), JournalReader(journal).end()
         if done.offset < end.offset:
             return f"{end.sequence - done.messages_in:,} messages in the journal are not processed"
     waiting = _undelivered(checkpoint / "outbox", gone_sinks)

@@ -94,4 +94,6 @@ class Flow:
             batches=progress.batches,
             rate=rate,
             lag=max(0, received - progress.messages_in),
+            bytes_by_file=progress.bytes_by_file,
+            bytes_by_grpc=progress.bytes_by_grpc,
         )

@@ -170,8 +170,8 @@ def _run(
         stack.callback(session.stop)
         if stopped.is_set():
             return
-        query_options = QueryOptions(
-            checkpoint=checkpoint.path,
+        query_options = QueryOptions.on(
+            checkpoint.path,
             on_error=options.on_error,
             cache_bytes=options.bounds.state_cache_bytes,
             check_persist=options.check_persist,

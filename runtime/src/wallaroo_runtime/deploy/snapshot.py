@@ -20,6 +20,8 @@ class Snapshot:
         batches: Micro-batches of this run.
         rate: Messages processed per second, lately.
         lag: Messages that arrived and are not processed yet.
+        bytes_by_file: Bytes of journals that tasks have read from files in this run.
+        bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
     """
 
     state: str
@@ -30,6 +32,8 @@ class Snapshot:
     batches: int
     rate: float
     lag: int
+    bytes_by_file: int = 0
+    bytes_by_grpc: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object."""

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from wallaroo.fault import reach
@@ -61,6 +61,16 @@ class Outbox:
         self._remove_unknown(known)
         for path in Path(staging).glob("*.frames") if staging is not None else ():
             path.unlink(missing_ok=True)
+
+    @property
+    def name(self) -> str:
+        """The directory, for people."""
+        return str(self.directory)
+
+    @staticmethod
+    def read_staged(file: StagedFile) -> Iterator[bytes]:
+        """Yield the content of a staged file."""
+        yield Path(file.path).read_bytes()
 
     def last_batch(self, query: str) -> int | None:
         """Return the highest batch of a query that was published; None when there is none."""

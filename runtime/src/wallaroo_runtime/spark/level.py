@@ -1,14 +1,15 @@
 """What the tasks of one level of a plan have to know; pickles into them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark import TaskContext
+from pyspark import Accumulator, TaskContext
+from pyspark.sql import SparkSession
 
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.egress import StagingWriter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.remote import JournalPlace, OutputPlace, Staging
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 CHUNK_BYTES = 1024 * 1024
@@ -36,6 +37,24 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadCounts:
+    """Bytes of the journal that tasks have read, repeated ones included.
+
+    Attributes:
+        by_file: From files.
+        by_grpc: From gateways.
+    """
+
+    by_file: Accumulator[int]
+    by_grpc: Accumulator[int]
+
+    @classmethod
+    def of(cls, session: SparkSession) -> "ReadCounts":
+        """Return counts that begin at 0."""
+        return cls(session.sparkContext.accumulator(0), session.sparkContext.accumulator(0))
+
+
+@dataclass(frozen=True, slots=True)
 class Level:
     """One level of a plan.
 
@@ -46,9 +65,10 @@ class Level:
         bucket_ids: Bucket to the value of the column `bucket`.
         later_ports: Ports of entries of later levels.
         is_last: Whether no shuffle follows.
-        journal: Directory of the journal.
-        staging: Directory of staged files.
+        journals: Where the journals are; rows of a range name one by its number.
+        output: Where output goes.
         chunk_bytes: How much of the journal one call of the worker gets.
+        counts: Where the bytes that tasks have read are counted; None: nowhere.
         is_rehearsal: Whether the operators only touch what they would use; see `rehearse`.
     """
 
@@ -58,9 +78,10 @@ class Level:
     bucket_ids: tuple[int, ...]
     later_ports: frozenset[int]
     is_last: bool
-    journal: str
-    staging: str
+    journals: tuple[JournalPlace, ...]
+    output: OutputPlace
     chunk_bytes: int = CHUNK_BYTES
+    counts: ReadCounts | None = None
     is_rehearsal: bool = False
 
     def opening(self, stage: Stage, attempt: Attempt) -> pb.Opening:
@@ -85,11 +106,18 @@ class Level:
             attempt=attempt.attempt,
         )
 
-    def staging_writer(self, attempt: Attempt) -> StagingWriter:
-        """Return what writes the outputs of an attempt."""
-        return StagingWriter(
-            self.staging, attempt.query, attempt.batch, attempt.partition, attempt.stage, attempt.attempt
-        )
+    def read(self, place: int, journal_id: int, begin: int, end: int) -> Iterator[bytes]:
+        """Yield the frames of a range, and count their bytes."""
+        chosen = self.journals[place]
+        count = self.counts.by_file if self.counts is not None else None
+        for data in chosen.open(journal_id).read(begin, end, self.chunk_bytes):
+            if count is not None:
+                count.add(len(data))
+            yield data
+
+    def staging_writer(self, attempt: Attempt) -> Staging:
+        """Return what takes the outputs of an attempt."""
+        return self.output.writer(attempt.query, attempt.batch, attempt.partition, attempt.stage, attempt.attempt)
 
     def column_of(self, bucket: int, port: int) -> int:
         """Return the value of the column `bucket`; frames that belong to no bucket keep together by port."""
@@ -97,7 +125,13 @@ class Level:
 
 
 def levels_of(
-    plan: Plan, workers: Mapping[str, WorkerSpec], *, journal: str, staging: str, chunk_bytes: int = CHUNK_BYTES
+    plan: Plan,
+    workers: Mapping[str, WorkerSpec],
+    *,
+    journals: Sequence[JournalPlace],
+    output: OutputPlace,
+    chunk_bytes: int = CHUNK_BYTES,
+    counts: ReadCounts | None = None,
 ) -> list[Level]:
     """Return the levels of a plan, in order."""
     ports = [frozenset(node.port for stage in level for node in stage.entries) for level in plan.levels]
@@ -109,9 +143,10 @@ def levels_of(
             plan.bucket_ids,
             frozenset().union(*ports[number + 1 :]),
             number + 1 == len(plan.levels),
-            journal,
-            staging,
+            tuple(journals),
+            output,
             chunk_bytes,
+            counts,
         )
         for number, stages in enumerate(plan.levels)
     ]

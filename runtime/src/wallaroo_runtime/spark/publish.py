@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.egress import Outbox, StagedFile
+from wallaroo_runtime.egress import StagedFile
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.remote import Output
 from wallaroo_runtime.spark.failure import TaskFailure
 from wallaroo_runtime.topology.model import Topology
 
@@ -63,11 +63,10 @@ class ErrorPolicy:
         return self.parts.get(path, self.fails)
 
 
-def first_that_stops(paths: Iterable[str], policy: ErrorPolicy) -> pb.DeadLetter | None:
+def first_that_stops(pieces: Iterable[bytes], policy: ErrorPolicy) -> pb.DeadLetter | None:
     """Return the dead letter of the earliest source message among those that stop the query."""
     first: pb.DeadLetter | None = None
-    for path in paths:
-        data = Path(path).read_bytes()
+    for data in pieces:
         for _, start, _ in split_frames(data):
             for letter in map(pb.DeadLetter.FromString, read_frame(data, start).values()):
                 is_earlier = first is None or letter.sequence < first.sequence
@@ -80,12 +79,15 @@ class Publisher:
 
     Attributes:
         failure: Why it stopped the query, when it did.
+        batches: Micro-batches of this run.
+        messages: Messages for sinks that this run has published.
+        letters: Dead letters that this run has published.
     """
 
-    def __init__(self, outbox: Outbox, policy: ErrorPolicy) -> None:
+    def __init__(self, outbox: Output, policy: ErrorPolicy) -> None:
         self.failure: RunError | None = None
         self._outbox, self._policy = outbox, policy
-        self._batches = self._messages = self._letters = 0
+        self.batches = self.messages = self.letters = 0
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Publish one micro-batch; Spark may call again for a batch that was published already."""
@@ -96,7 +98,7 @@ class Publisher:
         except RunError as error:
             self.failure = error
             raise TaskFailure(error) from error
-        self._batches += 1
+        self.batches += 1
         reach("driver.before_commit")  # Spark commits when this has returned
 
     def _publish(self, query: str, batch: int, files: list[StagedFile]) -> None:
@@ -106,11 +108,11 @@ class Publisher:
         reach("driver.before_publish")
         if not self._outbox.publish(query, batch, files):
             return
-        self._letters += sum(file.messages for file in letters)
-        self._messages += sum(file.messages for file in files if file.port != DEAD_LETTER_PORT)
+        self.letters += sum(file.messages for file in letters)
+        self.messages += sum(file.messages for file in files if file.port != DEAD_LETTER_PORT)
 
     def _stop_at_dead_letter(self, files: Iterable[StagedFile]) -> None:
-        letter = first_that_stops((file.path for file in files), self._policy)
+        letter = first_that_stops((data for file in files for data in self._outbox.read_staged(file)), self._policy)
         if letter is None:
             return
         fix = "run with --on-error dead_letter"
@@ -122,7 +124,3 @@ class Publisher:
             fix=f"correct the user code and run again, or {fix}",
             traceback=letter.traceback,
         )
-
-    def counts(self) -> dict[str, int]:
-        """Return the counters of a `Progress` that this run has moved."""
-        return {"batches": self._batches, "messages_out": self._messages, "dead_letters": self._letters}

@@ -2,9 +2,10 @@
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from pyspark.sql.streaming import StreamingQuery
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
-from wallaroo_runtime.egress import Outbox
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.remote import JournalPlace, OutputPlace
 from wallaroo_runtime.spark.failure import translated
-from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, levels_of
+from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
 from wallaroo_runtime.spark.rehearsal import rehearse
 from wallaroo_runtime.spark.room import MAX_OUTBOX_BYTES, OutboxRoom
@@ -36,7 +37,10 @@ class QueryOptions:
     """How a plan is run.
 
     Attributes:
-        checkpoint: The checkpoint directory of the application; `journal` in it must exist.
+        checkpoint: Spark's own checkpoint; a directory, or a path of any file system that Hadoop knows.
+        logs: Directory of this machine for what workers print.
+        journals: Where the journals are; they exist.
+        output: Where output goes.
         on_error: Goes before what the application says, not before what its parts say. `dead_letter`: user code that
             fails costs the message; `fail`: it stops the query (R611); empty: the topology says.
         max_batch_bytes: At most so much of the journal in one micro-batch.
@@ -46,13 +50,28 @@ class QueryOptions:
         max_outbox_bytes: No micro-batch begins while more output than that waits for sinks.
     """
 
-    checkpoint: Path
+    checkpoint: str
+    logs: Path
+    journals: tuple[JournalPlace, ...]
+    output: OutputPlace
     on_error: str = ""
     max_batch_bytes: int = BATCH_BYTES
     chunk_bytes: int = CHUNK_BYTES
     cache_bytes: int = CACHE_BYTES
     check_persist: bool = False
     max_outbox_bytes: int = MAX_OUTBOX_BYTES
+
+    @classmethod
+    def on(cls, directory: Path, **options: Any) -> "QueryOptions":
+        """Return the options of a query that has everything in one checkpoint directory.
+
+        Args:
+            directory: It; `journal` in it exists.
+            options: The other fields.
+        """
+        output = OutputPlace(str(directory / "staging"), str(directory / "outbox"), str(directory / "dead-letters"))
+        journals = (JournalPlace(str(directory / "journal")),)
+        return cls(str(directory / "spark"), directory / "logs", journals, output, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +83,46 @@ class Progress:
         messages_out: Messages for sinks, since this run began.
         dead_letters: Dead letters, since this run began.
         batches: Micro-batches, since this run began.
-        offset: Offset in the journal up to which everything is processed.
+        offsets: Offset in each journal up to which everything is processed; empty: nothing is known yet.
+        bytes_by_file: Bytes of journals that tasks have read from files, since this run began.
+        bytes_by_grpc: Likewise, from gateways.
     """
 
     messages_in: int = 0
     messages_out: int = 0
     dead_letters: int = 0
     batches: int = 0
-    offset: int = 0
+    offsets: tuple[int, ...] = ()
+    bytes_by_file: int = 0
+    bytes_by_grpc: int = 0
+
+    @property
+    def offset(self) -> int:
+        """The sum of `offsets`."""
+        return sum(self.offsets)
+
+    def reached(self, offsets: Iterable[Mapping[str, Any]]) -> "Progress":
+        """Return the progress after a micro-batch that ended at these offsets of Spark's sources."""
+        of_journals = [offset for offset in offsets if "journal" in offset]
+        return replace(
+            self,
+            messages_in=sum(int(offset["sequence"]) for offset in of_journals),
+            offsets=tuple(int(offset["offset"]) for offset in of_journals),
+        )
 
 
 def committed_progress(checkpoint: Path) -> Progress:
-    """Return how far the last run of a checkpoint came, without Spark; all zero for a new one."""
-    commits = checkpoint / "spark" / "commits"
+    """Return how far the last run of a checkpoint came, without Spark; all zero for a new one.
+
+    Args:
+        checkpoint: Spark's own, a directory.
+    """
+    commits = checkpoint / "commits"
     done = max((int(path.name) for path in commits.glob("[0-9]*") if path.name.isdigit()), default=-1)
     if done < 0:
         return Progress()
-    lines = (checkpoint / "spark" / "offsets" / str(done)).read_text(encoding="utf-8").splitlines()
-    offset = json.loads(lines[-1])
-    return Progress(messages_in=int(offset["sequence"]), offset=int(offset["offset"]))
+    _version, _metadata, *lines = (checkpoint / "offsets" / str(done)).read_text(encoding="utf-8").splitlines()
+    return Progress().reached(json.loads(line) for line in lines if line != "-")
 
 
 class RunningQuery:
@@ -100,13 +140,14 @@ class RunningQuery:
         targets: Mapping[str, str],
         publisher: Publisher,
         room: OutboxRoom,
-        checkpoint: Path,
+        counts: ReadCounts,
+        options: QueryOptions,
     ) -> None:
         self.targets = targets
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
-        self._room = room
-        self._progress = committed_progress(checkpoint)
-        self._log = checkpoint / "logs" / "spark.log"
+        self._room, self._counts = room, counts
+        self._progress = committed_progress(Path(options.checkpoint))
+        self._log = options.logs / "spark.log"
         self._lock = threading.Lock()
         self._is_stopped = False
 
@@ -129,11 +170,18 @@ class RunningQuery:
         """Return how far the query has come."""
         with self._of_jvm():
             report = self._query.lastProgress
-        counted = replace(self._progress, **self._publisher.counts())
-        if report is not None and report["sources"] and report["sources"][0]["endOffset"]:
-            offset = _as_object(report["sources"][0]["endOffset"])
-            counted = replace(counted, messages_in=int(offset["sequence"]), offset=int(offset["offset"]))
-        if counted.offset != self._progress.offset:
+        counted = replace(
+            self._progress,
+            batches=self._publisher.batches,
+            messages_out=self._publisher.messages,
+            dead_letters=self._publisher.letters,
+            bytes_by_file=self._counts.by_file.value,
+            bytes_by_grpc=self._counts.by_grpc.value,
+        )
+        ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
+        if ends and all(ends):
+            counted = counted.reached(map(_as_object, ends))
+        if counted.offsets != self._progress.offsets:
             reach("driver.after_commit")  # Spark tells of a micro-batch when it has committed it
         with self._lock:
             self._progress = counted
@@ -185,57 +233,57 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     Raises:
         RunError: A worker does not start or must not be used.
     """
-    checkpoint = options.checkpoint
     specs = worker_specs(
         session,
         topology,
-        logs=checkpoint / "logs",
+        logs=options.logs,
         cache_bytes=options.cache_bytes,
         check_persist=options.check_persist,
     )
     targets = start_workers(session, specs)
+    counts = ReadCounts.of(session)
     levels = levels_of(
         plan,
         specs,
-        journal=str(checkpoint / "journal"),
-        staging=str(checkpoint / "staging"),
+        journals=options.journals,
+        output=options.output,
         chunk_bytes=options.chunk_bytes,
+        counts=counts,
     )
-    outbox = Outbox(checkpoint / "outbox", checkpoint / "dead-letters", checkpoint / "staging")
+    outbox = options.output.open()
     publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error))
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     rehearse(session, levels, lower)
     query = (
-        lower(session, levels, checkpoint, options.max_batch_bytes)
+        lower(session, levels, options.max_batch_bytes)
         .writeStream.foreachBatch(room)
-        .option("checkpointLocation", str(checkpoint / "spark"))
+        .option("checkpointLocation", options.checkpoint)
         .outputMode("append")
         .start()
     )
-    return RunningQuery(query, session, specs, targets, publisher, room, checkpoint)
+    return RunningQuery(query, session, specs, targets, publisher, room, counts, options)
 
 
-def lower(session: SparkSession, levels: Sequence[Level], directory: Path, batch_bytes: int = BATCH_BYTES) -> DataFrame:
+def lower(session: SparkSession, levels: Sequence[Level], batch_bytes: int = BATCH_BYTES) -> DataFrame:
     """Return the levels of a plan as one streaming DataFrame whose rows are descriptors.
 
     Args:
         session: Where it shall run.
         levels: Of the plan.
-        directory: `journal` in it is read.
-        batch_bytes: At most so much of the journal in one micro-batch.
+        batch_bytes: At most so much of all journals in one micro-batch.
     """
     session.dataSource.register(JournalSource)
-    ranges = (
-        session.readStream.format(JournalSource.name())
-        .option("directory", str(directory / "journal"))
-        .option("batch_bytes", str(batch_bytes))
-        .option("parts", str(session.sparkContext.defaultParallelism))
-        .load()
-    )
     first, *rest = levels
-    frame = ranges.mapInArrow(StatelessLevel(first).run, _schema(first))
+    ranges = [
+        session.readStream.format(JournalSource.name())
+        .options(**place.to_options(), number=number, batch_bytes=batch_bytes // len(first.journals))
+        .option("parts", session.sparkContext.defaultParallelism)
+        .load()
+        for number, place in enumerate(first.journals)
+    ]
+    frame = reduce(DataFrame.union, ranges).mapInArrow(StatelessLevel(first).run, _schema(first))
     for level in rest:
         frame = frame.groupBy("bucket").transformWithState(BucketProcessor(level), _schema(level), "Append", "None")
     return frame

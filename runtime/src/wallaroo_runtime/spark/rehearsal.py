@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo_runtime.ingest import JournalWriter
+from wallaroo_runtime.remote import JournalPlace, OutputPlace
 from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.spark.level import Level
 
@@ -23,7 +24,7 @@ _rehearsed: set[str] = set()  # Spark applications of this process
 
 
 def rehearse(
-    session: SparkSession, levels: Sequence[Level], lower: Callable[[SparkSession, Sequence[Level], Path], DataFrame]
+    session: SparkSession, levels: Sequence[Level], lower: Callable[[SparkSession, Sequence[Level]], DataFrame]
 ) -> None:
     """Run the operators of some levels in a directory of their own, without workers; once in a Spark application.
 
@@ -36,13 +37,14 @@ def rehearse(
     _rehearsed.add(application)
     directory = Path(tempfile.mkdtemp(prefix="wallaroo-rehearsal-"))
     writer = JournalWriter(directory / "journal")
+    journal = JournalPlace(str(directory / "journal"))
     try:
         own = [
-            replace(level, journal=str(directory / "journal"), staging=str(directory), is_rehearsal=True)
+            replace(level, journals=(journal,), output=OutputPlace(str(directory)), is_rehearsal=True)
             for level in levels
         ]
         query = (
-            lower(session, own, directory)
+            lower(session, own)
             .writeStream.foreachBatch(_collect)
             .option("checkpointLocation", str(directory / "spark"))
             .outputMode("append")

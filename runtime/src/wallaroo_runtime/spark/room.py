@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.daemon import NO_ROOM
-from wallaroo_runtime.egress import Outbox
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.remote import Output
 from wallaroo_runtime.spark.failure import TaskFailure
 
 MAX_OUTBOX_BYTES = 4 * 1024 * 1024 * 1024
@@ -28,7 +28,7 @@ class OutboxRoom:
         failure: Why it stopped the query, when it did.
     """
 
-    def __init__(self, publish: Callable[[DataFrame, int], None], outbox: Outbox, limit_bytes: int) -> None:
+    def __init__(self, publish: Callable[[DataFrame, int], None], outbox: Output, limit_bytes: int) -> None:
         self.failure: RunError | None = None
         self._publish, self._outbox, self._limit_bytes = publish, outbox, limit_bytes
         self._findings: list[Diagnostic] = []
@@ -42,7 +42,7 @@ class OutboxRoom:
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
-            self.failure = RunError.of("R626", path=self._outbox.directory, reason=os.strerror(error.errno or 0))
+            self.failure = RunError.of("R626", path=self._outbox.name, reason=os.strerror(error.errno or 0))
             raise TaskFailure(self.failure) from error
 
     def _wait(self) -> None:

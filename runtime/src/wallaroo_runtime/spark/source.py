@@ -10,17 +10,19 @@ from pyspark.sql.types import StructType
 
 from wallaroo.fault import reach
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest import JournalReader, Position
+from wallaroo_runtime.ingest import Position
+from wallaroo_runtime.remote import Journal, JournalPlace
 from wallaroo_runtime.spark.failure import carried
 
-RANGE_SCHEMA = "journal STRING, begin LONG, end LONG"
+RANGE_SCHEMA = "place INT, journal STRING, begin LONG, end LONG"
 BATCH_BYTES = 32 * 1024 * 1024
 
 
 @dataclass
 class JournalRange(InputPartition):
-    """Frames from one boundary to another."""
+    """Frames from one boundary to another; `place` is the number of the journal's place among the query's."""
 
+    place: int
     journal: str
     begin: int
     end: int
@@ -37,7 +39,7 @@ def from_offset(offset: Mapping[str, Any]) -> Position:
 
 
 class JournalSource(DataSource):
-    """Options: `directory`, the journal; `batch_bytes`, at most so much per micro-batch; `parts`, ranges per batch."""
+    """A journal; options: those of its place, its `number` among the query's, `batch_bytes` and `parts` of a batch."""
 
     @classmethod
     def name(cls) -> str:
@@ -50,21 +52,20 @@ class JournalSource(DataSource):
 
     def streamReader(self, schema: StructType) -> "JournalStreamReader":  # noqa: N802 - Spark's name
         """Return a reader."""
-        return JournalStreamReader(
-            self.options["directory"], int(self.options["batch_bytes"]), int(self.options["parts"])
-        )
+        number, batch_bytes, parts = (int(self.options[name]) for name in ("number", "batch_bytes", "parts"))
+        return JournalStreamReader(JournalPlace.from_options(self.options), number, batch_bytes, parts)
 
 
 class JournalStreamReader(DataSourceStreamReader):
     """Offers the journal in steps; lives in a process of Spark's, not in the driver's Python."""
 
-    def __init__(self, directory: str, batch_bytes: int, parts: int) -> None:
-        self.directory, self.batch_bytes, self.parts = directory, batch_bytes, parts
+    def __init__(self, place: JournalPlace, number: int, batch_bytes: int, parts: int) -> None:
+        self.place, self.number, self.batch_bytes, self.parts = place, number, batch_bytes, parts
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Begin at the begin of the journal that is there."""
         with carried():
-            return to_offset(Position(0, 0, JournalReader(self.directory).end().journal_id))
+            return to_offset(Position(0, 0, self.place.open().end().journal_id))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Limit a micro-batch by bytes."""
@@ -84,12 +85,12 @@ class JournalStreamReader(DataSourceStreamReader):
         with carried():
             reader, begin = self._reader(start)
             ranges = reader.split(begin.offset, from_offset(end).offset, self.parts)
-            return [JournalRange(start["journal"], part.start, part.end) for part in ranges]
+            return [JournalRange(self.number, start["journal"], part.start, part.end) for part in ranges]
 
-    def read(self, partition: InputPartition) -> Iterator[tuple[str, int, int]]:
+    def read(self, partition: InputPartition) -> Iterator[tuple[int, str, int, int]]:
         """Yield the range itself; its bytes are read where they are needed."""
         if isinstance(partition, JournalRange):
-            yield partition.journal, partition.begin, partition.end
+            yield partition.place, partition.journal, partition.begin, partition.end
 
     def commit(self, end: dict[str, Any]) -> None:
         """Let the journal drop what is processed."""
@@ -98,12 +99,12 @@ class JournalStreamReader(DataSourceStreamReader):
             reach("planner.before_commit")
             reader.commit(position.offset)
 
-    def _reader(self, offset: Mapping[str, Any]) -> tuple[JournalReader, Position]:
+    def _reader(self, offset: Mapping[str, Any]) -> tuple[Journal, Position]:
         position = from_offset(offset)
-        return JournalReader(self.directory, position.journal_id), position
+        return self.place.open(position.journal_id), position
 
     def _checked(self, begin: Position, end: Position) -> Position:
         if end.offset < begin.offset:
             reason = f"it ends there; the checkpoint has read to {begin.offset}"
-            raise RunError.of("R612", path=self.directory, offset=end.offset, reason=reason)
+            raise RunError.of("R612", path=self.place, offset=end.offset, reason=reason)
         return end

@@ -7,7 +7,6 @@ import pyarrow as pa
 from wallaroo.fault import reach
 from wallaroo.frame import HEADER_BYTES, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.ingest import JournalReader
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
@@ -51,7 +50,7 @@ class StatelessLevel:
         if not self.level.is_last:
             yield frame_batch([FrameRow(column, 0, 0, REHEARSAL, b"") for column in self.level.bucket_ids])
 
-    def _shuffle(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
+    def _shuffle(self, ranges: list[tuple[int, str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
         for outputs in self._outputs(ranges, attempt):
             rows = [self._row(output, ordinal) for ordinal, output in enumerate(outputs)]
             yield from map(frame_batch, grouped(rows, lambda row: len(row.payload)))
@@ -61,7 +60,7 @@ class StatelessLevel:
         column = self.level.column_of(output.bucket, output.port)
         return FrameRow(column, FrameHead.of(output.frame).sequence, ordinal, kind, output.frame)
 
-    def _stage(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
+    def _stage(self, ranges: list[tuple[int, str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
         staged = self.level.staging_writer(attempt)
         try:
             for outputs in self._outputs(ranges, attempt):
@@ -74,17 +73,16 @@ class StatelessLevel:
         if files:
             yield staged_batch(attempt.query, files)
 
-    def _outputs(self, ranges: list[tuple[str, int, int]], attempt: Attempt) -> Iterator[list[pb.Output]]:
+    def _outputs(self, ranges: list[tuple[int, str, int, int]], attempt: Attempt) -> Iterator[list[pb.Output]]:
         reach("task.before_stage")
         for stage in self.level.stages:
             channel = WorkerChannel(self.level.workers[stage.worker])
             yield from ProcessCall(channel, self.level.opening(stage, attempt)).run(self._inputs(ranges, stage))
 
-    def _inputs(self, ranges: list[tuple[str, int, int]], stage: Stage) -> Iterable[bytes]:
+    def _inputs(self, ranges: list[tuple[int, str, int, int]], stage: Stage) -> Iterable[bytes]:
         ports = frozenset(node.port for node in stage.entries)
-        for journal, begin, end in ranges:
-            reader = JournalReader(self.level.journal, int(journal, 16))
-            for data in reader.read(begin, end, self.level.chunk_bytes):
+        for place, journal, begin, end in ranges:
+            for data in self.level.read(place, int(journal, 16), begin, end):
                 mine = data if len(self.level.stages) == 1 else frames_of_ports(data, ports)
                 if mine:
                     yield mine

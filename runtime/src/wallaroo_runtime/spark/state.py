@@ -7,8 +7,8 @@ from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from wallaroo.fault import reach
-from wallaroo_runtime.egress import StagingWriter
 from wallaroo_runtime.plan import Stage
+from wallaroo_runtime.remote import Staging
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow, staged_columns
@@ -77,7 +77,7 @@ class BucketProcessor(StatefulProcessor):
         self._states: dict[str, BucketState] = {}
         self._sessions: dict[str, StateSession] = {}
         self._attempt: Attempt | None = None
-        self._staged: StagingWriter | None = None
+        self._staged: Staging | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Take hold of the state; called on the driver too, for its schema."""

@@ -1,0 +1,119 @@
+"""Where the journal is read and output is put; a place pickles into tasks and opens what they need there."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from wallaroo_runtime.egress import Outbox, StagedFile, StagingWriter
+from wallaroo_runtime.ingest import JournalReader, Position, Range
+
+
+class Journal(Protocol):
+    """A journal as it is read; `JournalReader` says what each method does."""
+
+    def end(self) -> Position:
+        """Return how far it may be read now."""
+
+    def limit(self, start: int, max_bytes: int) -> Position:
+        """Return the last frame boundary at most `max_bytes` behind `start`, but at least one frame further."""
+
+    def split(self, start: int, end: int, parts: int) -> list[Range]:
+        """Cut [start, end) into at most `parts` ranges."""
+
+    def read(self, start: int, end: int, chunk_bytes: int) -> Iterator[bytes]:
+        """Yield the frames of [start, end) in pieces of whole frames."""
+
+    def commit(self, offset: int) -> None:
+        """Tell that nothing below `offset` is needed any more."""
+
+
+class Staging(Protocol):
+    """Takes the output of one task attempt; `StagingWriter` says what each method does."""
+
+    def write(self, port: int, frame: bytes) -> None:
+        """Append one whole frame to the file of a port."""
+
+    def so_far(self) -> list[StagedFile]:
+        """Return what was written until now, as `finish` would if nothing more came."""
+
+    def finish(self) -> list[StagedFile]:
+        """Make the files safe and return what to publish."""
+
+    def abort(self) -> None:
+        """Remove the files."""
+
+
+class Output(Protocol):
+    """Where the driver publishes; `Outbox` says what each method does."""
+
+    @property
+    def name(self) -> str:
+        """What people call it: a directory, or the address of an egress."""
+
+    def publish(self, query: str, batch: int, files: Sequence[StagedFile]) -> bool:
+        """Make the output of a micro-batch count, once."""
+
+    def size(self) -> int:
+        """Return the bytes of all files that are not delivered yet."""
+
+    def read_staged(self, file: StagedFile) -> Iterable[bytes]:
+        """Yield the frames of a staged file in pieces of whole frames."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalPlace:
+    """Where a journal is.
+
+    Attributes:
+        directory: It.
+    """
+
+    directory: str
+
+    def __str__(self) -> str:
+        return self.directory
+
+    def open(self, journal_id: int | None = None) -> Journal:
+        """Return the journal.
+
+        Args:
+            journal_id: That it must be; None: whichever is there.
+        """
+        return JournalReader(self.directory, journal_id)
+
+    def to_options(self) -> dict[str, str]:
+        """Return the place as options of a Spark source."""
+        return {"directory": self.directory}
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> "JournalPlace":
+        """Read what `to_options` gave."""
+        return cls(options["directory"])
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPlace:
+    """Where output goes.
+
+    Attributes:
+        staging: Directory of staged files.
+        outbox: Directory of the outbox.
+        dead_letters: Directory of dead letters.
+    """
+
+    staging: str = ""
+    outbox: str = ""
+    dead_letters: str = ""
+
+    def writer(self, query: str, batch: int, partition: int, stage_attempt: int, task_attempt: int) -> Staging:
+        """Return what takes the output of a task attempt; arguments as `StagingWriter` has them."""
+        return StagingWriter(self.staging, query, batch, partition, stage_attempt, task_attempt)
+
+    def open(self) -> Output:
+        """Return what the driver publishes to; leftovers of earlier runs are removed from staging.
+
+        Raises:
+            RunError: R620, it is damaged.
+        """
+        return Outbox(Path(self.outbox), Path(self.dead_letters), Path(self.staging))
