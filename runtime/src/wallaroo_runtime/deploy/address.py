@@ -86,7 +86,7 @@ def override(topology: Topology, inputs: str, outputs: str) -> Topology:
     """
     document = json.loads(json.dumps(topology.document))
     for option, what, text in (("--in", "source", inputs), ("--out", "sink", outputs)):
-        ends = [end for pipeline in document["pipelines"] for end in pipeline[f"{what}s"]]
+        ends = [end for pipeline in document["pipelines"] for end in pipeline[f"{what}s"] if "host" in end]
         if text:
             _put(ends, parse_addresses(text, what), option, what)
     return load_document(document)

@@ -9,9 +9,11 @@ from wallaroo_runtime.deploy.interface import explained
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load, load_document
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.model import TcpSink, Topology
 from wallaroo_runtime.worker.app import AppKind, resolve
 from wallaroo_runtime.worker.emit import emit
+
+NOT_RUNNABLE = frozenset({"connector", "generator", "kafka", "spark"})
 
 
 def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -> tuple[Topology, Path]:
@@ -36,17 +38,21 @@ def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -
     return topology, path
 
 
-def check_sinks(topology: Topology) -> None:
-    """Refuse sinks to which nothing can be sent: only a source may have port 0.
+def check_runnable(topology: Topology) -> None:
+    """Refuse what cannot be run: sinks without the port of a receiver, kinds that this release does not run.
 
     Raises:
-        RunError: T211, for each sink.
+        RunError: T211, P304; every finding.
     """
     findings = []
     for sink in topology.sinks():
-        if not sink.port:
-            value, reason = f"{sink.host}:{sink.port}", f'sink "{sink.name}" needs the port of its receiver'
-            findings.append(Diagnostic.of("T211", what="sink", value=value, reason=reason))
+        if isinstance(sink, TcpSink) and not sink.port:
+            reason = f'sink "{sink.name}" needs the port of its receiver'
+            findings.append(Diagnostic.of("T211", what="sink", value=sink.place, reason=reason))
+    for part in topology.parts():
+        if part.kind in NOT_RUNNABLE:
+            what = f'a {part.path.split("/")[1][:-1]} of kind "{part.kind}"'
+            findings.append(Diagnostic.of("P304", path=part.path, what=what, fix="use one of kind tcp"))
     if findings:
         raise RunError(findings, TOPOLOGY)
 
@@ -84,7 +90,7 @@ def check_interface(topology: Topology) -> None:
             command="wallaroo emit APP",
         )
         for number, worker in enumerate(topology.workers)
-        if worker.interface_hash != expected
+        if worker.interface_hash != expected and not topology.is_library(worker.name)
     ]
     if findings:
         raise explained(RunError(findings, TOPOLOGY), topology)

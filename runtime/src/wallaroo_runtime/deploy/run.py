@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from wallaroo_runtime.deploy.application import check_sinks, load_application
+from wallaroo_runtime.deploy.application import check_runnable, load_application
 from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.flow import Flow
@@ -73,7 +73,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
     """
     with _stop_signals() as stopped:
         topology, home = load_application(options.app, options.args, options.inputs, options.outputs)
-        check_sinks(topology)
+        check_runnable(topology)
         check_java()
         path = options.checkpoint or default_directory(topology.name, topology.workers[0].language, home)
         place = Place.take(path)

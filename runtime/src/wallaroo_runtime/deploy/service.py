@@ -4,14 +4,14 @@ import json
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from wallaroo_runtime.daemon import process_start_time
 from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.topology.model import Framing, Source, Topology
+from wallaroo_runtime.topology.model import Framing, TcpSink, TcpSource, Topology
 
 FSYNC_INTERVAL_MS = 50
 UNSET = Bounds()
@@ -20,7 +20,11 @@ NAMES = ("gateway", "egress")
 
 def is_cut_by_worker(topology: Topology) -> bool:
     """Say whether a source's messages can only be found by a worker, so that workers must run first."""
-    return any(source.framing.kind == "worker" for source in topology.sources())
+    return any(source.framing.kind == "worker" for source in _tcp_sources(topology))
+
+
+def _tcp_sources(topology: Topology) -> Iterator[TcpSource]:
+    return (source for source in topology.sources() if isinstance(source, TcpSource))
 
 
 def gateway_of(
@@ -45,7 +49,7 @@ def gateway_of(
             "framing": _framing(source, targets),
             "max_message_bytes": source.max_message_bytes,
         }
-        for source in topology.sources()
+        for source in _tcp_sources(topology)
     ]
     config = {
         "journal": str(checkpoint / "journal"),
@@ -57,7 +61,7 @@ def gateway_of(
     return Process("gateway", "wallaroo_runtime.ingest", checkpoint, config)
 
 
-def _framing(source: Source, targets: Mapping[str, str]) -> dict[str, str | int]:
+def _framing(source: TcpSource, targets: Mapping[str, str]) -> dict[str, str | int]:
     framing: Framing = source.framing
     if framing.kind != "worker":
         return {"kind": framing.kind}
@@ -69,6 +73,7 @@ def egress_of(topology: Topology, plan: Plan, checkpoint: Path, bounds: Bounds =
     sinks = [
         {"port": plan.ports[sink.path], "name": sink.name, "host": sink.host, "tcp_port": sink.port}
         for sink in topology.sinks()
+        if isinstance(sink, TcpSink)
     ]
     config = {"outbox": str(checkpoint / "outbox"), "sinks": sinks, "resend_bytes": bounds.resend_bytes}
     return Process("egress", "wallaroo_runtime.egress", checkpoint, config)

@@ -13,7 +13,21 @@ from enum import IntEnum
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.match import match_parts
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.topology.model import Part, Sink, Source, Step, Topology
+from wallaroo_runtime.topology.model import (
+    ConnectorSource,
+    KafkaSink,
+    KafkaSource,
+    Part,
+    Sink,
+    Source,
+    SparkSink,
+    SparkSource,
+    Step,
+    TcpSink,
+    TcpSource,
+    Topology,
+    Window,
+)
 
 
 class Impact(IntEnum):
@@ -109,7 +123,7 @@ def _part_changes(old: Topology, new: Topology) -> Iterator[Change]:
     for part in new.parts():
         path = matched.get(part.path)
         if path is None:
-            yield Change(Impact.SAFE, part.path, f"{called(part)} is new")
+            yield _new(part)
         else:
             yield from _differences(before[path], part, matched)
     for path, part in before.items():
@@ -117,7 +131,17 @@ def _part_changes(old: Topology, new: Topology) -> Iterator[Change]:
             yield _gone(part)
 
 
+def _new(part: Part) -> Change:
+    if isinstance(part, KafkaSource | SparkSource):
+        text = f"{called(part)} is new; Spark's checkpoint has the offsets of the sources that it began with"
+        return Change(Impact.BREAKS_STATE, part.path, text)
+    return Change(Impact.SAFE, part.path, f"{called(part)} is new")
+
+
 def _gone(part: Part) -> Change:
+    if isinstance(part, KafkaSource | SparkSource):
+        text = f"{called(part)} is gone; Spark's checkpoint has the offsets of the sources that it began with"
+        return Change(Impact.BREAKS_STATE, part.path, text)
     if isinstance(part, Source):
         text = f"{called(part)} is gone; its messages in the journal could not be decoded any more"
         return Change(Impact.NEEDS_DRAIN, part.path, text)
@@ -128,17 +152,20 @@ def _gone(part: Part) -> Change:
 
 
 def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[Change]:
-    safe: list[tuple[str, object, object]] = [
+    safe: list[Setting] = [
         ("name", f'"{old.name}"', f'"{new.name}"'),
         ("kind", old.kind, new.kind),
         ("worker", f'"{old.worker}"', f'"{new.worker}"'),
         ("on_error", old.on_error or "inherited", new.on_error or "inherited"),
     ]
-    if isinstance(old, Source) and isinstance(new, Source):
-        safe.append(("max_message_bytes", old.max_message_bytes, new.max_message_bytes))
-        if old.framing != new.framing:
-            text = _was(f"framing of {called(new)}", _framing(old), _framing(new))
-            yield Change(Impact.NEEDS_DRAIN, new.path, f"{text}; the journal holds messages as they came")
+    safe.extend(_settings(old, new))
+    if isinstance(old, TcpSource) and isinstance(new, TcpSource) and old.framing != new.framing:
+        text = _was(f"framing of {called(new)}", _framing(old), _framing(new))
+        yield Change(Impact.NEEDS_DRAIN, new.path, f"{text}; the journal holds messages as they came")
+    for what, was, now_is in _spark_identity(old, new):
+        if was != now_is:
+            text = _was(f"{what} of {called(new)}", was, now_is)
+            yield Change(Impact.BREAKS_STATE, new.path, f"{text}; Spark's checkpoint has the offsets of the former")
     if not isinstance(old, Source) and not isinstance(new, Source):
         now = [matched.get(path, f"{path} (new)") for path in new.inputs]
         if list(old.inputs) != now:
@@ -152,12 +179,50 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
     for what, was, now_is in safe:
         if was != now_is:
             yield Change(Impact.SAFE, new.path, _was(f"{what} of {called(new)}", was, now_is))
-    if not isinstance(old, Step) and not isinstance(new, Step) and (old.host, old.port) != (new.host, new.port):
-        text = _was(f"address of {called(new)}", f"{old.host}:{old.port}", f"{new.host}:{new.port}")
-        yield Change(Impact.SAFE, new.path, text, False)
+    if _address(old) != _address(new):
+        yield Change(Impact.SAFE, new.path, _was(f"address of {called(new)}", _address(old), _address(new)), False)
 
 
-def _framing(source: Source) -> str:
+Setting = tuple[str, object, object]
+
+
+def _settings(old: Part, new: Part) -> Iterator[Setting]:
+    """Yield what a source, a sink or a window may have other values of."""
+    names: tuple[str, ...] = ()
+    if isinstance(new, TcpSource):
+        names = ("max_message_bytes",)
+    elif isinstance(new, ConnectorSource):
+        names = ("max_message_bytes", "max_credits", "refill_credits")
+    elif isinstance(new, KafkaSource):
+        names = ("max_message_bytes", "start", "partitions", "options")
+    elif isinstance(new, KafkaSink):
+        names = ("topic", "options")
+    elif isinstance(new, SparkSource):
+        names = ("max_message_bytes", "options", "value", "key", "timestamp")
+    elif isinstance(new, SparkSink):
+        names = ("format", "options", "value")
+    for name in names:
+        yield name, getattr(old, name), getattr(new, name)
+    if isinstance(old, Step) and isinstance(new, Step) and old.window and new.window:
+        for name in ("delay_ms", "late", "flush_ms"):
+            yield name, getattr(old.window, name), getattr(new.window, name)
+
+
+def _spark_identity(old: Part, new: Part) -> Iterator[Setting]:
+    if isinstance(old, KafkaSource) and isinstance(new, KafkaSource):
+        yield "topic", old.topic, new.topic
+    if isinstance(old, SparkSource) and isinstance(new, SparkSource):
+        yield "format", old.format, new.format
+        yield "schema", old.schema, new.schema
+
+
+def _address(part: Part) -> str:
+    if isinstance(part, TcpSource | ConnectorSource | TcpSink):
+        return f"{part.host}:{part.port}"
+    return ",".join(part.brokers) if isinstance(part, KafkaSource | KafkaSink) else ""
+
+
+def _framing(source: TcpSource) -> str:
     framing = source.framing
     return f"{framing.kind} with {framing.header_bytes} bytes" if framing.header_bytes else framing.kind
 
@@ -186,6 +251,10 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
     if kinds[0] != kinds[1]:
         text = _was(f'kind of key of state "{name}" of {called(now)}', *kinds)
         yield Change(Impact.BREAKS_STATE, now.path, f"{text}; messages would not find the state that was kept")
+    windows = [_window_shape(step.window) for step in (was, now)]
+    if windows[0] != windows[1]:
+        text = _was(f'window of state "{name}" of {called(now)}', *windows)
+        yield Change(Impact.BREAKS_STATE, now.path, f"{text}; what it has gathered would not fit")
     languages = [topology.worker(step.worker).language for topology, step in (before, after)]
     if languages[0] != languages[1]:
         text = _was(f'language of state "{name}" of {called(now)}', *languages)
@@ -196,6 +265,14 @@ def _one_state(name: str, before: tuple[Topology, Step], after: tuple[Topology, 
     if all(classes) and classes[0] != classes[1]:
         text = _was(f'class of state "{name}" of {called(now)}', *classes)
         yield Change(Impact.BREAKS_STATE, now.path, f"{text}; it cannot read what was kept", False)
+
+
+def _window_shape(window: Window | None) -> str:
+    if window is None:
+        return "none"
+    if window.kind == "count":
+        return f"{window.count} messages"
+    return f"{window.range_ms} ms every {window.slide_ms} ms by {window.time} time"
 
 
 def _states(topology: Topology) -> dict[str, Step]:

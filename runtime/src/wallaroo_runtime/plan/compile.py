@@ -8,7 +8,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.plan.port import Ports, first_ports
-from wallaroo_runtime.plan.stage import DEAD_LETTER_PORT, Node, NodeKind, Plan, Stage
+from wallaroo_runtime.plan.stage import TICK_PORT, Node, NodeKind, Plan, Stage
 from wallaroo_runtime.topology.model import Part, Sink, Source, Step, Topology
 
 
@@ -23,6 +23,7 @@ class Draft:
         parts: All sources, steps and sinks, each after its inputs.
         ports: Path to port.
         entry_levels: State name to the one level at which its steps run.
+        timed: Paths of the state steps and windows that must know when messages came: windows, and what leads to one.
         levels: Path to the levels at which a node of that path passes messages on; for sinks, at which it is an exit.
         stages: The stages made so far.
         findings: What makes the topology impossible to compile.
@@ -34,6 +35,7 @@ class Draft:
     parts: dict[str, Part] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     entry_levels: dict[str, int] = field(default_factory=dict)
+    timed: set[str] = field(default_factory=set)
     levels: dict[str, frozenset[int]] = field(default_factory=dict)
     stages: list[list[Stage]] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
@@ -67,8 +69,8 @@ def order_parts(draft: Draft) -> None:
 def number_ports(draft: Draft) -> None:
     """Take over the ports of sources, state steps and sinks."""
     count = draft.given.next
-    if count > DEAD_LETTER_PORT:
-        draft.findings.append(Diagnostic.of("P302", pointer="/pipelines", count=count, limit=DEAD_LETTER_PORT))
+    if count > TICK_PORT:
+        draft.findings.append(Diagnostic.of("P302", pointer="/pipelines", count=count, limit=TICK_PORT))
     draft.ports.update(draft.given.parts)
 
 
@@ -78,8 +80,13 @@ def check_workers(draft: Draft) -> None:
     for part in draft.parts.values():
         for path in inputs_of(part):
             producer = draft.parts[path]
-            if producer.worker != part.worker:
+            if producer.worker == part.worker or isinstance(producer, Sink):
+                continue
+            if producer.codec == "native":
                 draft.find("P301", part, producer=producer.worker, consumer=part.worker)
+            else:
+                what = f'a message of worker "{producer.worker}" on worker "{part.worker}"'
+                draft.find("P304", part, what=what, fix="run both on one worker")
         if isinstance(part, Step) and part.state is not None:
             owner = owners.setdefault(part.state.name, part)
             if owner.worker != part.worker:
@@ -115,6 +122,17 @@ def _put_on_levels(draft: Draft, part: Part, deepest: int) -> None:
     draft.levels[part.path] = frozenset(levels)
 
 
+def find_timed(draft: Draft) -> None:
+    """Find which frames must carry timestamps: messages keep theirs through all steps, and windows need them."""
+    needed: set[str] = set()
+    for part in reversed(draft.parts.values()):
+        if isinstance(part, Step) and (part.window is not None or part.path in needed):
+            needed.add(part.path)
+            needed.update(part.inputs)
+            if part.state is not None:
+                draft.timed.add(part.path)
+
+
 def build_stages(draft: Draft) -> None:
     """Gather, for each level, the nodes of each worker."""
     depth = 1 + max(draft.entry_levels.values(), default=0)
@@ -139,7 +157,7 @@ def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
             state, port = part.state.name, draft.ports[part.path]
             state_port = draft.given.states[state]
             if draft.entry_levels[state] == level:
-                yield part.worker, Node(part.path, NodeKind[part.kind.upper()], (), port, state, state_port)
+                yield part.worker, _step_node(part, (), port, state, state_port)
 
 
 def _followers(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
@@ -150,12 +168,25 @@ def _followers(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
         if isinstance(part, Sink):
             yield part.worker, Node(part.path, NodeKind.SINK, here, draft.ports[part.path])
         elif isinstance(part, Step) and part.state is not None:
-            yield part.worker, Node(part.path, NodeKind.KEY, here, draft.ports[part.path])
+            timed = part.path in draft.timed
+            yield part.worker, Node(part.path, NodeKind.KEY, here, draft.ports[part.path], timestamps=timed)
         elif isinstance(part, Step):
-            yield part.worker, Node(part.path, NodeKind[part.kind.upper()], here)
+            yield part.worker, _step_node(part, here)
 
 
-PASSES: tuple[Callable[[Draft], None], ...] = (order_parts, number_ports, check_workers, find_levels, build_stages)
+def _step_node(part: Step, inputs: tuple[str, ...], port: int = 0, state: str = "", state_port: int = 0) -> Node:
+    kind = NodeKind[part.kind.upper()]
+    return Node(part.path, kind, inputs, port, state, state_port, component=part.component)
+
+
+PASSES: tuple[Callable[[Draft], None], ...] = (
+    order_parts,
+    number_ports,
+    check_workers,
+    find_levels,
+    find_timed,
+    build_stages,
+)
 
 
 def compile_topology(
@@ -173,7 +204,7 @@ def compile_topology(
         The plan; it depends on the arguments alone.
 
     Raises:
-        RunError: The topology cannot be compiled (P301, P302, P303); every finding of the pass that failed.
+        RunError: The topology cannot be compiled (P301 to P304); every finding of the pass that failed.
     """
     draft = Draft(topology, bucket_ids(shuffle_partitions, buckets_per_partition), ports or first_ports(topology))
     for compile_pass in PASSES:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from wallaroo_runtime.plan.stage import Node, NodeKind, Plan, Stage
-from wallaroo_runtime.topology.model import Part, Step, Topology
+from wallaroo_runtime.topology.model import KafkaSource, Part, Sink, Source, SparkSource, Step, TcpSink, Topology
 
 _VERBS = {
     NodeKind.SOURCE: "decode",
@@ -13,6 +13,9 @@ _VERBS = {
     NodeKind.STATE_COMPUTATION_MULTI: "state*",
     NodeKind.KEY: "key",
     NodeKind.SINK: "encode",
+    NodeKind.KEY_BY: "key by",
+    NodeKind.COLLECT: "collect",
+    NodeKind.WINDOW: "window",
 }
 _PARTS = {NodeKind.KEY: "/partition"}
 
@@ -47,7 +50,7 @@ def _lines(plan: Plan, topology: Topology) -> Iterator[str]:
     yield "steps marked * give any number of messages for each one"
     yield ""
     yield "on Spark"
-    yield from _spark_lines(plan)
+    yield from _spark_lines(plan, topology)
 
 
 def count(number: int, noun: str) -> str:
@@ -60,15 +63,31 @@ def _node_lines(node: Node, stage: Stage, part: Part, topology: Topology) -> Ite
     symbol = f" ({component.symbol})" if component else ""
     more = ""
     if isinstance(part, Step) and part.state is not None and node.kind is not NodeKind.KEY:
-        more = f', state "{part.state.name}"'
+        more = f', state "{part.state.name}"{_window_text(part)}'
+    elif node.timestamps:
+        more = " with timestamps"
+    if part.path == node.path and isinstance(part, Source | Sink) and part.kind != "tcp":
+        more = f", {part.kind} {part.place}".rstrip()
     reads = f" <- {', '.join(node.inputs)}" if node.inputs else ""
     port = f" [port {node.port}]" if node in (*stage.entries, *stage.exits) else ""
     label = f"for {node.path}" if node.kind is NodeKind.KEY else node.path
     yield f'  {_VERBS[node.kind]:<9}{label} "{part.name}"{symbol}{more}{port}{reads}'
 
 
-def _spark_lines(plan: Plan) -> Iterator[str]:
+def _window_text(step: Step) -> str:
+    window = step.window
+    if window is None:
+        return ""
+    if window.kind == "count":
+        return f", every {count(window.count, 'message')}"
+    return f", {window.range_ms} ms every {window.slide_ms} ms"
+
+
+def _spark_lines(plan: Plan, topology: Topology) -> Iterator[str]:
     yield "  source             ranges of the journal, read by the tasks themselves"
+    for source in topology.sources():
+        if isinstance(source, KafkaSource | SparkSource):
+            yield f"  source             {source.kind} {source.place}: rows are packed into frames by the tasks"
     for level, stages in enumerate(plan.levels):
         names = ", ".join(stage.id for stage in stages)
         if level == 0:
@@ -77,3 +96,6 @@ def _spark_lines(plan: Plan) -> Iterator[str]:
         yield f"  repartition        by bucket into {plan.shuffle_partitions} partitions"
         yield f"  transformWithState {names}: version and log of each bucket in RocksDB"
     yield "  foreachBatch       publishes the staged output to the outbox, once for each batch"
+    for sink in topology.sinks():
+        if not isinstance(sink, TcpSink):
+            yield f"                     writes what is staged for {sink.kind} {sink.place}"

@@ -42,7 +42,7 @@ def _parts(pipeline: Pipeline) -> Iterator[Part]:
 def _label(part: Part) -> str:
     if isinstance(part, Step):
         return f"{part.name} / {part.state.name}" if part.state else part.name
-    return f"{part.name} {part.kind} {part.host}:{part.port}"
+    return f"{part.name} {part.kind} {part.place}".rstrip()
 
 
 def _edges(topology: Topology) -> Iterator[tuple[str, str, bool]]:

@@ -28,7 +28,7 @@ def _keyed(topology: Topology, by_place: bool) -> Iterable[tuple[object, Part]]:
     counted: Counter[object] = Counter()
     for part in topology.parts():
         pipeline = topology.pipelines[int(part.path.split("/")[0])].name
-        key: object = (part.path, _has_state(part))
+        key: object = (type(part), part.path, _has_state(part))
         if not by_place:
             state = part.state.name if isinstance(part, Step) and part.state else ""
             named = (type(part).__name__, pipeline, part.name, state)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 DEAD_LETTER_PORT = 65535
+TICK_PORT = 65534
 FRAME_BYTES = 1 << 20
 
 
@@ -18,9 +19,12 @@ class NodeKind(IntEnum):
     STATE_COMPUTATION_MULTI = 5
     KEY = 6
     SINK = 7
+    KEY_BY = 8
+    COLLECT = 9
+    WINDOW = 10
 
 
-ENTRIES = frozenset({NodeKind.SOURCE, NodeKind.STATE_COMPUTATION, NodeKind.STATE_COMPUTATION_MULTI})
+ENTRIES = frozenset({NodeKind.SOURCE, NodeKind.STATE_COMPUTATION, NodeKind.STATE_COMPUTATION_MULTI, NodeKind.WINDOW})
 EXITS = frozenset({NodeKind.KEY, NodeKind.SINK})
 
 
@@ -33,8 +37,10 @@ class Node:
         kind: What it does.
         inputs: Paths of nodes of the same stage; empty for entries.
         port: Entries and exits: the port in the header of their frames; else 0.
-        state: State kinds: the state's name; else empty.
-        state_port: State kinds: the port in the header of state log frames; else 0.
+        state: State kinds and windows: the state's name; else empty.
+        state_port: State kinds and windows: the port in the header of state log frames; else 0.
+        timestamps: KEY exits: whether frames carry the messages' timestamps, since a window follows.
+        component: Name under which a library worker registered the component; empty: it is found by path.
     """
 
     path: str
@@ -43,6 +49,8 @@ class Node:
     port: int = 0
     state: str = ""
     state_port: int = 0
+    timestamps: bool = False
+    component: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,8 @@ class Level:
                 port=node.port,
                 state=node.state,
                 state_port=node.state_port,
+                timestamps=node.timestamps,
+                component=node.component,
             )
             for node in stage.nodes
         ]

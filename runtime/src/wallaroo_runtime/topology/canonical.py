@@ -19,10 +19,23 @@ def ordered(value: Any, rule: Json) -> Any:
         return [ordered(item, rule.get("items", {})) for item in value]
     if not isinstance(value, dict):
         return value
-    properties: dict[str, Json] = {}
-    for branch in rule.get("oneOf", [rule]):
-        properties |= branch.get("properties", {})
+    free = rule.get("additionalProperties")
+    if isinstance(free, dict):
+        return {name: value[name] for name in sorted(value)}
+    properties = _meant(value, rule).get("properties", {})
     return {name: ordered(value[name], properties[name]) for name in properties if name in value}
+
+
+def _meant(value: Json, rule: Json) -> Json:
+    """Return the alternative of a rule that an object is: the one with its `kind`, else the one that has its keys."""
+    for branch in rule.get("oneOf", ()):
+        properties = branch.get("properties", {})
+        kind = properties.get("kind")
+        if kind is None and value.keys() <= properties.keys():
+            return dict(branch)
+        if kind is not None and value.get("kind") in kind.get("enum", [kind.get("const")]):
+            return dict(branch)
+    return rule
 
 
 def canonical_text(document: Json) -> str:
@@ -50,7 +63,7 @@ def interface(document: Json) -> Json:
 
 
 def _without_address(end: Json) -> Json:
-    return {name: value for name, value in end.items() if name not in ("host", "port")}
+    return {name: value for name, value in end.items() if name not in ("host", "port", "cookie", "brokers")}
 
 
 def interface_hash(topology: Topology) -> str:

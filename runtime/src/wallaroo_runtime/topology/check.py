@@ -6,91 +6,14 @@ The rules read the raw document and step over parts whose shape is wrong, so tha
 import base64
 import binascii
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.topology.index import Index, Json, Part, items_of
+from wallaroo_runtime.topology.kind import check_components, check_ends, check_message_keys, check_windows
 from wallaroo_runtime.topology.model import STATE_KINDS
 from wallaroo_runtime.topology.shape import hint, shown_json
-
-Json = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A source, step or sink of the document.
-
-    Attributes:
-        kind: `sources`, `steps` or `sinks`.
-        path: The path of its position, which its property `path` should have.
-        pointer: JSON pointer to it.
-        value: The JSON object.
-    """
-
-    kind: str
-    path: str
-    pointer: str
-    value: Json
-
-    def text(self, name: str) -> str:
-        """Return a property that should be a string; empty when it is not."""
-        value = self.value.get(name)
-        return value if isinstance(value, str) else ""
-
-    def inputs(self) -> Iterator[tuple[int, str]]:
-        """Yield position and path of each input."""
-        return ((at, path) for at, path in enumerate(_list(self.value, "inputs")) if isinstance(path, str))
-
-    def state(self) -> Json:
-        """Return its state; empty when it has none."""
-        state = self.value.get("state")
-        return state if isinstance(state, dict) else {}
-
-
-@dataclass
-class Index:
-    """The document, with its parts at hand."""
-
-    document: Json
-    pipelines: list[tuple[str, Json]] = field(default_factory=list)
-    workers: list[tuple[str, Json]] = field(default_factory=list)
-    parts: list[Part] = field(default_factory=list)
-    components: dict[tuple[str, str], Json] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.workers = list(_objects(self.document, "workers", ""))
-        self.pipelines = list(_objects(self.document, "pipelines", ""))
-        for pointer, worker in self.workers:
-            for _, component in _objects(worker, "components", pointer):
-                self.components[str(worker.get("name")), str(component.get("path"))] = component
-        for pointer, pipeline in self.pipelines:
-            for kind in ("sources", "steps", "sinks"):
-                for place, value in _objects(pipeline, kind, pointer):
-                    self.parts.append(Part(kind, place.removeprefix("/pipelines/"), place, value))
-
-    def finding(self, code: str, part: Part, more: str = "", component: str = "", **values: Any) -> Diagnostic:
-        """Make a diagnostic at a part, with the file and line where the front-end saw its user code."""
-        known = self.components.get((part.text("worker"), part.path + component), {})
-        file, line = known.get("file"), known.get("line")
-        return Diagnostic.of(
-            code,
-            pointer=part.pointer + more,
-            file=file if isinstance(file, str) else "",
-            line=line if isinstance(line, int) else 0,
-            **values,
-        )
-
-
-def _list(value: Json, name: str) -> list[Any]:
-    items = value.get(name)
-    return items if isinstance(items, list) else []
-
-
-def _objects(value: Json, name: str, pointer: str) -> Iterator[tuple[str, Json]]:
-    for number, item in enumerate(_list(value, name)):
-        if isinstance(item, dict):
-            yield f"{pointer}/{name}/{number}", item
 
 
 def check_names(index: Index) -> Iterator[Diagnostic]:
@@ -226,13 +149,14 @@ def _check_presence(index: Index, part: Part, kind: str) -> Iterator[Diagnostic]
     if kind in STATE_KINDS and "state" not in part.value:
         reason, fix = f'a step of kind "{kind}" needs the property "state"', 'add "state": name, codec and key'
         yield index.finding("T102", part, reason=reason, fix=fix)
-    elif kind in ("computation", "computation_multi") and "state" in part.value:
+    elif kind not in STATE_KINDS and "state" in part.value:
         reason = f'a step of kind "{kind}" has no state'
-        yield index.finding("T102", part, "/state", reason=reason, fix=f'remove it, or write the kind "state_{kind}"')
+        fix = f'remove it, or write the kind "state_{kind}"' if kind.startswith("computation") else "remove it"
+        yield index.finding("T102", part, "/state", reason=reason, fix=fix)
 
 
 def _check_keys(index: Index, part: Part, name: str, key: Json, values: set[bytes]) -> Iterator[Diagnostic]:
-    for number, value in enumerate(_list(key, "values")):
+    for number, value in enumerate(items_of(key, "values")):
         place = f"/state/key/values/{number}"
         try:
             data = key_bytes(value)
@@ -292,6 +216,10 @@ RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (
     check_inputs,
     check_states,
     check_addresses,
+    check_windows,
+    check_components,
+    check_ends,
+    check_message_keys,
 )
 
 

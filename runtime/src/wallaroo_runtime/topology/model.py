@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-STATE_KINDS = frozenset({"state_computation", "state_computation_multi"})
+STATE_KINDS = frozenset({"state_computation", "state_computation_multi", "window"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Key:
     """How a message finds its state.
 
     Attributes:
-        kind: `single` or `partition`.
+        kind: `single`, `partition` or `message`.
         values: Keys declared up front, as their bytes.
         unknown: What a key outside `values` does: `create` or `dead_letter`.
     """
@@ -78,24 +78,158 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """Which messages an aggregation takes together; what the other kind has is 0 or empty.
+
+    Attributes:
+        kind: `range` or `count`.
+        range_ms: Length of a window.
+        slide_ms: From the begin of one window to that of the next.
+        delay_ms: How long a window waits for late messages.
+        late: What a late message does: `drop`, `fire_per_message` or `place_in_oldest_window`.
+        time: Which time counts: `ingest` or `event`.
+        count: How many messages make a window.
+        flush_ms: Without a message for so long, a window that is not full is given out.
+    """
+
+    kind: str
+    range_ms: int = 0
+    slide_ms: int = 0
+    delay_ms: int = 0
+    late: str = ""
+    time: str = ""
+    count: int = 0
+    flush_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A TCP listener whose bytes are cut into messages and decoded."""
+    """Where messages come from; each kind has a class of its own."""
 
     path: str
     name: str
     kind: str
-    host: str
-    port: int
-    framing: Framing
-    max_message_bytes: int
     codec: str
     worker: str
     on_error: str = ""
 
+    @property
+    def gives_keys(self) -> bool:
+        """Whether its messages have keys."""
+        return False
+
+    @property
+    def place(self) -> str:
+        """Where its messages come from, for people."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpSource(Source):
+    """A TCP listener whose bytes are cut into messages and decoded."""
+
+    host: str
+    port: int
+    framing: Framing
+    max_message_bytes: int
+
+    @property
+    def place(self) -> str:
+        """Where it listens."""
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorSource(Source):
+    """A listener for programs that speak the connector protocol."""
+
+    host: str
+    port: int
+    cookie: str
+    max_credits: int
+    refill_credits: int
+    max_message_bytes: int
+
+    @property
+    def gives_keys(self) -> bool:
+        """Messages have the keys that the connector gives them."""
+        return True
+
+    @property
+    def place(self) -> str:
+        """Where it listens."""
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratorSource(Source):
+    """Messages that user code makes, each from the one before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSource(Source):
+    """A Kafka topic.
+
+    Attributes:
+        brokers: Addresses from which the client learns of all brokers.
+        start: Where reading begins: `start`, `end`, an offset, or `-n` for n before the end.
+        partitions: Number and start of each partition that is read; None: all of the topic.
+        options: Passed on as they are.
+    """
+
+    topic: str
+    brokers: tuple[str, ...]
+    start: str
+    options: Mapping[str, str]
+    max_message_bytes: int
+    partitions: tuple[tuple[int, str], ...] | None = None
+
+    @property
+    def gives_keys(self) -> bool:
+        """Messages have the keys of their records."""
+        return True
+
+    @property
+    def place(self) -> str:
+        """The topic."""
+        return self.topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSource(Source):
+    """Any streaming source of Spark; expressions are SQL over its rows.
+
+    Attributes:
+        format: Name of the format.
+        options: Passed on as they are.
+        value: Expression for the message's bytes or text.
+        schema: Of the rows, as Spark's DDL, where the format needs one.
+        key: Expression for the message's key; empty: messages have none.
+        timestamp: Expression for the message's event time; empty: when it is read.
+    """
+
+    format: str
+    options: Mapping[str, str]
+    value: str
+    max_message_bytes: int
+    schema: str = ""
+    key: str = ""
+    timestamp: str = ""
+
+    @property
+    def gives_keys(self) -> bool:
+        """Messages have keys where an expression gives them."""
+        return bool(self.key)
+
+    @property
+    def place(self) -> str:
+        """The format."""
+        return self.format
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A computation; `state` is set exactly for the two state kinds."""
+    """A computation; `state` is set exactly for the state kinds and windows, `window` for windows."""
 
     path: str
     name: str
@@ -104,21 +238,67 @@ class Step:
     codec: str
     worker: str
     state: State | None = None
+    window: Window | None = None
+    component: str = ""
     on_error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
-    """A TCP connection to which encoded messages are sent."""
+    """Where messages go; each kind has a class of its own."""
 
     path: str
     name: str
     kind: str
-    host: str
-    port: int
     inputs: tuple[str, ...]
     worker: str
     on_error: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where its messages go, for people."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpSink(Sink):
+    """A TCP connection to which encoded messages are sent."""
+
+    host: str
+    port: int
+
+    @property
+    def place(self) -> str:
+        """Where its receiver listens."""
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSink(Sink):
+    """A Kafka topic; the encoder gives value, key and partition."""
+
+    topic: str
+    brokers: tuple[str, ...]
+    options: Mapping[str, str]
+
+    @property
+    def place(self) -> str:
+        """The topic."""
+        return self.topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSink(Sink):
+    """Any sink of Spark that takes a micro-batch; `value` is a select list over the columns `value` and `key`."""
+
+    format: str
+    options: Mapping[str, str]
+    value: str
+
+    @property
+    def place(self) -> str:
+        """The format."""
+        return self.format
 
 
 Part = Source | Step | Sink
@@ -177,6 +357,10 @@ class Topology:
     def worker(self, name: str) -> Worker:
         """Return the worker of that name; it exists when a source, step or sink names it."""
         return next(worker for worker in self.workers if worker.name == name)
+
+    def is_library(self, worker: str) -> bool:
+        """Say whether a worker hosts components for other programs: a step names one that it registered."""
+        return any(step.component for step in self.steps() if step.worker == worker)
 
     def component(self, worker: str, path: str) -> Component | None:
         """Return the user's code behind `path`, or None when the front-end recorded none."""

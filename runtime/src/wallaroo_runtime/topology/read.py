@@ -5,16 +5,34 @@ from typing import Any
 from wallaroo_runtime.topology.check import key_bytes
 from wallaroo_runtime.topology.model import (
     Component,
+    ConnectorSource,
     Framing,
+    GeneratorSource,
+    KafkaSink,
+    KafkaSource,
     Key,
     Pipeline,
     Sink,
     Source,
+    SparkSink,
+    SparkSource,
     State,
     Step,
+    TcpSink,
+    TcpSource,
     Topology,
+    Window,
     Worker,
 )
+
+_SOURCES: dict[str, type[Source]] = {
+    "tcp": TcpSource,
+    "connector": ConnectorSource,
+    "generator": GeneratorSource,
+    "kafka": KafkaSource,
+    "spark": SparkSource,
+}
+_SINKS: dict[str, type[Sink]] = {"tcp": TcpSink, "kafka": KafkaSink, "spark": SparkSink}
 
 
 def read(document: dict[str, Any]) -> Topology:
@@ -31,15 +49,35 @@ def _worker(value: dict[str, Any]) -> Worker:
 
 
 def _pipeline(value: dict[str, Any]) -> Pipeline:
-    sources = tuple(Source(**{**source, "framing": Framing(**source["framing"])}) for source in value["sources"])
-    sinks = tuple(Sink(**{**sink, "inputs": tuple(sink["inputs"])}) for sink in value["sinks"])
-    return Pipeline(value["name"], sources, tuple(map(_step, value["steps"])), sinks)
+    sources, steps, sinks = map(_source, value["sources"]), map(_step, value["steps"]), map(_sink, value["sinks"])
+    return Pipeline(value["name"], tuple(sources), tuple(steps), tuple(sinks))
+
+
+def _source(value: dict[str, Any]) -> Source:
+    given = dict(value)
+    if "framing" in value:
+        given["framing"] = Framing(**value["framing"])
+    if "brokers" in value:
+        given["brokers"] = tuple(value["brokers"])
+    if "partitions" in value:
+        partitions = ((item["number"], item.get("start", value["start"])) for item in value["partitions"])
+        given["partitions"] = tuple(partitions)
+    return _SOURCES[value["kind"]](**given)
+
+
+def _sink(value: dict[str, Any]) -> Sink:
+    given = dict(value)
+    given.update((name, tuple(value[name])) for name in ("inputs", "brokers") if name in value)
+    return _SINKS[value["kind"]](**given)
 
 
 def _step(value: dict[str, Any]) -> Step:
-    state = value.get("state")
     given = {**value, "inputs": tuple(value["inputs"])}
-    return Step(**{**given, "state": _state(state)} if state else given)
+    if "state" in value:
+        given["state"] = _state(value["state"])
+    if "window" in value:
+        given["window"] = Window(**value["window"])
+    return Step(**given)
 
 
 def _state(value: dict[str, Any]) -> State:

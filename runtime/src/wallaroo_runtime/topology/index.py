@@ -1,0 +1,91 @@
+"""The parts of a document that may be wrong in its shape, at hand for the rules about its meaning."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A source, step or sink of the document.
+
+    Attributes:
+        kind: `sources`, `steps` or `sinks`.
+        path: The path of its position, which its property `path` should have.
+        pointer: JSON pointer to it.
+        value: The JSON object.
+    """
+
+    kind: str
+    path: str
+    pointer: str
+    value: Json
+
+    def text(self, name: str) -> str:
+        """Return a property that should be a string; empty when it is not."""
+        value = self.value.get(name)
+        return value if isinstance(value, str) else ""
+
+    def inputs(self) -> Iterator[tuple[int, str]]:
+        """Yield position and path of each input."""
+        return ((at, path) for at, path in enumerate(items_of(self.value, "inputs")) if isinstance(path, str))
+
+    def object(self, name: str) -> Json:
+        """Return a property that should be an object; empty when it is not."""
+        value = self.value.get(name)
+        return value if isinstance(value, dict) else {}
+
+    def state(self) -> Json:
+        """Return its state; empty when it has none."""
+        return self.object("state")
+
+
+@dataclass
+class Index:
+    """The document, with its parts at hand."""
+
+    document: Json
+    pipelines: list[tuple[str, Json]] = field(default_factory=list)
+    workers: list[tuple[str, Json]] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    components: dict[tuple[str, str], Json] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.workers = list(objects_of(self.document, "workers", ""))
+        self.pipelines = list(objects_of(self.document, "pipelines", ""))
+        for pointer, worker in self.workers:
+            for _, component in objects_of(worker, "components", pointer):
+                self.components[str(worker.get("name")), str(component.get("path"))] = component
+        for pointer, pipeline in self.pipelines:
+            for kind in ("sources", "steps", "sinks"):
+                for place, value in objects_of(pipeline, kind, pointer):
+                    self.parts.append(Part(kind, place.removeprefix("/pipelines/"), place, value))
+
+    def finding(self, code: str, part: Part, more: str = "", component: str = "", **values: Any) -> Diagnostic:
+        """Make a diagnostic at a part, with the file and line where the front-end saw its user code."""
+        known = self.components.get((part.text("worker"), part.path + component), {})
+        file, line = known.get("file"), known.get("line")
+        return Diagnostic.of(
+            code,
+            pointer=part.pointer + more,
+            file=file if isinstance(file, str) else "",
+            line=line if isinstance(line, int) else 0,
+            **values,
+        )
+
+
+def items_of(value: Json, name: str) -> list[Any]:
+    """Return a property that should be a list; empty when it is not."""
+    items = value.get(name)
+    return items if isinstance(items, list) else []
+
+
+def objects_of(value: Json, name: str, pointer: str) -> Iterator[tuple[str, Json]]:
+    """Yield pointer and value of each object in a property that should be a list of objects."""
+    for number, item in enumerate(items_of(value, name)):
+        if isinstance(item, dict):
+            yield f"{pointer}/{name}/{number}", item

@@ -1,0 +1,88 @@
+"""Rules about parts of one kind: windows, library components, Kafka and connector sources, keys that messages carry."""
+
+from collections.abc import Iterator
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.topology.index import Index, Part, items_of
+from wallaroo_runtime.topology.model import STATE_KINDS
+
+KEYED_SOURCES = frozenset({"kafka", "connector"})
+KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
+
+
+def check_windows(index: Index) -> Iterator[Diagnostic]:
+    """Windows have a `window`, and no other step has; their keys are those of messages; slides leave no gap."""
+    for part in index.parts:
+        kind, window = part.text("kind"), part.object("window")
+        if part.kind != "steps" or not kind:
+            continue
+        if kind != "window" and "window" in part.value:
+            reason, fix = f'a step of kind "{kind}" has no window', 'remove it, or write the kind "window"'
+            yield index.finding("T102", part, "/window", reason=reason, fix=fix)
+        elif kind == "window" and "window" not in part.value:
+            reason, fix = 'a step of kind "window" needs the property "window"', 'add "window": its kind and its size'
+            yield index.finding("T102", part, reason=reason, fix=fix)
+        key = part.state().get("key")
+        if kind == "window" and isinstance(key, dict) and key.get("kind") in ("single", "partition"):
+            reason, fix = f'a window has no key of kind "{key["kind"]}"', 'write the kind "message"'
+            yield index.finding("T102", part, "/state/key/kind", reason=reason, fix=fix)
+        span, slide = window.get("range_ms"), window.get("slide_ms")
+        if type(span) is int and type(slide) is int and slide > span:
+            reason = f"slide_ms {slide} is longer than range_ms {span}; messages between two windows would be in none"
+            yield index.finding("T102", part, "/window/slide_ms", reason=reason, fix=f"write at most {span}")
+
+
+def check_components(index: Index) -> Iterator[Diagnostic]:
+    """Only steps on a library worker, never on the first one, name a component."""
+    program = index.workers[0][1].get("name") if index.workers else None
+    for part in index.parts:
+        if "component" in part.value and part.kind == "steps" and part.text("worker") == program:
+            reason = f'worker "{program}" is the program itself, which knows its steps by their paths'
+            yield index.finding("T102", part, "/component", reason=reason, fix="remove it")
+
+
+def check_ends(index: Index) -> Iterator[Diagnostic]:
+    """Kafka sources list a partition once; connectors get new credits before the last ones are used."""
+    for part in index.parts:
+        seen: set[int] = set()
+        for number, item in enumerate(items_of(part.value, "partitions")):
+            partition = item.get("number") if isinstance(item, dict) else None
+            if type(partition) is int and partition in seen:
+                place = f"/partitions/{number}/number"
+                yield index.finding("T250", part, place, source=part.text("name"), partition=partition)
+            elif type(partition) is int:
+                seen.add(partition)
+        most, refill = part.value.get("max_credits"), part.value.get("refill_credits")
+        if type(most) is int and type(refill) is int and refill > most:
+            reason, fix = f"refill_credits {refill} is more than max_credits {most}", f"write at most {most}"
+            yield index.finding("T102", part, "/refill_credits", reason=reason, fix=fix)
+
+
+def check_message_keys(index: Index) -> Iterator[Diagnostic]:
+    """Where a state's key is the message's own, every way to it gives messages a key."""
+    parts = {part.path: part for part in index.parts}
+    keyless = _keyless(index, parts)
+    for part in index.parts:
+        key = part.state().get("key")
+        if part.kind != "steps" or not isinstance(key, dict) or key.get("kind") != "message":
+            continue
+        for at, path in part.inputs():
+            if path in keyless:
+                values = {"step": part.text("name"), "input": parts[path].text("name")}
+                yield index.finding("T229", part, f"/inputs/{at}", **values)
+
+
+def _keyless(index: Index, parts: dict[str, Part]) -> set[str]:
+    """Return the paths of sources and steps that give a message without a key on some way."""
+    found = {part.path for part in index.parts if part.kind == "sources" and not _gives_keys(part)}
+    plain = [part for part in index.parts if part.kind == "steps" and part.text("kind") not in KEYING_KINDS]
+    grew = True
+    while grew:
+        before = len(found)
+        found.update(part.path for part in plain if any(path in found for _, path in part.inputs()))
+        grew = len(found) > before
+    return found & parts.keys()
+
+
+def _gives_keys(source: Part) -> bool:
+    return source.text("kind") in KEYED_SOURCES or "key" in source.value
