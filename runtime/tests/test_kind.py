@@ -166,7 +166,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
         'T102 a step of kind "state_computation" has no window',
     ),
     "a state where none is": (
-        lambda pipeline: pipeline["steps"][0].update(state=state(name="other")),
+        lambda pipeline: pipeline["steps"][0].update(state=state("single", "other")),
         'T102 a step of kind "key_by" has no state',
     ),
     "a window of another kind of key": (
