@@ -170,8 +170,8 @@ def test_a_program_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_pat
     code, out, err = run(capsys, "run", str(app))
     assert (code, out) == (2, "")
     assert err.startswith(
-        f"R609 {app} is not a Python file or module, a Go package directory, a worker binary or a topol"
-    )  # noqa: E501
+        f"R609 {app} is not a Python file or module, a Go package directory, a worker binary, a topology"
+    )
 
 
 def test_a_topology_whose_pipelines_were_edited_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

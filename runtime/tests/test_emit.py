@@ -97,7 +97,7 @@ def test_go_programs_binaries_and_topologies(here: Path) -> None:
 def test_what_is_not_there(here: Path, app: str, reason: str) -> None:
     (here / "word_count.py").write_text(PROGRAM)
     (here / "empty").mkdir()
-    kinds = "a Python file or module, a Go package directory, a worker binary or a topology"
+    kinds = "a Python file or module, a Go package directory, a worker binary, a topology or an archive"
     assert refused(app) == (USAGE, f"R609 {app} is not {kinds}; {reason} / give one of these")
 
 

@@ -48,7 +48,7 @@ def refused(path: Path) -> str:
 
 def edited(app: Path) -> Path:
     """Return a file with the topology of the program, changed by hand."""
-    document = json.loads(json.dumps(load_application(str(app), (), "", "")[0].document))
+    document = json.loads(json.dumps(load_application(str(app), (), "", "").topology.document))
     document["pipelines"][0]["steps"][0]["kind"] = "computation_multi"
     document["pipelines"][0]["sources"][0]["max_message_bytes"] = 9
     path = app.with_suffix(".json")
@@ -74,7 +74,7 @@ def test_a_program_that_is_gone(app: Path) -> None:
 
 
 def test_a_program_that_was_changed_after_its_document_was_emitted(app: Path) -> None:
-    topology, _ = load_application(str(app), (), "", "")
+    topology = load_application(str(app), (), "", "").topology
     app.write_text(PROGRAM.replace('name="reverse"', 'name="turn around"'))
     error = RunError.of("W403", WORKER, worker="main", actual="a", expected="b", fix="emit it again")
     assert str(explained(error, topology)) == (

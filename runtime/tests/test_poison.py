@@ -84,7 +84,7 @@ def poisoned(
 ) -> Iterator[Poisoned]:
     """Give the program in each language."""
     app = FOLDER / "app.py" if request.param == "python" else FOLDER
-    topology, _ = load_application(str(app), [], "", "")
+    topology = load_application(str(app), [], "", "").topology
     workers = tuple(replace(worker, call_deadline_ms=DEADLINE_MS) for worker in topology.workers)
     found = Poisoned(spark, wait_until, published, tmp_path, replace(topology, workers=workers))
     yield found

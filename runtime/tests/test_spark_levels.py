@@ -82,7 +82,7 @@ def test_two_levels_and_a_pipeline_without_state(
 ) -> None:
     program = tmp_path / "levels.py"
     program.write_text(PROGRAM)
-    topology, _ = load_application(str(program), [], "", "")
+    topology = load_application(str(program), [], "", "").topology
     plan = compile_topology(topology, shuffle_partitions=2)
     assert len(plan.levels) == 3
     checkpoint = tmp_path / "checkpoint"

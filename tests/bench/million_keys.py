@@ -45,7 +45,7 @@ class Run:
     def __init__(self, options: argparse.Namespace) -> None:
         self.directory = Path(options.directory)
         arguments = ["--in", "127.0.0.1:0", "--out", "127.0.0.1:1"]
-        topology, _ = load_application(str(APPS[options.side]), arguments, "", "")
+        topology = load_application(str(APPS[options.side]), arguments, "", "").topology
         plan = compile_topology(topology, shuffle_partitions=options.cores, buckets_per_partition=options.buckets)
         self.session = create_session(
             topology.name,

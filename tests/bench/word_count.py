@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def measured(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
     """Fill a journal, run the application on it, and return the numbers."""
     arguments = ["--in", "127.0.0.1:0", "--out", "127.0.0.1:1"]
-    topology, _ = load_application(str(APPS[options.language]), arguments, "", "")
+    topology = load_application(str(APPS[options.language]), arguments, "", "").topology
     plan = compile_topology(topology, shuffle_partitions=options.cores, buckets_per_partition=options.buckets)
     size = fill_journal(directory / "journal", options.messages, words=options.vocabulary)
     settings = dict(setting.split("=", 1) for setting in options.set)

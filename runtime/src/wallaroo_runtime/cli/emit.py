@@ -32,9 +32,8 @@ def split_arguments(tokens: list[str]) -> Split:
 def run(arguments: argparse.Namespace) -> int:
     """Emit, check, and print one document to stdout, whatever the program prints."""
     tell_split(arguments.parts)
-    topology, _ = load_application(
-        app_of(arguments, "wallaroo emit"), arguments.parts.app, arguments.inputs, arguments.outputs
-    )
+    app = app_of(arguments, "wallaroo emit")
+    topology = load_application(app, arguments.parts.app, arguments.inputs, arguments.outputs).topology
     sys.stdout.buffer.write(canonical_text(topology.document).encode("utf-8"))
     sys.stdout.buffer.flush()
     return 0

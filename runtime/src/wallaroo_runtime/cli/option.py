@@ -19,6 +19,7 @@ OWN = {
     "--max-outbox-bytes": True,
     "--resend-bytes": True,
     "--state-cache-bytes": True,
+    "--worker-python": True,
     "--check-persist": False,
     "--json": False,
     "--application-module": True,

@@ -23,7 +23,10 @@ def add_parser(subparsers: Any) -> None:
         epilog="Options that are not listed go to the application; -- ends the options of `run`.",
     )
     parser.add_argument(
-        "app", metavar="APP", nargs="?", help="Python file or module, Go directory, worker binary, or topology file"
+        "app",
+        metavar="APP",
+        nargs="?",
+        help="Python file or module, Go directory, worker binary, topology file, archive",
     )
     add = parser.add_argument
     add("--application-module", metavar="MODULE", help="the same as APP")
@@ -35,6 +38,7 @@ def add_parser(subparsers: Any) -> None:
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
     add("--pin-code", action="store_true", help="refuse a checkpoint that was last run with other code")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
+    add("--worker-python", default="", metavar="PATH", help="interpreter of Python workers; default: Spark's own")
     add_bounds(parser)
     add("--check-persist", action="store_true", help="find changes of state that are not persisted; slow")
     add("--json", action="store_true", help="progress and findings as JSON")
@@ -68,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         pin_code=arguments.pin_code,
         stop_when_idle=idle,
         check_persist=arguments.check_persist,
+        worker_python=arguments.worker_python,
         bounds=bounds_of(arguments),
     )
     execute(options, JsonReporter() if arguments.json else TextReporter())

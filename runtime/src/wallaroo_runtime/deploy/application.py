@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.deploy.address import override
@@ -11,31 +12,46 @@ from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load, load_document
 from wallaroo_runtime.topology.model import TcpSink, Topology
 from wallaroo_runtime.worker.app import AppKind, resolve
+from wallaroo_runtime.worker.archive import Archive, read_archive
 from wallaroo_runtime.worker.emit import emit
 
 NOT_RUNNABLE = frozenset({"connector", "generator", "kafka", "spark"})
 
 
-def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -> tuple[Topology, Path]:
-    """Return the topology of an application and the file or directory that the user named.
+class Application(NamedTuple):
+    """What the user named, read and checked.
+
+    Attributes:
+        topology: Its topology.
+        path: The file or directory that the user named.
+        archive: The archive with its workers, when it is one.
+    """
+
+    topology: Topology
+    path: Path
+    archive: Archive | None = None
+
+
+def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -> Application:
+    """Return the topology of an application, and where it came from.
 
     Args:
-        app: A Python file or module, a Go package directory, a worker binary, or a topology file.
+        app: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.
         args: What the application sees on its command line.
         inputs: The value of `--in`; a program sees it itself, for a document it overrides the sources' addresses.
         outputs: The value of `--out`, likewise for sinks.
 
     Raises:
-        RunError: There is no such application (R609), or it is not correct; every finding.
+        RunError: There is no such application (R609), or it is not correct: every finding. An archive: R655, R656.
     """
     resolved = resolve(app)
     path = Path(resolved.path)
-    if resolved.kind is AppKind.TOPOLOGY:
-        topology = override(load(read_file(path)), inputs, outputs)
-        check_interface(topology)
-    else:
-        topology = load_document(emit(resolved, args))
-    return topology, path
+    if resolved.kind not in (AppKind.TOPOLOGY, AppKind.ARCHIVE):
+        return Application(load_document(emit(resolved, args)), path)
+    archive = read_archive(path) if resolved.kind is AppKind.ARCHIVE else None
+    topology = override(load(archive.topology if archive else read_file(path)), inputs, outputs)
+    check_interface(topology)
+    return Application(topology, path, archive)
 
 
 def check_runnable(topology: Topology) -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from wallaroo_runtime.deploy.application import check_runnable, load_application
+from wallaroo_runtime.deploy.application import Application, check_runnable, load_application
 from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.flow import Flow
 from wallaroo_runtime.deploy.idle import IdleWatch
 from wallaroo_runtime.deploy.interface import explained
-from wallaroo_runtime.deploy.master import shuffle_partitions
+from wallaroo_runtime.deploy.master import cores, shuffle_partitions
 from wallaroo_runtime.deploy.place import Place, default_directory
 from wallaroo_runtime.deploy.process import Process, announce
 from wallaroo_runtime.deploy.service import egress_of, gateway_of, is_cut_by_worker, stop_left_behind
@@ -25,7 +25,7 @@ from wallaroo_runtime.ingest import JournalReader, JournalWriter
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.spark.java import check_java
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.archive import check_platform
 
 BUCKETS_PER_PARTITION = 4
 LOOK_S = 0.1
@@ -37,10 +37,10 @@ class RunOptions:
     """What the command line says about a run.
 
     Attributes:
-        app: A Python file or module, a Go package directory, a worker binary, or a topology file.
+        app: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.
         args: What the application sees on its command line.
-        inputs: `--in`; overrides the sources of a topology file.
-        outputs: `--out`; overrides the sinks of a topology file.
+        inputs: `--in`; overrides the sources of a topology file or archive.
+        outputs: `--out`; overrides the sinks of a topology file or archive.
         master: Address of the Spark master.
         checkpoint: The checkpoint directory; None: the application's own.
         fresh: Whether to start over.
@@ -48,6 +48,7 @@ class RunOptions:
         pin_code: Whether to refuse a checkpoint that was last run with other code.
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
         check_persist: Whether a change of state that is not persisted is a dead letter; for development, slow.
+        worker_python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
         bounds: Limits of journal, outbox and state cache.
     """
 
@@ -62,6 +63,7 @@ class RunOptions:
     pin_code: bool = False
     stop_when_idle: float | None = None
     check_persist: bool = False
+    worker_python: str = ""
     bounds: Bounds = field(default_factory=Bounds)
 
 
@@ -72,10 +74,13 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
         RunError: It cannot start, or it failed; everything that was started has ended.
     """
     with _stop_signals() as stopped:
-        topology, home = load_application(options.app, options.args, options.inputs, options.outputs)
+        application = load_application(options.app, options.args, options.inputs, options.outputs)
+        topology = application.topology
         check_runnable(topology)
+        if application.archive and cores(options.master):
+            check_platform(application.path, application.archive.manifest)
         check_java()
-        path = options.checkpoint or default_directory(topology.name, topology.workers[0].language, home)
+        path = options.checkpoint or default_directory(topology.name, topology.workers[0].language, application.path)
         place = Place.take(path)
         try:
             if options.fresh:
@@ -95,7 +100,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
                 buckets_per_partition=checkpoint.buckets_per_partition,
                 ports=checkpoint.ports,
             )
-            _run(options, reporter, topology, plan, checkpoint, stopped)
+            _run(options, reporter, application, plan, checkpoint, stopped)
         finally:
             place.release()
 
@@ -138,7 +143,7 @@ def _kept_signals() -> Iterator[None]:
 def _run(
     options: RunOptions,
     reporter: Reporter,
-    topology: Topology,
+    application: Application,
     plan: Plan,
     checkpoint: Checkpoint,
     stopped: threading.Event,
@@ -147,6 +152,7 @@ def _run(
     from wallaroo_runtime.spark.query import QueryOptions, start_query
     from wallaroo_runtime.spark.session import create_session
 
+    topology = application.topology
     announce(checkpoint.path)
     directory = checkpoint.path / "journal"
     if not (directory / "head").exists():
@@ -176,6 +182,8 @@ def _run(
             cache_bytes=options.bounds.state_cache_bytes,
             check_persist=options.check_persist,
             max_outbox_bytes=options.bounds.outbox_bytes,
+            archive=application.archive,
+            python=options.worker_python,
         )
         try:
             query = start_query(session, plan, topology, query_options)

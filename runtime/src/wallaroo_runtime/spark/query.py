@@ -29,6 +29,7 @@ from wallaroo_runtime.spark.stage import StatelessLevel
 from wallaroo_runtime.spark.state import BucketProcessor
 from wallaroo_runtime.spark.warm import start_workers, stop_workers, worker_specs
 from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.archive import Archive
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
 
@@ -48,6 +49,8 @@ class QueryOptions:
         cache_bytes: Bound of each worker's state cache.
         check_persist: Whether workers look for changes of state that are not persisted; slow.
         max_outbox_bytes: No micro-batch begins while more output than that waits for sinks.
+        archive: Where the workers come from; None: they are on every executor.
+        python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
     """
 
     checkpoint: str
@@ -60,6 +63,8 @@ class QueryOptions:
     cache_bytes: int = CACHE_BYTES
     check_persist: bool = False
     max_outbox_bytes: int = MAX_OUTBOX_BYTES
+    archive: Archive | None = None
+    python: str = ""
 
     @classmethod
     def on(cls, directory: Path, **options: Any) -> "QueryOptions":
@@ -239,6 +244,8 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         logs=options.logs,
         cache_bytes=options.cache_bytes,
         check_persist=options.check_persist,
+        archive=options.archive,
+        python=options.python,
     )
     targets = start_workers(session, specs)
     counts = ReadCounts.of(session)

@@ -8,6 +8,7 @@ from wallaroo.fault import reach
 from wallaroo.frame import HEADER_BYTES, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.plan import Stage
+from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, DONE, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
@@ -76,7 +77,7 @@ class StatelessLevel:
     def _outputs(self, ranges: list[tuple[int, str, int, int]], attempt: Attempt) -> Iterator[list[pb.Output]]:
         reach("task.before_stage")
         for stage in self.level.stages:
-            channel = WorkerChannel(self.level.workers[stage.worker])
+            channel = WorkerChannel(located(self.level.workers[stage.worker]))
             yield from ProcessCall(channel, self.level.opening(stage, attempt)).run(self._inputs(ranges, stage))
 
     def _inputs(self, ranges: list[tuple[int, str, int, int]], stage: Stage) -> Iterable[bytes]:

@@ -9,6 +9,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from wallaroo.fault import reach
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.remote import Staging
+from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow, staged_columns
@@ -147,7 +148,7 @@ class BucketProcessor(StatefulProcessor):
         session = self._sessions.get(stage.id)
         if session is None:
             assert self._attempt is not None
-            channel = WorkerChannel(self.level.workers[stage.worker])
+            channel = WorkerChannel(located(self.level.workers[stage.worker]))
             reach("task.before_stage")
             session = self._sessions[stage.id] = StateSession(channel, self.level.opening(stage, self._attempt))
         state = self._states[stage.id]

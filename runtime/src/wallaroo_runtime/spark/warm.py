@@ -7,8 +7,10 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.archive import Archive
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.ensure import ensure_worker, stop_worker
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
@@ -21,8 +23,12 @@ def worker_specs(
     logs: Path,
     cache_bytes: int = CACHE_BYTES,
     check_persist: bool = False,
+    archive: Archive | None = None,
+    python: str = "",
 ) -> dict[str, WorkerSpec]:
-    """Return how the workers of a topology are found in this Spark application."""
+    """Return how the workers of a topology are found in this Spark application, which ships their archive."""
+    if archive is not None:
+        session.sparkContext.addFile(str(archive.path))
     return {
         worker.name: WorkerSpec(
             application=topology.name,
@@ -36,6 +42,9 @@ def worker_specs(
             check_persist=check_persist,
             run=session.sparkContext.applicationId,
             log_directory=str(logs),
+            archive=archive.path.name if archive else "",
+            archive_digest=archive.digest if archive else "",
+            python=python,
         )
         for worker in topology.workers
     }
@@ -53,7 +62,7 @@ def start_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> dic
     chosen = tuple(specs.values())
 
     def start() -> Iterator[tuple[str, str]]:
-        for spec in chosen:
+        for spec in map(located, chosen):
             connection = ensure_worker(spec, retry=True)
             WorkerChannel(spec).endpoints()
             yield spec.name, connection.target
@@ -67,7 +76,7 @@ def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None
 
     def stop() -> Iterator[tuple[str, str]]:
         close_all()
-        for spec in chosen:
+        for spec in map(located, chosen):
             if stop_worker(spec):
                 yield spec.name, ""
 

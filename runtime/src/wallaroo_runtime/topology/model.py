@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+PROTOCOL_VERSION = 1  # of the worker protocol
 STATE_KINDS = frozenset({"state_computation", "state_computation_multi", "window"})
 
 

@@ -1,4 +1,4 @@
-"""Finds out what the user named: a Python program, a Go program, a worker binary, a topology."""
+"""Finds out what the user named: a Python program, a Go program, a worker binary, a topology, an archive."""
 
 import difflib
 import importlib.machinery
@@ -16,6 +16,7 @@ from wallaroo.program import is_file, split_app
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
 from wallaroo_runtime.worker.launch import ELF_MACHINES
 
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 
 
@@ -27,6 +28,7 @@ class AppKind(Enum):
     GO_DIRECTORY = "go directory"
     BINARY = "worker binary"
     TOPOLOGY = "topology"
+    ARCHIVE = "archive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def resolve(app: str) -> App:
 
     Args:
         app: A Python file or module, either with `:function`; a Go package directory; a worker binary; a topology
-            file (`.json`).
+            file (`.json`); an archive (`.tar.gz`).
 
     Raises:
         RunError: There is no such thing (R609), or the binary cannot run here (W404, W405).
@@ -57,6 +59,8 @@ def resolve(app: str) -> App:
     path = Path(app)
     if path.suffix == ".json" and path.is_file():
         return App(AppKind.TOPOLOGY, str(path.absolute()))
+    if path.name.endswith(ARCHIVE_SUFFIXES) and path.is_file():
+        return App(AppKind.ARCHIVE, str(path.absolute()))
     target, _ = split_app(app)
     function = app[len(target) :]
     file = Path(target)

@@ -29,7 +29,14 @@ SHOWN_LINES = 40
 _PLACE = re.compile(r"^(?P<file>[^\s:][^:]*\.go):(?P<line>\d+)(?::\d+)?: ", re.MULTILINE)
 
 
-def build(directory: Path, output: Path | None = None, *, goos: str | None = None, goarch: str | None = None) -> Path:
+def build(
+    directory: Path,
+    output: Path | None = None,
+    *,
+    goos: str | None = None,
+    goarch: str | None = None,
+    static: bool = False,
+) -> Path:
     """Build the Go program in a directory and return the path of its worker binary.
 
     Args:
@@ -38,6 +45,7 @@ def build(directory: Path, output: Path | None = None, *, goos: str | None = Non
             that a running worker's binary is never replaced.
         goos: Operating system to build for; by default this one.
         goarch: Architecture to build for; by default this machine's.
+        static: Whether a program that needs cgo does not compile, rather than getting a binary for this machine alone.
 
     Returns:
         The absolute path of the binary.
@@ -51,8 +59,9 @@ def build(directory: Path, output: Path | None = None, *, goos: str | None = Non
         work = Path(folder)
         environment = _environment(work, goos, goarch)
         prepared = _prepare(go, directory, work, environment)
-        environment["CGO_ENABLED"] = "1" if prepared["cgo"] else "0"
-        if prepared["cgo"]:
+        with_cgo = bool(prepared["cgo"]) and not static
+        environment["CGO_ENABLED"] = "1" if with_cgo else "0"
+        if with_cgo:
             names = ", ".join(prepared["cgo"])
             print(f"note: {directory} uses {names}; it is built with cgo, for this platform only", file=sys.stderr)
         overlay = _workspace(directory, prepared["replace"], version, work)

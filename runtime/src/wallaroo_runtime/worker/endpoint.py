@@ -11,10 +11,10 @@ from wallaroo.diagnostic import Diagnostic, catalogue
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.topology.model import PROTOCOL_VERSION
 from wallaroo_runtime.worker.ensure import Connection
 from wallaroo_runtime.worker.spec import WorkerSpec
 
-PROTOCOL_VERSION = 1
 MESSAGE_BYTES = (64 + 1) * 1024 * 1024
 INIT_SECONDS = 30.0
 OPTIONS = (

@@ -40,8 +40,8 @@ def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:
         for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)
         if path and not path.endswith((".zip", ".jar")) and "pyspark" not in path
     ]
-    if paths:
-        kept["PYTHONPATH"] = os.pathsep.join(paths)
+    if paths or spec.python_path:
+        kept["PYTHONPATH"] = os.pathsep.join([*spec.python_path, *paths])
     return kept | {
         "WALLAROO_MODE": "worker",
         "WALLAROO_ARGS": json.dumps(spec.args),

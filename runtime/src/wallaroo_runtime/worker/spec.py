@@ -4,8 +4,11 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
+
+from wallaroo_runtime.worker.archive import ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER, SITE, this_platform
 
 CACHE_BYTES = 512 * 1024 * 1024
 PYTHON_PLACEHOLDER = "{python}"
@@ -31,6 +34,10 @@ class WorkerSpec:
         start_timeout_ms: How long it may take until the worker serves.
         restart_limit: How many times it may end within `restart_window_ms`.
         restart_window_ms: See `restart_limit`.
+        archive: Name of the archive that the worker comes from, as Spark ships it; empty: it is on this machine.
+        archive_digest: SHA-256 of the archive in hexadecimal.
+        python: Interpreter for `{python}`; empty: this one.
+        python_path: Directories that go before others on the worker's PYTHONPATH.
     """
 
     application: str
@@ -48,6 +55,10 @@ class WorkerSpec:
     start_timeout_ms: int = 60_000
     restart_limit: int = 10
     restart_window_ms: int = 60_000
+    archive: str = ""
+    archive_digest: str = ""
+    python: str = ""
+    python_path: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object."""
@@ -56,14 +67,29 @@ class WorkerSpec:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "WorkerSpec":
         """Read what `to_json` gave."""
-        return cls(**{**value, "command": tuple(value["command"]), "args": tuple(value["args"])})
+        tuples = {name: tuple(value[name]) for name in ("command", "args", "python_path")}
+        return cls(**{**value, **tuples})
+
+    def unpacked(self, directory: Path) -> "WorkerSpec":
+        """Return the spec of this worker once its archive is unpacked in a directory."""
+
+        def placed(text: str) -> str:
+            return text.replace(ARCHIVE_PLACEHOLDER, str(directory)).replace(PLATFORM_PLACEHOLDER, this_platform())
+
+        command = tuple(map(placed, self.command))
+        path = (str(directory / SITE),) if (directory / SITE).is_dir() else ()
+        return replace(self, archive="", command=command, directory=placed(self.directory), python_path=path)
 
     def digest(self) -> str:
         """Return 16 hex digits that differ when any field differs."""
         text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    def interpreter(self) -> str:
+        """Return the program that `{python}` stands for."""
+        return self.python or sys.executable
+
     def program(self) -> list[str]:
         """Return the command with the interpreter put in."""
         first, *rest = self.command
-        return [sys.executable if first == PYTHON_PLACEHOLDER else first, *rest]
+        return [self.interpreter() if first == PYTHON_PLACEHOLDER else first, *rest]

@@ -1,0 +1,84 @@
+"""`wallaroo pack APP -o FILE`: make one file of an application, to be run where neither it nor its tools are.
+
+The archive holds the topology, Go workers for each processor or Python sources with a lock of what they need, and the
+hash of each file. `wallaroo run FILE` and `wallaroo submit FILE` take it.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.cli.option import Split, split
+from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
+from wallaroo_runtime.worker.app import ARCHIVE_SUFFIXES
+from wallaroo_runtime.worker.archive import ARCHITECTURES, file_digest
+
+USED = frozenset({"--application-module", "--json"})
+OWN = ("-o", "--output", "--arch", "--requirements", "--include")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser(
+        "pack",
+        help="make one file of an application, for a cluster",
+        usage="wallaroo pack APP -o FILE [OPTIONS] [APP ARGS]",
+        description=__doc__,
+        epilog="Options that are not listed go to the application.",
+    )
+    parser.add_argument("app", metavar="APP", nargs="?", help="Python file or module, Go directory, worker binary")
+    add = parser.add_argument
+    add("--application-module", metavar="MODULE", help="the same as APP")
+    add("-o", "--output", metavar="FILE", required=True, help="the archive, e.g. app.tar.gz")
+    add("--arch", metavar="ARCH,...", default=",".join(ARCHITECTURES), help="processors; default: amd64,arm64")
+    add("--requirements", metavar="FILE", help="what Python needs; default: requirements.txt beside the program")
+    add("--include", metavar="PATTERN", action="append", default=[], help="further files of the program's directory")
+    add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the application sees it")
+    add("--out", dest="outputs", default="", metavar="H:P,...", help="the application sees it")
+    add("--json", action="store_true", help="write findings as a JSON array")
+
+
+def split_arguments(tokens: list[str]) -> Split:
+    """Tell the command's own arguments from the application's; `-o` is ours here, not Wallaroo's."""
+    own, rest = [], []
+    left = iter(tokens)
+    for token in left:
+        if token == "--":
+            rest += [token, *left]
+        elif token.partition("=")[0] in OWN:
+            own += [token, *([] if "=" in token else [value for value in (next(left, None),) if value is not None])]
+        else:
+            rest.append(token)
+    parts = split(rest, USED)
+    parts.own += own
+    return parts
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Pack, and print the archive's hash as `sha256sum` does."""
+    # Late, since it knows how Go programs are built.
+    from wallaroo_runtime.deploy.pack import PackOptions, pack
+
+    architectures = tuple(arguments.arch.split(","))
+    for name in architectures:
+        if name not in ARCHITECTURES:
+            fix = f"give some of {','.join(ARCHITECTURES)}"
+            reason = f"{name} is not a processor that can be packed for"
+            raise usage_error(reason, "", (), fix, "wallaroo pack")
+    output = Path(arguments.output)
+    if not output.name.endswith(ARCHIVE_SUFFIXES):
+        reason = f"{output} does not look like an archive"
+        raise usage_error(reason, "", (), "give a name that ends in .tar.gz", "wallaroo pack")
+    tell_split(arguments.parts)
+    pack(
+        PackOptions(
+            app=app_of(arguments, "wallaroo pack"),
+            output=output,
+            args=tuple(arguments.parts.app),
+            architectures=architectures,
+            requirements=Path(arguments.requirements) if arguments.requirements else None,
+            include=tuple(arguments.include),
+        )
+    )
+    print(f"{file_digest(output)}  {output}")
+    return 0
