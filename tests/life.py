@@ -35,6 +35,17 @@ def free_port(seed: int) -> int:
             return port
 
 
+def directory_of(worker: int) -> Path:
+    """Return the private directory of a worker's process.
+
+    Raises:
+        OSError: The process is gone.
+    """
+    variables = Path(f"/proc/{worker}/environ").read_bytes().split(b"\0")
+    (found,) = [each for each in variables if each.startswith(b"WALLAROO_WORKER_DIR=")]
+    return Path(os.fsdecode(found.partition(b"=")[2]))
+
+
 class Life:
     """All drivers of one checkpoint, one after the other.
 

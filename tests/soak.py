@@ -13,9 +13,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
-from life import Life
+from life import Life, directory_of
+from wallaroo_runtime.worker.flight import PREFIX
 
 # A worker may end 10 times in 60 s (W406 after that), gateway and egress likewise.
 PAUSE_S = {"worker": 6.8, "gateway": 15.0, "egress": 13.0, "task daemon": 17.0, "driver": 35.0}
@@ -26,9 +28,37 @@ DRIVER = (
     "driver.before_commit:5",
     "driver.after_commit:5",
 )
-# A worker is stopped for so long before it is killed: calls that come meanwhile are not answered.
-STOPPED_S = 1.5
+# A worker is stopped first and killed as soon as a stream has been waiting for it so long; after STOPPED_S in any case.
+WAITING_S, STOPPED_S = 0.3, 10.0
 START_S, LAST_S = 180.0, 600.0
+
+
+@dataclass
+class Stopped:
+    """A worker that does not run and is not dead yet.
+
+    Attributes:
+        victim: The one of its processes that is to be killed.
+        others: They end when it does.
+        directory: Its own; a file stands in it for each stream that a task has open.
+        since: When it was stopped.
+        waiting: Since when a stream has been open without a break.
+    """
+
+    victim: int
+    others: list[int]
+    directory: Path
+    since: float
+    waiting: float | None = None
+
+    def is_ripe(self, now: float) -> bool:
+        """Say whether a call is in flight that will not be answered; who waits too long is ripe as well."""
+        if next(self.directory.glob(PREFIX + "*"), None) is None:
+            self.waiting = None
+        elif self.waiting is None:
+            self.waiting = now
+        has_call = self.waiting is not None and now - self.waiting > WAITING_S
+        return has_call or now - self.since > STOPPED_S
 
 
 class Killer:
@@ -43,7 +73,7 @@ class Killer:
     def __init__(self, life: Life, seed: int, kinds: tuple[str, ...]) -> None:
         self._life, self._random = life, random.Random(seed)
         self._due = {kind: time.monotonic() + self._pause(kind) for kind in kinds}
-        self._stopped: list[tuple[float, int]] = []
+        self._stopped: Stopped | None = None
         self.kills: Counter[str] = Counter()
 
     def _pause(self, kind: str) -> float:
@@ -52,9 +82,11 @@ class Killer:
     def look(self) -> None:
         """Kill what is due; a driver only when it is ready, so that runs come to do something."""
         run, now = self._life.run, time.monotonic()
-        for due, victim in [entry for entry in self._stopped if entry[0] <= now]:
-            self._stopped.remove((due, victim))
-            self._kill("worker", victim)
+        if self._stopped is not None:
+            if self._stopped.is_ripe(now):
+                self._kill("worker", self._stopped.victim)
+                self.rest()
+            return
         if run is None or not run.is_ready or run.process.poll() is not None:
             return
         for kind, due in self._due.items():
@@ -69,9 +101,20 @@ class Killer:
         if kind != "worker":
             self._kill(kind, victim)
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(victim, signal.SIGSTOP)
-            self._stopped.append((time.monotonic() + STOPPED_S, victim))
+        with contextlib.suppress(OSError):
+            directory = directory_of(victim)
+            others = [process for process in self._life.members(kind) if process != victim]
+            self._stopped = Stopped(victim, others, directory, time.monotonic())
+            for process in (victim, *others):  # whichever of them a call goes to, it waits
+                os.kill(process, signal.SIGSTOP)
+
+    def rest(self) -> None:
+        """Let the processes that are stopped and not killed go on."""
+        stopped, self._stopped = self._stopped, None
+        for process in (stopped.victim, *stopped.others) if stopped else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+        self._due["worker"] = time.monotonic() + self._pause("worker")
 
     def _kill(self, kind: str, victim: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -103,6 +146,7 @@ def soak(language: str, options: argparse.Namespace) -> bool:
                 lambda: f"kills; {dict(killer.kills)}, {life.unanswered()} unanswered",
                 options.seconds + 2 * options.messages / options.rate + LAST_S,
             )
+            killer.rest()
             expected = life.finish(options.messages or life.throttle.settle(), LAST_S)
             failure = verdict(life, expected) or (missing(life, killer, options) if long else "")
             seconds = time.monotonic() - began
