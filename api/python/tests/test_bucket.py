@@ -79,7 +79,7 @@ def entries(result: BucketResult) -> list[bytes]:
 def stored(stage: Stage, result: BucketResult) -> dict[bytes, list[str]]:
     state = BucketState(stage.codec)
     state.read(entries(result))
-    return {key: stage.codec.load(data).seen for (_, key), data in state.stored.items()}
+    return {key: stage.codec.load(cell.data).seen for key, cell in state.table(1).items()}
 
 
 def run(stage: Stage, messages: list[tuple[str, str]], log: list[bytes] = [], **wishes: Any) -> BucketResult:  # noqa: B006
@@ -215,7 +215,9 @@ def test_the_cache_gives_a_copy_only_for_its_version_and_evicts_whole_buckets() 
     keys = [BucketKey("a", "q", "s", bucket) for bucket in range(3)]
     cache = StateCache(limit_bytes=2500)
     for key in keys:
-        cache.file(key, Version(1, 7), BucketState(codec, stored={(1, b"k"): b"x" * 900}, sizes={(1, b"k"): 900}))
+        state = BucketState(codec)
+        state.read([encode_frame([b"x" * 900], port=1, encoding=codec.encoding, keys=[b"k"], key_indexes=[0])])
+        cache.file(key, Version(1, 7), state)
     assert cache.take(keys[0], Version(1, 7)) is None
     assert cache.take(keys[1], Version(1, 8)) is None
     assert cache.take(keys[1], Version(1, 7)) is None

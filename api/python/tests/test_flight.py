@@ -144,7 +144,7 @@ def test_skipped_messages_leave_the_state_alone(kit: Any, flight: InFlight) -> N
         ("C508", "0/steps/0", b"a", "'a2'"),
         ("C509", "0/steps/0", b"b", "'b1'"),
     ]
-    assert state.known_keys() == [(1, b"a")], "a skipped message gives its key no state"
+    assert list(state.table(1)) == [b"a"], "a skipped message gives its key no state"
     assert WATCH.seen == [(2, 1), (2, 3), (2, 5)]
 
 

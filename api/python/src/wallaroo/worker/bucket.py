@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, shown
@@ -11,9 +12,10 @@ from wallaroo.frame import HEADER_BYTES, Frame, FrameError, read_body, split_fra
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.flight import MESSAGE
 from wallaroo.worker.stage import Stage, StateEntry
-from wallaroo.worker.state import BucketState, NotSerializableError, StateKey, StateReadError
+from wallaroo.worker.state import UNREAD, BucketState, Cell, NotSerializableError, StateReadError, Table
 
 MAX_CHANGE_BYTES = 8 * 1024 * 1024
+NOTHING = Cell(None)  # in the place of the state that a key does not have
 
 
 @dataclass(slots=True)
@@ -30,7 +32,8 @@ class _Messages:
     """The messages of one frame that have a state to go to."""
 
     entry: StateEntry
-    keys: list[StateKey]
+    table: Table
+    keys: list[bytes]
     messages: Sequence[Any]
     indexes: Sequence[int]
     sequences: Sequence[int]
@@ -59,7 +62,7 @@ class BucketRun:
 
     def __init__(self, stage: Stage, call: pb.Bucket, frames: Sequence[bytes]) -> None:
         self._stage, self._call, self._frames = stage, call, frames
-        self._changed: dict[StateKey, None] = {}
+        self._changed: dict[int, Table] = {}
         self._timestamp_ms = 0
         self._checks_persist = False
 
@@ -73,14 +76,16 @@ class BucketRun:
         for data in self._frames:
             for header, start, _ in split_frames(data):
                 part = self._read(read_body(header, data, start + HEADER_BYTES), state)
-                states = [state.live.get(key) for key in part.keys]
-                dirty = bytearray(len(part.keys))
+                cells = self._cells(part, state)
+                states = [cell.live for cell in cells]
+                dirty = bytearray(len(cells))
                 loop, flight = self._stage.loops[part.entry.number], self._stage.flight
                 failed = loop(part.messages, part.indexes, part.sequences, states, dirty, part.ordinals, flight)
                 flight[MESSAGE] = 0
                 if failed is not None:
                     return None
-                self._changed.update((key, None) for key, is_dirty in zip(part.keys, dirty, strict=True) if is_dirty)
+                changed = self._changed.setdefault(part.entry.node.state_port, {})
+                changed.update(compress(zip(part.keys, cells, strict=True), dirty))
         try:
             return self._result(state)
         except NotSerializableError:
@@ -93,10 +98,12 @@ class BucketRun:
             state: The committed state once more.
         """
         self._begin()
-        before = dict(state.stored)
+        cells = (cell for table in state.tables.values() for cell in table.values())
+        before = {cell: cell.data for cell in cells if cell.live is UNREAD}
         for data in self._frames:
             for header, start, _ in split_frames(data):
                 part = self._read(read_body(header, data, start + HEADER_BYTES), state)
+                self._cells(part, state)
                 self._one_by_one(part, state, before)
                 self._stage.flight[MESSAGE] = 0
         return self._result(state)
@@ -125,31 +132,43 @@ class BucketRun:
         messages = self._stage.codec.decode(header.encoding, frame.lengths, frame.data)
         base = header.sequence
         sequences = [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count)
-        keys = [(entry.node.state_port, key) for key in frame.keys]
-        part = _Messages(entry, keys, messages, frame.key_indexes, sequences, self._stage.take(header.count))
+        ordinals = self._stage.take(header.count)
+        table = state.table(entry.node.state_port)
+        part = _Messages(entry, table, frame.keys, messages, frame.key_indexes, sequences, ordinals)
         if self._stage.skips:
             self._skip(part)
-        self._prepare(part, state)
         return part
 
-    def _prepare(self, part: _Messages, state: BucketState) -> None:
-        """See that every key has a state; messages of keys that cannot have one become dead letters."""
+    def _cells(self, part: _Messages, state: BucketState) -> list[Cell]:
+        """Return the states of the keys; messages of keys that cannot have one become dead letters.
+
+        The cell of a key without messages stands for nothing.
+        """
         refused: dict[int, BaseException | Diagnostic] = {}
-        used = sorted(set(part.indexes)) if self._stage.skips else range(len(part.keys))
-        for index in used:
+        used = set(part.indexes) if self._stage.skips else range(len(part.keys))
+        cells: list[Any] = list(map(part.table.get, part.keys))
+        for index, cell in enumerate(cells):
+            if cell is not None and cell.live is not UNREAD and part.entry.closed_keys is None:
+                continue
+            if index not in used:
+                cells[index] = NOTHING
+                continue
             key = part.keys[index]
-            finding = self._unknown(part, key[1])
+            finding = self._unknown(part, key)
             if finding is not None:
                 refused[index] = finding
+                cells[index] = NOTHING
                 continue
             try:
-                state.get(key, part.entry.state.build)
+                cells[index] = state.cell(part.table, key, part.entry.state.build)
             except StateReadError:
                 raise
             except BaseException as err:
                 refused[index] = err
+                cells[index] = NOTHING
         if refused:
             self._refuse(part, refused)
+        return cells
 
     def _skip(self, part: _Messages) -> None:
         """Make dead letters of the messages that are not to be run."""
@@ -160,7 +179,7 @@ class BucketRun:
                 kept.append(position)
                 continue
             message, sequence = part.messages[position], part.sequences[position]
-            key, path = part.keys[part.indexes[position]][1], part.entry.node.path
+            key, path = part.keys[part.indexes[position]], part.entry.node.path
             self._stage.box.skip(skip, path, part.entry.step.name, message, sequence, key=key)
         part.keep(kept)
 
@@ -177,14 +196,14 @@ class BucketRun:
             if index not in refused:
                 kept.append(position)
                 continue
-            message, sequence, key = part.messages[position], part.sequences[position], part.keys[index][1]
+            message, sequence, key = part.messages[position], part.sequences[position], part.keys[index]
             if isinstance(refused[index], Diagnostic):
                 box.put(refused[index], part.entry.node.path, part.entry.step.name, message, sequence, key=key)
             else:
                 box.add(part.entry.node.path, part.entry.step.name, message, sequence, refused[index], key=key)
         part.keep(kept)
 
-    def _one_by_one(self, part: _Messages, state: BucketState, before: dict[StateKey, bytes]) -> None:
+    def _one_by_one(self, part: _Messages, state: BucketState, before: dict[Cell, bytes]) -> None:
         loop = self._stage.loops[part.entry.number]
         after: list[bytes] = []
 
@@ -197,7 +216,7 @@ class BucketRun:
                 if persists:
                     raise
                 return
-            if self._checks_persist and not persists and after[-1] != before.get(key, after[-1]):
+            if self._checks_persist and not persists and after[-1] != before.get(cell, after[-1]):
                 raise UnsavedChangeError
 
         with self._stage.guarded(part.entry.number, save):
@@ -206,60 +225,60 @@ class BucketRun:
                 key = part.keys[index]
                 after.clear()
                 dirty = bytearray(1)
-                live = [state.get(key, part.entry.state.build)]
+                cell = state.cell(part.table, key, part.entry.state.build)
                 if self._checks_persist:
-                    self._note(key, live[0], state, before)
-                failed = loop([message], [0], [sequence], live, dirty, (ordinal,), self._stage.flight)
-                if failed is None:
-                    self._keep(key, after, bool(dirty[0]), before)
-                else:
+                    self._note(cell, state, before)
+                failed = loop([message], [0], [sequence], [cell.live], dirty, (ordinal,), self._stage.flight)
+                if failed is not None:
                     self._letter(part, key, failed)
-                    self._put_back(key, before.get(key), state)
+                    self._put_back(part.table, key, before.get(cell), state)
+                    continue
+                if after:  # else it cannot be serialized
+                    before[cell] = after[-1]
+                if dirty[0]:
+                    self._changed.setdefault(part.entry.node.state_port, {})[key] = cell
 
     @staticmethod
-    def _note(key: StateKey, live: Any, state: BucketState, before: dict[StateKey, bytes]) -> None:
-        """Note what the key's state is before a message; a copy from the cache was not read from a log."""
+    def _note(cell: Cell, state: BucketState, before: dict[Cell, bytes]) -> None:
+        """Note what a state is before a message; a copy from the cache was not read from a log."""
         with suppress(NotSerializableError):
-            before[key] = state.write(live)
-
-    def _keep(self, key: StateKey, after: list[bytes], is_dirty: bool, before: dict[StateKey, bytes]) -> None:
-        """Note what the key's state is now; `after` is empty when it cannot be serialized."""
-        if after:
-            before[key] = after[-1]
-        if is_dirty:
-            self._changed[key] = None
+            before[cell] = state.write(cell.live)
 
     @staticmethod
-    def _put_back(key: StateKey, saved: bytes | None, state: BucketState) -> None:
+    def _put_back(table: Table, key: bytes, saved: bytes | None, state: BucketState) -> None:
         """Give a key the state from before the message that failed: the saved one, else the committed one."""
-        state.live.pop(key, None)
-        if saved is not None:
-            state.live[key] = state.load(key, saved)
+        if saved is None:
+            state.remove(table, key)
+        else:
+            table[key].live = state.load(key, saved)
 
-    def _letter(self, part: _Messages, key: StateKey, failed: tuple[Any, int, int, BaseException]) -> None:
+    def _letter(self, part: _Messages, key: bytes, failed: tuple[Any, int, int, BaseException]) -> None:
         message, _, sequence, error = failed
         box, path = self._stage.box, part.entry.node.path
         if isinstance(error, UnsavedChangeError):
-            finding = Diagnostic.of("C510", step=part.entry.step.name, key=shown(_readable(key[1])))
-            box.put(finding, path, part.entry.step.name, message, sequence, key=key[1])
+            finding = Diagnostic.of("C510", step=part.entry.step.name, key=shown(_readable(key)))
+            box.put(finding, path, part.entry.step.name, message, sequence, key=key)
         elif isinstance(error, NotSerializableError):
             finding = Diagnostic.of(
                 "C504", step=part.entry.step.name, type=error.type_name, error=error,
                 fix="keep only what can be pickled in the state, or define serialize and deserialize",
             )  # fmt: skip
-            box.put(finding, path, part.entry.step.name, message, sequence, key=key[1])
+            box.put(finding, path, part.entry.step.name, message, sequence, key=key)
         else:
-            box.add(path, part.entry.step.name, message, sequence, error, key=key[1])
+            box.add(path, part.entry.step.name, message, sequence, error, key=key)
 
     def _result(self, state: BucketState) -> BucketResult:
         index = self._call.index
-        keys = list(self._changed)
+        saved: dict[int, Table] = self._changed
         if self._call.wants_snapshot:
             # A state that was never persisted is no part of the log, nor of a snapshot.
-            keys = [key for key in state.known_keys() if key in state.sizes or key in self._changed]
+            saved = {
+                port: {key: cell for key, cell in table.items() if cell.size >= 0 or key in self._changed.get(port, ())}
+                for port, table in state.tables.items()
+            }
         changes: list[pb.StateChange] = []
         size = MAX_CHANGE_BYTES
-        for entry in state.entries(keys):
+        for entry in state.entries(saved):
             if size + len(entry) > MAX_CHANGE_BYTES:
                 changes.append(pb.StateChange(index=index))
                 size = 0
@@ -270,7 +289,7 @@ class BucketRun:
             index=index,
             nonce=secrets.randbits(64) or 1,
             snapshot=self._call.wants_snapshot,
-            keys=len(state.live) + len(state.stored),
+            keys=state.count(),
             counts=self._stage.counts(),
         )
         return BucketResult(outputs, changes, done)

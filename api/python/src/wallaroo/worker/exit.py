@@ -11,7 +11,6 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.letter import LetterBox, WrongResultError
 from wallaroo.worker.value import ValueCodec, encode_text
 
-MAX_KNOWN_KEYS = 100_000
 # Room that a frame's columns take at most, besides the bytes of values: widths of 8 for length, sequence and index.
 COLUMN_BYTES = 24
 MAX_VALUE_BYTES = MAX_BODY_BYTES - (1 << 20)
@@ -23,7 +22,7 @@ Slot = tuple[Callable[[Any], None], Callable[[int], None], Callable[[int], None]
 class Group:
     """Messages of one bucket that wait for their frame."""
 
-    __slots__ = ("bucket", "indexes", "keys", "sequences", "values")
+    __slots__ = ("add", "bucket", "indexes", "keys", "mark", "point", "sequences", "values")
 
     def __init__(self, bucket: int) -> None:
         self.bucket = bucket
@@ -31,6 +30,7 @@ class Group:
         self.values: list[Any] = []
         self.indexes: list[int] = []
         self.sequences: list[int] = []
+        self.add, self.point, self.mark = self.values.append, self.indexes.append, self.sequences.append
 
 
 class Oversized:
@@ -51,7 +51,6 @@ class KeyExit:
         self.path, self.port, self.name = node.path, node.port, name
         self._bucket_count, self._frame_bytes = max(1, stage.bucket_count), stage.frame_bytes
         self._codec, self._box = codec, box
-        self._known: dict[Any, tuple[bytes, int]] = {}
         self._int_slots: dict[int, Slot] = {}
         self._groups: dict[int, Group] = {}
         self.slots: dict[Any, Slot] = {}
@@ -68,15 +67,16 @@ class KeyExit:
         if type(key) is int and key in self._int_slots:
             return self._int_slots[key]
         try:
-            data, bucket = self._place(key)
+            data = key.encode() if key.__class__ is str else key_bytes(key)
         except (TypeError, ValueError):
             self._box.add(self.path, self.name, message, sequence, WrongResultError(key, KEY_EXPECTED))
             return None
+        bucket = bucket_of(data, self._bucket_count)
         group = self._groups.get(bucket)
         if group is None:
             group = self._groups[bucket] = Group(bucket)
-        index = group.keys.setdefault(data, len(group.keys))
-        slot = (group.values.append, group.indexes.append, group.sequences.append, index)
+        keys = group.keys
+        slot = (group.add, group.point, group.mark, keys.setdefault(data, len(keys)))
         if isinstance(key, (str, bytes)):
             self.slots[key] = slot
         elif type(key) is int:
@@ -118,17 +118,6 @@ class KeyExit:
         error = ValueError(f"its {len(piece)} bytes do not fit into a frame")
         self._box.add(self.path, self.name, Oversized(), sequence, error, code="C504")
         return True
-
-    def _place(self, key: Any) -> tuple[bytes, int]:
-        known = self._known.get(key) if type(key) is str else None
-        if known is None:
-            data = key_bytes(key)
-            known = data, bucket_of(data, self._bucket_count)
-            if type(key) is str:
-                if len(self._known) >= MAX_KNOWN_KEYS:
-                    self._known.clear()
-                self._known[key] = known
-        return known
 
 
 class SinkExit:

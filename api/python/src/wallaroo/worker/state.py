@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import add
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ ENTRY_BYTES = 1024 * 1024
 LIVE_FACTOR = 5
 KEY_BYTES = 200
 ENTRY_COST = 16  # what a state costs in an entry beside its key and its bytes
+UNREAD: Any = object()
 
 
 class Version(NamedTuple):
@@ -34,9 +35,6 @@ class BucketKey(NamedTuple):
     bucket: int
 
 
-StateKey = tuple[int, bytes]  # port of the state's log frames, key
-
-
 class NotSerializableError(Exception):
     """A state cannot be written. Code: C504."""
 
@@ -53,21 +51,41 @@ class StateReadError(Exception):
         self.key = key
 
 
+class Cell:
+    """The state of one key.
+
+    Attributes:
+        live: The state, or `UNREAD`: no message has asked for it since it came from the log.
+        data: Its serialized form while it is unread.
+        size: Of its serialized form when it was last written or read; below 0: never.
+    """
+
+    __slots__ = ("data", "live", "size")
+
+    def __init__(self, live: Any, data: bytes = b"", size: int = -1) -> None:
+        self.live, self.data, self.size = live, data, size
+
+
+Table = dict[bytes, Cell]  # by key
+
+
 @dataclass(slots=True)
 class BucketState:
     """The states of one bucket.
 
     Attributes:
         codec: Writes and reads states.
-        live: States that user code has seen, by state port and key.
-        stored: Serialized states that no message has asked for since they were read.
-        sizes: Serialized size of each state when it was last written or read.
+        tables: The states of one name, by the port of its log frames.
     """
 
     codec: ValueCodec
-    live: dict[StateKey, Any] = field(default_factory=dict)
-    stored: dict[StateKey, bytes] = field(default_factory=dict)
-    sizes: dict[StateKey, int] = field(default_factory=dict)
+    tables: dict[int, Table] = field(default_factory=dict)
+    _written: int = 0  # bytes of all states as they were last written or read
+    _unread: int = 0  # of those that are unread
+
+    def table(self, port: int) -> Table:
+        """Return the states of one name."""
+        return self.tables.setdefault(port, {})
 
     def read(self, entries: Iterable[bytes]) -> None:
         """Take over the entries of a state log, in order.
@@ -80,75 +98,80 @@ class BucketState:
             if frame.header.count and not frame.keys:
                 msg = "an entry of a state log has no keys"
                 raise FrameError(msg)
-            port, encoding = frame.header.port, frame.header.encoding
+            table, encoding = self.table(frame.header.port), frame.header.encoding
             keys = [frame.keys[index] for index in frame.key_indexes]
             absent = set(frame.absent)
             load = self.codec.loader(encoding)
             for position, (key, data) in enumerate(zip(keys, frame.values(), strict=True)):
-                at = (port, key)
+                self.remove(table, key)
                 if position in absent:
-                    self.stored.pop(at, None)
-                    self.sizes.pop(at, None)
                     continue
                 # States of an encoding that this program no longer writes are written anew.
-                self.stored[at] = data if encoding == self.codec.encoding else self._rewritten(at, data, load)
-                self.sizes[at] = len(data)
+                known = data if encoding == self.codec.encoding else self._rewritten(key, data, load)
+                table[key] = Cell(UNREAD, known, len(known))
+                self._written += len(known)
+                self._unread += len(known)
 
-    def _rewritten(self, at: StateKey, data: bytes, load: Callable[[bytes], Any]) -> bytes:
+    def _rewritten(self, key: bytes, data: bytes, load: Callable[[bytes], Any]) -> bytes:
         try:
             return self.codec.dump(load(data))
         except BaseException as err:
-            raise StateReadError(at[1], err) from err
+            raise StateReadError(key, err) from err
 
-    def get(self, at: StateKey, build: Callable[[], Any]) -> Any:
-        """Return a key's state: live, read from its serialized form, or new.
+    def cell(self, table: Table, key: bytes, build: Callable[[], Any]) -> Cell:
+        """Return a key's state, which is live then: read from its serialized form, or new.
 
         Raises:
             StateReadError: It is in the log and cannot be read.
         """
-        if at in self.live:
-            return self.live[at]
-        data = self.stored.get(at)
-        state = build() if data is None else self.load(at, data)
-        self.live[at] = state
-        self.stored.pop(at, None)
-        return state
+        cell = table.get(key)
+        if cell is None:
+            cell = table[key] = Cell(build())
+        elif cell.live is UNREAD:
+            cell.live = self.load(key, cell.data)
+            self._unread -= len(cell.data)
+            cell.data = b""
+        return cell
 
-    def entries(self, keys: Iterable[StateKey]) -> Iterator[bytes]:
-        """Yield frames of the serialized states of some keys."""
-        by_port: dict[int, list[StateKey]] = {}
-        for at in keys:
-            by_port.setdefault(at[0], []).append(at)
-        for port in sorted(by_port):
-            wanted = by_port[port]
-            states = self._dumped(wanted)
-            sizes = list(map(len, states))
-            self.sizes.update(zip(wanted, sizes, strict=True))
-            names = [key for _, key in wanted]
-            start = size = 0
-            for end, cost in enumerate(map(add, sizes, map(len, names))):
-                if end > start and size + cost + ENTRY_COST > ENTRY_BYTES - 64:
-                    yield _entry(port, names[start:end], states[start:end], self.codec)
-                    start, size = end, 0
-                size += cost + ENTRY_COST
-            if states:
-                yield _entry(port, names[start:], states[start:], self.codec)
+    def remove(self, table: Table, key: bytes) -> None:
+        """Take the state of a key away, if it has one."""
+        cell = table.pop(key, None)
+        if cell is not None:
+            self._written -= max(0, cell.size)
+            self._unread -= len(cell.data)
 
-    def _dumped(self, keys: Sequence[StateKey]) -> list[bytes]:
-        """Return the serialized states of some keys.
+    def entries(self, states: Mapping[int, Table]) -> Iterator[bytes]:
+        """Yield frames of some serialized states.
 
         Raises:
             NotSerializableError: One cannot be written.
         """
-        stored, live, dump = self.stored, self.live, self.codec.dump
-        states: list[bytes] = []
-        keep = states.append
+        for port, table in sorted(states.items()):
+            keys, values = list(table), self._dumped(table)
+            sizes = list(map(len, values))
+            for cell, size in zip(table.values(), sizes, strict=True):
+                self._written += size - (cell.size if cell.size > 0 else 0)
+                cell.size = size
+            start = total = 0
+            for end, cost in enumerate(map(add, sizes, map(len, keys))):
+                if end > start and total + cost + ENTRY_COST > ENTRY_BYTES - 64:
+                    yield _entry(port, keys[start:end], values[start:end], self.codec)
+                    start, total = end, 0
+                total += cost + ENTRY_COST
+            if values:
+                yield _entry(port, keys[start:], values[start:], self.codec)
+
+    def _dumped(self, table: Table) -> list[bytes]:
+        dump = self.codec.dump
+        values: list[bytes] = []
+        keep = values.append
+        cell = None
         try:
-            for at in keys:
-                keep(stored[at] if at in stored else dump(live[at]))
+            for cell in table.values():
+                keep(cell.data if cell.live is UNREAD else dump(cell.live))
         except BaseException as err:
-            raise NotSerializableError(live[at], err) from err
-        return states
+            raise NotSerializableError(cell and cell.live, err) from err
+        return values
 
     def write(self, state: Any) -> bytes:
         """Return a state's bytes.
@@ -161,7 +184,7 @@ class BucketState:
         except BaseException as err:
             raise NotSerializableError(state, err) from err
 
-    def load(self, at: StateKey, data: bytes) -> Any:
+    def load(self, key: bytes, data: bytes) -> Any:
         """Return the state of its bytes.
 
         Raises:
@@ -170,17 +193,15 @@ class BucketState:
         try:
             return self.codec.load(data)
         except BaseException as err:
-            raise StateReadError(at[1], err) from err
+            raise StateReadError(key, err) from err
 
-    def known_keys(self) -> list[StateKey]:
-        """Return all keys that have a state."""
-        return [*self.live, *self.stored]
+    def count(self) -> int:
+        """Return how many keys have a state."""
+        return sum(map(len, self.tables.values()))
 
     def cost(self) -> int:
         """Return about how many bytes of memory the copy takes."""
-        stored = sum(map(len, self.stored.values()))
-        written = sum(self.sizes.values())
-        return stored + max(0, written - stored) * LIVE_FACTOR + KEY_BYTES * (len(self.live) + len(self.stored))
+        return self._unread + (self._written - self._unread) * LIVE_FACTOR + KEY_BYTES * self.count()
 
 
 class StateCache:
