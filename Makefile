@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build bench bench-keys lint test test-unit test-long soak fault conformance golden generate check-generated clean
+.PHONY: help setup run build bench bench-keys lint test test-unit test-long soak fault poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -55,7 +55,10 @@ soak: setup ## kill parts of a running word count at random: make soak SECONDS=1
 	$(BIN)/python tests/soak.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 fault: setup ## the long run: 1,000,000 messages, 50 workers killed with a call in flight, all else at named points
-	$(BIN)/python tests/soak.py --messages 1000000 --rate 1500 $(if $(SEED),--seed $(SEED))
+	$(BIN)/python tests/soak.py --messages 1000000 --rate 2000 $(if $(SEED),--seed $(SEED))
+
+poison: setup ## the long run: 100 messages among 1,000,000 that spoil, end or hang their worker
+	$(BIN)/python tests/poison.py $(if $(SEED),--seed $(SEED))
 
 test-long: setup ## the long runs: faults, guilty messages, bounds, changed applications
 	$(BIN)/pytest -m long

@@ -21,6 +21,8 @@ from wallaroo_runtime.worker.flight import PREFIX
 
 # A worker may end 10 times in 60 s (W406 after that), gateway and egress likewise.
 PAUSE_S = {"worker": 6.8, "gateway": 15.0, "egress": 13.0, "task daemon": 17.0, "driver": 35.0}
+# In the long run workers die, most of all; the driver at named points.
+LONG_PAUSE_S = {"worker": 6.8, "gateway": 60.0, "egress": 52.0, "task daemon": 68.0}
 DRIVER = (
     "driver.before_publish:5",
     "driver.before_record:5",
@@ -31,6 +33,7 @@ DRIVER = (
 # A worker is stopped first and killed as soon as a stream has been waiting for it so long; after STOPPED_S in any case.
 WAITING_S, STOPPED_S = 0.3, 10.0
 START_S, LAST_S = 180.0, 600.0
+LEAST_RATE = 250
 
 
 @dataclass
@@ -53,7 +56,9 @@ class Stopped:
 
     def is_ripe(self, now: float) -> bool:
         """Say whether a call is in flight that will not be answered; who waits too long is ripe as well."""
-        if next(self.directory.glob(PREFIX + "*"), None) is None:
+        # A task that was killed leaves its files behind.
+        clients = (path.name.removeprefix(PREFIX).partition("-")[0] for path in self.directory.glob(PREFIX + "*"))
+        if not any(Path("/proc", client).exists() for client in clients):
             self.waiting = None
         elif self.waiting is None:
             self.waiting = now
@@ -62,22 +67,22 @@ class Stopped:
 
 
 class Killer:
-    """Kills one process after the other, each kind about as often as PAUSE_S says.
+    """Kills one process after the other.
 
     Args:
         life: What is killed.
         seed: Of victims and times.
-        kinds: Which kinds.
+        pauses: Seconds between two deaths of each kind, about.
     """
 
-    def __init__(self, life: Life, seed: int, kinds: tuple[str, ...]) -> None:
-        self._life, self._random = life, random.Random(seed)
-        self._due = {kind: time.monotonic() + self._pause(kind) for kind in kinds}
+    def __init__(self, life: Life, seed: int, pauses: dict[str, float]) -> None:
+        self._life, self._random, self._pauses = life, random.Random(seed), pauses
+        self._due = {kind: time.monotonic() + self._pause(kind) for kind in pauses}
         self._stopped: Stopped | None = None
         self.kills: Counter[str] = Counter()
 
     def _pause(self, kind: str) -> float:
-        return PAUSE_S[kind] * self._random.uniform(0.8, 1.2)
+        return self._pauses[kind] * self._random.uniform(0.8, 1.2)
 
     def look(self) -> None:
         """Kill what is due; a driver only when it is ready, so that runs come to do something."""
@@ -129,8 +134,7 @@ def soak(language: str, options: argparse.Namespace) -> bool:
     with tempfile.TemporaryDirectory(prefix="wallaroo-soak-") as folder:
         faults = DRIVER if long else ()
         with Life(language, Path(folder), seed=options.seed, rate=options.rate, faults=faults) as life:
-            kinds = tuple(kind for kind in PAUSE_S if kind != "driver" or not long)
-            killer = Killer(life, options.seed, kinds)
+            killer = Killer(life, options.seed, LONG_PAUSE_S if long else PAUSE_S)
             life.throttle.goal = options.messages or sys.maxsize
             life.start()
             life.keep(lambda: life.run is not None and life.run.is_ready, lambda: "the first start", START_S)
@@ -138,13 +142,15 @@ def soak(language: str, options: argparse.Namespace) -> bool:
 
             def is_over() -> bool:
                 killer.look()
+                if long:
+                    pace(life, options, time.monotonic() - began)
                 done = life.throttle.acknowledged >= options.messages if long else time.monotonic() > end
                 return bool(done or life.throttle.fault or life.ledger.differences)
 
             life.keep(
                 is_over,
                 lambda: f"kills; {dict(killer.kills)}, {life.unanswered()} unanswered",
-                options.seconds + 2 * options.messages / options.rate + LAST_S,
+                options.seconds + options.messages / (options.rate / 4) + LAST_S,
             )
             killer.rest()
             expected = life.finish(options.messages or life.throttle.settle(), LAST_S)
@@ -154,6 +160,17 @@ def soak(language: str, options: argparse.Namespace) -> bool:
     if failure:
         print(f"soak {language}: {failure}", file=sys.stderr, flush=True)
     return not failure
+
+
+def pace(life: Life, options: argparse.Namespace, seconds: float) -> None:
+    """Let the messages last until enough workers have died, as fast as they have done so far."""
+    hits = life.unanswered()
+    if hits >= options.worker_kills or not hits:
+        life.throttle.rate = options.rate
+        return
+    left = options.messages - life.throttle.acknowledged
+    needed = left * hits / (seconds * (options.worker_kills - hits))
+    life.throttle.rate = min(options.rate, max(LEAST_RATE, int(needed)))
 
 
 def summary(life: Life, killer: Killer) -> str:
