@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wallaroo.frame import read_frame, split_frames
 from wallaroo_runtime.ingest import JournalReader
-from wallaroo_runtime.ingest.__main__ import worker_splitter
+from wallaroo_runtime.ingest.__main__ import worker_maker, worker_splitter
 from wallaroo_runtime.ingest.config import GatewayConfig, SourceConfig
 from wallaroo_runtime.ingest.gateway import Gateway
 from wallaroo_runtime.worker.split import WorkerSplitter
@@ -48,7 +48,7 @@ def test_framing_that_only_the_worker_knows(tmp_path: Path) -> None:
     framing = {"kind": "worker", "header_bytes": 2}
     source = SourceConfig(0, "0/sources/0", "lines", "127.0.0.1", 0, framing, 50)
     config = GatewayConfig(tmp_path / "journal", tmp_path / "gateway.json", (source,))
-    gateway = Gateway(config, lambda _: Lines())
+    gateway = Gateway(config, lambda _: Lines(), worker_maker)
     thread = threading.Thread(target=gateway.run)
     thread.start()
     try:

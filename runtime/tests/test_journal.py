@@ -161,11 +161,13 @@ def test_segments_below_the_committed_offset_are_removed_but_for_the_last(tmp_pa
     reader.commit(4 * FRAME_BYTES)
     reader.commit(2 * FRAME_BYTES)
     writer = JournalWriter(tmp_path, 100)
-    assert writer.remove_committed() == 4 * FRAME_BYTES == read_committed(tmp_path)
+    gone: list[int] = []
+    assert writer.remove_committed(gone.append) == 4 * FRAME_BYTES == read_committed(tmp_path)
     assert [int(path.stem) // FRAME_BYTES for path in segments(tmp_path)] == [3, 6, 9]
     reader.commit(10 * FRAME_BYTES)
-    writer.remove_committed()
+    writer.remove_committed(gone.append)
     assert [int(path.stem) // FRAME_BYTES for path in segments(tmp_path)] == [9]
+    assert gone == [3 * FRAME_BYTES, 9 * FRAME_BYTES]
     append(writer, 1)
     writer.close()
     assert fill(tmp_path, 0).sequence == 11

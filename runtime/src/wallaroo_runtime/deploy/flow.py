@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic import Diagnostic
@@ -27,7 +27,7 @@ class Flow:
         egress: It is ready.
         query: It was started.
         journal: What the gateway writes.
-        note: Tells the user of a process that was started again.
+        note: Tells the user of a process that was started again, and of a source that has ended.
     """
 
     def __init__(
@@ -39,6 +39,8 @@ class Flow:
         note: Callable[[str], None],
     ) -> None:
         self._gateway, self._egress, self._query, self._journal = gateway, egress, query, journal
+        self._note = note
+        self._ended: set[str] = set()
         self._keepers = [Keeper(process, note) for process in (gateway, egress)]
         self._told: dict[str, list[Any]] = {"gateway": [], "egress": []}
         self._samples: deque[tuple[float, int]] = deque()
@@ -52,9 +54,18 @@ class Flow:
             raise RunError.of("R611", reason="it ended without an error", fix="look into spark.log of the checkpoint")
         for keeper in self._keepers:
             keeper.check()
-        if not self._gateway.status().get("reads", True):
+        status = self._gateway.status()
+        self._tell_ends(status.get("generators", ()))
+        if status.get("waits") or not status.get("reads", True):
             # Spark tells its source of a micro-batch when the next one begins, which it never does while nothing comes.
             self._journal.commit(self._query.progress().offset)
+
+    def _tell_ends(self, generators: Sequence[Mapping[str, Any]]) -> None:
+        for generator in generators:
+            name = generator["name"]
+            if generator["ended"] and name not in self._ended:
+                self._ended.add(name)
+                self._note(f'source "{name}" has come to its end')
 
     def new_findings(self) -> Iterator[Diagnostic]:
         """Yield what query, gateway and egress have found wrong since the last call."""

@@ -18,7 +18,7 @@ from wallaroo_runtime.deploy.interface import explained
 from wallaroo_runtime.deploy.master import cores, shuffle_partitions
 from wallaroo_runtime.deploy.place import Place, default_directory
 from wallaroo_runtime.deploy.process import Process, announce
-from wallaroo_runtime.deploy.service import egress_of, gateway_of, is_cut_by_worker, stop_left_behind
+from wallaroo_runtime.deploy.service import egress_of, gateway_of, needs_worker, stop_left_behind
 from wallaroo_runtime.deploy.snapshot import Reporter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest import JournalReader, JournalWriter
@@ -161,8 +161,8 @@ def _run(
     _tell_past(reporter, checkpoint, journal)
     with ExitStack() as stack:
         egress = _start(stack, egress_of(topology, plan, checkpoint.path, options.bounds))
-        # A port that is in use should be told at once. Only where workers cut the messages must they run first.
-        waits = is_cut_by_worker(topology)
+        # A port that is in use should be told at once. Only where workers cut or make messages must they run first.
+        waits = needs_worker(topology)
         gateway = None if waits else _start(stack, gateway_of(topology, plan, checkpoint.path, {}, options.bounds))
         if stopped.is_set():
             return

@@ -11,16 +11,17 @@ from wallaroo_runtime.daemon import process_start_time
 from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.topology.model import Framing, TcpSink, TcpSource, Topology
+from wallaroo_runtime.topology.model import Framing, GeneratorSource, TcpSink, TcpSource, Topology
 
 FSYNC_INTERVAL_MS = 50
 UNSET = Bounds()
 NAMES = ("gateway", "egress")
 
 
-def is_cut_by_worker(topology: Topology) -> bool:
-    """Say whether a source's messages can only be found by a worker, so that workers must run first."""
-    return any(source.framing.kind == "worker" for source in _tcp_sources(topology))
+def needs_worker(topology: Topology) -> bool:
+    """Say whether a source's messages can only be found or made by a worker, so that workers must run first."""
+    cut = any(source.framing.kind == "worker" for source in _tcp_sources(topology))
+    return cut or any(isinstance(source, GeneratorSource) for source in topology.sources())
 
 
 def _tcp_sources(topology: Topology) -> Iterator[TcpSource]:
@@ -36,7 +37,7 @@ def gateway_of(
         topology: Has the sources.
         plan: Has their ports.
         checkpoint: The checkpoint directory.
-        targets: Name of a worker to its gRPC target, for sources that a worker cuts.
+        targets: Name of a worker to its gRPC target, for sources that a worker cuts or makes.
         bounds: Of the journal.
     """
     sources = [
@@ -51,9 +52,15 @@ def gateway_of(
         }
         for source in _tcp_sources(topology)
     ]
+    generators = [
+        {"port": plan.ports[source.path], "path": source.path, "name": source.name, "target": targets[source.worker]}
+        for source in topology.sources()
+        if isinstance(source, GeneratorSource)
+    ]
     config = {
         "journal": str(checkpoint / "journal"),
         "sources": sources,
+        "generators": generators,
         "backlog_bytes": bounds.journal_bytes,
         "fsync": bounds.journal_fsync,
         "fsync_interval_ms": FSYNC_INTERVAL_MS,

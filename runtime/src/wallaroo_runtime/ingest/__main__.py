@@ -7,12 +7,14 @@ from pathlib import Path
 from types import FrameType
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest.config import GatewayConfig, SourceConfig
+from wallaroo_runtime.ingest.config import GatewayConfig, GeneratorConfig, SourceConfig
 from wallaroo_runtime.ingest.framing import Splitter
 from wallaroo_runtime.ingest.gateway import Gateway
+from wallaroo_runtime.ingest.generator import Maker
 
 # As text, since this package knows nothing of workers; found only for sources that need it: gRPC takes long to import.
 SPLITTER = "wallaroo_runtime.worker.split:WorkerSplitter"
+MAKER = "wallaroo_runtime.worker.generate:WorkerMaker"
 
 
 def worker_splitter(config: SourceConfig) -> Splitter:
@@ -22,13 +24,19 @@ def worker_splitter(config: SourceConfig) -> Splitter:
     return splitter
 
 
+def worker_maker(config: GeneratorConfig) -> Maker:
+    """Make the maker that a generator source names, by default the one that asks its worker."""
+    maker: Maker = pkgutil.resolve_name(config.maker or MAKER)(config.target, config.path)
+    return maker
+
+
 def main(arguments: list[str]) -> int:
     """Run the gateway until SIGTERM; returns the exit code."""
     if len(arguments) != 1:
         print("usage: python -m wallaroo_runtime.ingest CONFIG.json", file=sys.stderr)
         return 2
     try:
-        gateway = Gateway(GatewayConfig.read(Path(arguments[0])), worker_splitter)
+        gateway = Gateway(GatewayConfig.read(Path(arguments[0])), worker_splitter, worker_maker)
     except RunError as error:
         print(error, file=sys.stderr)
         return error.exit_code

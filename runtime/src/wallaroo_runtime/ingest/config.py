@@ -36,6 +36,25 @@ class SourceConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratorConfig:
+    """A source whose messages a worker makes.
+
+    Attributes:
+        port: Number of the source in the plan; stands in the frames.
+        path: Path of the source in the topology.
+        name: Name of the source.
+        target: The worker's gRPC target.
+        maker: Where its maker is found, `module:name`; empty: it asks the worker.
+    """
+
+    port: int
+    path: str
+    name: str
+    target: str
+    maker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GatewayConfig:
     """What the gateway must know.
 
@@ -43,6 +62,7 @@ class GatewayConfig:
         journal: Directory of the journal.
         status: The status file.
         sources: What to listen for.
+        generators: Whose messages a worker makes.
         fsync: batch: as often as the disk can; interval: every `fsync_interval_ms` at most; never: the system decides.
         fsync_interval_ms: See `fsync`.
         backlog_bytes: Reading pauses when this much is journaled and not committed.
@@ -56,6 +76,7 @@ class GatewayConfig:
     journal: Path
     status: Path
     sources: tuple[SourceConfig, ...]
+    generators: tuple[GeneratorConfig, ...] = ()
     fsync: str = "interval"
     fsync_interval_ms: int = 50
     backlog_bytes: int = 1024 * 1024 * 1024
@@ -80,8 +101,9 @@ class GatewayConfig:
             raise RunError.of("R616", USAGE, path=path, reason=str(error)) from error
         try:
             sources = tuple(SourceConfig(**source) for source in document.pop("sources"))
+            generators = tuple(GeneratorConfig(**generator) for generator in document.pop("generators", ()))
             journal, status = Path(document.pop("journal")), Path(document.pop("status"))
-            config = cls(journal, status, sources, **document)
+            config = cls(journal, status, sources, generators, **document)
             config.check()
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             reason = f"{path} is no gateway configuration; {error}"

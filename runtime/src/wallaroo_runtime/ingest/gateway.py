@@ -10,10 +10,12 @@ from collections.abc import Callable
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.daemon import DriverWatch, StatusFile
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest.config import GatewayConfig, SourceConfig
+from wallaroo_runtime.ingest.config import GatewayConfig, GeneratorConfig, SourceConfig
 from wallaroo_runtime.ingest.connection import Connection, Source, accept, listen, real_address
 from wallaroo_runtime.ingest.framing import Cut, Cutter, Splitter, fixed_cutter
+from wallaroo_runtime.ingest.generator import Generator, Generators, Maker
 from wallaroo_runtime.ingest.intake import Intake
+from wallaroo_runtime.ingest.past import Past
 from wallaroo_runtime.ingest.split import SplitThread
 from wallaroo_runtime.ingest.writer import JournalWriter
 
@@ -24,6 +26,7 @@ TICK_S = 1.0
 SMALL_TAIL_BYTES = 64 * 1024
 
 SplitterFactory = Callable[[SourceConfig], Splitter]
+MakerFactory = Callable[[GeneratorConfig], Maker]
 
 
 class Gateway:
@@ -32,25 +35,35 @@ class Gateway:
     Args:
         config: What to listen for and where to write.
         splitter: Makes the splitter of a source that only its worker can cut.
+        maker: Makes the maker of a generator source.
 
     Raises:
         RunError: R601, an address cannot be used; R610, R612 or R619 of the journal.
     """
 
-    def __init__(self, config: GatewayConfig, splitter: SplitterFactory) -> None:
+    def __init__(self, config: GatewayConfig, splitter: SplitterFactory, maker: MakerFactory) -> None:
         self._config = config
         self._status = StatusFile(config.status)
         self._status.write("starting")
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             writer = JournalWriter(config.journal, config.segment_bytes)
+            past = Past(config.journal, [generator.port for generator in config.generators], ())
+            if past.is_needed:
+                past.advance(writer.safe.offset)
             self._sources = self._listen()
         except RunError as error:
             for diagnostic in error.diagnostics:
                 self._status.say(diagnostic)
             self._status.write("failed")
             raise
-        self._intake = Intake(writer, config.fsync, config.fsync_interval_ms / 1000, config.backlog_bytes, self.wake)
+        interval_s = config.fsync_interval_ms / 1000
+        self._intake = Intake(writer, config.fsync, interval_s, config.backlog_bytes, past, self.wake)
+        generators = [
+            Generator(generator, maker(generator), past.values.get(generator.port), self.wake)
+            for generator in config.generators
+        ]
+        self._generators = Generators(generators, self._intake, self._status.say)
         self._watch = DriverWatch(
             config.status.parent / "driver.json", dict(config.driver) if config.driver else None, config.linger_s
         )
@@ -113,12 +126,21 @@ class Gateway:
                 self._regulate()
                 wait = self._intake.timeout(now)
                 self._serve(max(0.0, tick_at - now) if wait is None else min(wait, max(0.0, tick_at - now)))
+                self._generators.turn()
+                self._tell_wait()
                 self._intake.turn(time.monotonic())
                 self._acknowledge()
         except (OSError, RunError) as error:
             self._fail(error)
             raise
         self._close()
+
+    def _tell_wait(self) -> None:
+        """Let the driver know at once that a source waits: it then says what is processed."""
+        waits = self._generators.wait
+        if waits != self._intake.is_awaited:
+            self._intake.is_awaited = waits
+            self._write_status("listening")
 
     def _tick(self, now: float) -> None:
         if self._watch.expired(now):
@@ -143,7 +165,9 @@ class Gateway:
             safe=intake.writer.safe.offset,
             committed=intake.committed,
             backlog_bytes=intake.backlog,
-            reads=self._intake.accepts,
+            reads=intake.accepts,
+            waits=intake.is_awaited,
+            generators=self._generators.status(),
         )
 
     def _regulate(self) -> None:
@@ -318,6 +342,7 @@ class Gateway:
             connection.reset() if connection.tail or connection in self._ending else connection.acknowledge()
         for thread in self._splits.values():
             thread.close()
+        self._generators.close()
         self._write_status("stopped")
 
 

@@ -3,12 +3,14 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from wallaroo.fault import reach
+from wallaroo.frame import FRAMED, column
 from wallaroo_runtime.daemon import NO_ROOM
 from wallaroo_runtime.ingest.head import read_committed
+from wallaroo_runtime.ingest.past import Past
 from wallaroo_runtime.ingest.writer import JournalWriter
 
 FRAME_BODY_BYTES = 1024 * 1024
@@ -68,6 +70,8 @@ class Gathered:
     count: int = 0
     size: int = 0
     parts: list[bytes] = field(default_factory=list)
+    flags: int = 0
+    encoding: int = FRAMED
 
 
 class Intake:
@@ -81,13 +85,25 @@ class Intake:
         policy: batch, interval or never.
         interval_s: For interval, the least time between the starts of two syncs.
         backlog_bytes: Limit of what is journaled and not committed.
+        past: What sources must know of the journal's past.
         wake: Makes the event loop call `turn`, from another thread.
+
+    Attributes:
+        is_awaited: Whether a source waits until something is processed; the committed offset is then looked at often.
     """
 
     def __init__(
-        self, writer: JournalWriter, policy: str, interval_s: float, backlog_bytes: int, wake: Callable[[], None]
+        self,
+        writer: JournalWriter,
+        policy: str,
+        interval_s: float,
+        backlog_bytes: int,
+        past: Past,
+        wake: Callable[[], None],
     ) -> None:
         self.writer = writer
+        self.past = past
+        self.is_awaited = False
         self._policy, self._backlog_bytes = policy, backlog_bytes
         self._interval_s = interval_s if policy == "interval" else 0.0
         self._sync = None if policy == "never" else SyncThread(writer, wake)
@@ -126,13 +142,26 @@ class Intake:
         gathered = self._gathered
         if gathered is None or port != gathered.port or gathered.size + len(data) > FRAME_BODY_BYTES:
             self.flush()
-            self._timestamp_ms = max(self._timestamp_ms, time.time_ns() // 1_000_000)
-            gathered = self._gathered = Gathered(port, self._timestamp_ms)
+            gathered = self._gathered = Gathered(port, self._now_ms())
         gathered.parts.append(data)
         gathered.count += count
         gathered.size += len(data)
         self.messages += count
         self.bytes += len(data)
+
+    def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
+        """Take messages that are not as on a wire, as a frame of their own; kept even when the disk is full."""
+        parts = [column(list(map(len, values))), *values]
+        self.flush()
+        frame = Gathered(port, self._now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding)
+        self._gathered = frame
+        self.flush()
+        self.messages += frame.count
+        self.bytes += frame.size
+
+    def _now_ms(self) -> int:
+        self._timestamp_ms = max(self._timestamp_ms, time.time_ns() // 1_000_000)
+        return self._timestamp_ms
 
     def flush(self) -> None:
         """Write what is gathered; when the disk is full it waits."""
@@ -142,7 +171,9 @@ class Intake:
         while self._waiting:
             frame = self._waiting[0]
             try:
-                self.writer.append(frame.port, frame.count, frame.parts, frame.timestamp_ms)
+                self.writer.append(
+                    frame.port, frame.count, frame.parts, frame.timestamp_ms, frame.flags, frame.encoding
+                )
             except OSError as error:
                 if error.errno not in NO_ROOM:
                     raise
@@ -171,10 +202,19 @@ class Intake:
         busy = self._sync is not None and self._sync.busy
         if not busy and now >= self._sync_began + self._interval_s:
             self._begin_sync(now)
-        wait = _COMMITTED_S if self.backlog < self._backlog_bytes else _COMMITTED_WHILE_FULL_S
+        wait = _COMMITTED_WHILE_FULL_S if self._is_full else _COMMITTED_S
         if now >= self._committed_at + wait:
             self._committed_at = now
-            self.committed = max(self.committed, self.writer.remove_committed())
+            self.committed = max(self.committed, self.writer.remove_committed(self._remember))
+
+    @property
+    def _is_full(self) -> bool:
+        return self.is_awaited or self.backlog >= self._backlog_bytes
+
+    def _remember(self, offset: int) -> None:
+        if self.past.is_needed:
+            self.past.advance(offset)
+            self.past.save()
 
     def _begin_sync(self, now: float) -> None:
         self.flush()
@@ -190,7 +230,7 @@ class Intake:
         """Return in how many seconds `turn` must be called; None when only something new makes work."""
         if self.disk_is_full:
             return max(0.0, self._retry_at - now)
-        if self.backlog >= self._backlog_bytes:
+        if self._is_full:
             return _COMMITTED_WHILE_FULL_S
         busy = self._sync is not None and self._sync.busy
         if busy or (self._gathered is None and self.writer.safe == self.writer.end):

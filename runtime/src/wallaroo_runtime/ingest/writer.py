@@ -3,7 +3,7 @@
 import fcntl
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from wallaroo.fault import reach
@@ -57,14 +57,22 @@ class JournalWriter:
         self.sync()
         os.fsync(self._head)
 
-    def append(self, port: int, count: int, parts: Sequence[bytes], timestamp_ms: int) -> None:
-        """Append one frame of `count` messages as they were on the wire.
+    def append(
+        self,
+        port: int,
+        count: int,
+        parts: Sequence[bytes],
+        timestamp_ms: int,
+        flags: int = 0,
+        encoding: int = FRAMED,
+    ) -> None:
+        """Append one frame of `count` messages, by default as they were on the wire.
 
         Raises:
             OSError: It could not be written; nothing of it is left. `errno` is in `NO_ROOM` when the disk is full.
         """
         position = self.end
-        frame = write_frame(FrameHeader(port, count, position.sequence, 0, FRAMED, timestamp_ms), parts)
+        frame = write_frame(FrameHeader(port, count, position.sequence, flags, encoding, timestamp_ms), parts)
         segment = self._segments[-1]
         if position.offset - segment.base >= self._segment_bytes:
             self._roll()
@@ -120,18 +128,23 @@ class JournalWriter:
         write_all(self._head, pack_head(position), 0)
         self.safe = position
 
-    def remove_committed(self) -> int:
+    def remove_committed(self, before: Callable[[int], None]) -> int:
         """Remove the segments that nobody needs any more; the last segment always stays.
+
+        Args:
+            before: Called with the offset below which everything is about to go.
 
         Returns:
             The committed offset.
         """
         committed = read_committed(self.directory)
         bound = min(committed, self.safe.offset)
-        if len(self._segments) > 1 and self._segments[1].base <= bound:
+        kept = max((at for at, segment in enumerate(self._segments) if segment.base <= bound), default=0)
+        if kept:
             # Recovery takes a missing segment above the committed offset for a loss, so that offset must last.
             sync_file(self.directory / "committed")
-        while len(self._segments) > 1 and self._segments[1].base <= bound:
+            before(self._segments[kept].base)
+        for _ in range(kept):
             self._segments.pop(0).path.unlink(missing_ok=True)
         return committed
 

@@ -1,0 +1,100 @@
+"""What sources must know of the journal's past: the last message of a generator, how far a connector's streams are.
+
+Both are read from the frames themselves, so that they never disagree with what the journal holds. Before a segment is
+removed, what its frames say is kept in a small file.
+"""
+
+import base64
+import json
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+from wallaroo.frame import FrameHeader, read_frame, split_frames
+from wallaroo_runtime.daemon import replace_file
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest.reader import JournalReader
+from wallaroo_runtime.ingest.segment import list_segments
+
+NAME = "past"
+POINT_HEADER = b"wallaroo.point"
+_POINT = struct.Struct(">QQ")
+_POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack("<I", _POINT.size)
+
+
+def point_headers(count: int, stream: int, point: int) -> list[bytes]:
+    """Return the headers of a frame of a connector's messages: the last one says how far which stream is."""
+    return [b""] * (count - 1) + [_POINT_START + _POINT.pack(stream, point)]
+
+
+class Past:
+    """What the frames of a journal say about generators and connectors, as far as it has been read.
+
+    Args:
+        directory: The journal; its writer exists.
+        generators: Ports of generator sources.
+        connectors: Ports of connector sources.
+
+    Attributes:
+        values: Port of a generator to its last message.
+        points: Port of a connector source to its streams' last points of reference.
+
+    Raises:
+        RunError: R612, file or journal are damaged.
+    """
+
+    def __init__(self, directory: Path, generators: Iterable[int], connectors: Iterable[int]) -> None:
+        self._directory, self._path = directory, directory / NAME
+        self._generators, self._connectors = frozenset(generators), frozenset(connectors)
+        self._offset = 0
+        self.values: dict[int, bytes] = {}
+        self.points: dict[int, dict[int, int]] = {port: {} for port in self._connectors}
+        if self._path.exists():
+            self._load()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether any source must know anything."""
+        return bool(self._generators or self._connectors)
+
+    def advance(self, end: int) -> None:
+        """Read the journal up to an offset, a frame boundary."""
+        segments = list_segments(self._directory)
+        start = max(self._offset, segments[0].base if segments else 0)
+        for data in JournalReader(self._directory).read(start, end):
+            for header, at, _ in split_frames(data):
+                self._fold(header, data, at)
+        self._offset = max(self._offset, end)
+
+    def _fold(self, header: FrameHeader, data: bytes, at: int) -> None:
+        if not header.count:
+            return
+        if header.port in self._generators:
+            self.values[header.port] = read_frame(data, at).values()[-1]
+        elif header.port in self._connectors:
+            stream, point = _POINT.unpack(read_frame(data, at).headers[-1][len(_POINT_START) :])
+            self.points[header.port][stream] = point
+
+    def save(self) -> None:
+        """Make what is known survive a loss of power."""
+        content = {
+            "offset": self._offset,
+            "values": {str(port): base64.b64encode(value).decode() for port, value in self.values.items()},
+            "points": {
+                str(port): {str(stream): point for stream, point in streams.items()}
+                for port, streams in self.points.items()
+            },
+        }
+        replace_file(self._path, json.dumps(content).encode(), durable=True)
+
+    def _load(self) -> None:
+        try:
+            content = json.loads(self._path.read_bytes())
+            self._offset = int(content["offset"])
+            values = {int(port): base64.b64decode(value) for port, value in content["values"].items()}
+            points = {int(port): streams for port, streams in content["points"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RunError.of("R612", path=self._path, offset=0, reason=str(error)) from error
+        self.values = {port: value for port, value in values.items() if port in self._generators}
+        for port in self._connectors & points.keys():
+            self.points[port] = {int(stream): int(point) for stream, point in points[port].items()}

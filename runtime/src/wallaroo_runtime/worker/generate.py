@@ -1,0 +1,65 @@
+"""Lets a worker make the messages of a generator source."""
+
+import grpc
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.endpoint import OPTIONS
+
+RESTART_SECONDS = 60.0
+ATTEMPTS = 3
+
+
+class WorkerMaker:
+    """Asks the worker at a gRPC target; waits for it while it is being restarted.
+
+    Args:
+        target: First endpoint of the worker, `unix:PATH`; it stays the same over restarts.
+        path: Path of the source in the topology.
+        timeout: How long to wait for an answer, in seconds.
+    """
+
+    def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
+        self.path, self.timeout = path, timeout
+        self._stub = WorkerStub(grpc.insecure_channel(target, options=OPTIONS))
+
+    def make(self, previous: bytes | None, max_count: int, max_bytes: int) -> tuple[list[bytes], int, bool, str]:
+        """Ask for the messages that follow `previous`.
+
+        Args:
+            previous: The last message that was kept, as an earlier answer had it; None: begin.
+            max_count: At most so many.
+            max_bytes: The answer ends with the message that reaches it.
+
+        Returns:
+            The messages, their encoding, whether the generator has ended, and why it cannot go on (empty: it can).
+
+        Raises:
+            RunError: W410, the worker cannot be reached in time.
+        """
+        request = pb.GenerateRequest(
+            path=self.path,
+            previous=previous or b"",
+            begins=previous is None,
+            max_count=max_count,
+            max_bytes=max_bytes,
+        )
+        reply = self._ask(request)
+        failure = reply.failure
+        reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
+        return list(reply.values), reply.encoding, reply.ended, reason
+
+    def _ask(self, request: pb.GenerateRequest) -> pb.GenerateReply:
+        attempt = 1
+        while True:
+            try:
+                # Nothing in the worker depends on how often it was asked, so a call that broke is simply made again.
+                reply: pb.GenerateReply = self._stub.Generate(request, timeout=self.timeout, wait_for_ready=True)
+            except grpc.RpcError as error:
+                if attempt == ATTEMPTS or error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    reason = f"no answer about the next messages; {error.code().name}: {error.details()}"
+                    raise RunError.of("W410", WORKER, worker=self.path, reason=reason) from error
+                attempt += 1
+            else:
+                return reply
