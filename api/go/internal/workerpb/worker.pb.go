@@ -40,8 +40,8 @@ const (
 	NodeKind_KEY_BY                  NodeKind = 8  // sets the key of a message and passes it on
 	NodeKind_COLLECT                 NodeKind = 9  // sets the empty key and passes the message on
 	NodeKind_WINDOW                  NodeKind = 10 // entry: keyed messages of frames with this port, and ticks
-	NodeKind_SEND                    NodeKind = 11 // exit: messages for the step `path`, which another worker runs in the same task
-	NodeKind_RECEIVE                 NodeKind = 12 // entry: messages for the step `path`, which this worker runs
+	NodeKind_SEND                    NodeKind = 11 // exit: messages of the part `path`, for another stage of the same task
+	NodeKind_RECEIVE                 NodeKind = 12 // entry: messages of the part `path`, which another stage has sent
 )
 
 // Enum value maps for NodeKind.
@@ -368,10 +368,10 @@ type Node struct {
 	Port          uint32                 `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`                            // entries and exits: the port in the header of their frames
 	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`                           // state kinds: name of the state
 	StatePort     uint32                 `protobuf:"varint,6,opt,name=state_port,json=statePort,proto3" json:"state_port,omitempty"` // state kinds, WINDOW: port in the header of state log frames
-	Timestamps    bool                   `protobuf:"varint,7,opt,name=timestamps,proto3" json:"timestamps,omitempty"`                // KEY, SEND: frames carry the messages' timestamps
+	Timestamps    bool                   `protobuf:"varint,7,opt,name=timestamps,proto3" json:"timestamps,omitempty"`                // KEY, SEND, RECEIVE: frames carry the messages' timestamps
 	Codec         string                 `protobuf:"bytes,8,opt,name=codec,proto3" json:"codec,omitempty"`                           // KEY, SEND, RECEIVE, state kinds, WINDOW: codec of the messages in frames that leave or enter; empty: native
 	Component     string                 `protobuf:"bytes,9,opt,name=component,proto3" json:"component,omitempty"`                   // name under which a library worker registered the component; empty: found by path
-	Keys          bool                   `protobuf:"varint,10,opt,name=keys,proto3" json:"keys,omitempty"`                           // SEND: frames carry the messages' keys
+	Keys          bool                   `protobuf:"varint,10,opt,name=keys,proto3" json:"keys,omitempty"`                           // SEND, RECEIVE: frames carry the messages' keys; KEY: the key is the one that the message carries
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -6,10 +6,14 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import TOPOLOGY, RunError
+from wallaroo_runtime.plan.border import NATIVE, Layout, crossing
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.plan.port import Ports, first_ports
 from wallaroo_runtime.plan.stage import TICK_PORT, Node, NodeKind, Plan, Stage
-from wallaroo_runtime.topology.model import Part, Sink, Source, Step, Topology
+from wallaroo_runtime.topology.model import STATE_KINDS, Part, Sink, Source, Step, Topology
+
+# Steps that give messages a key, whatever key they had.
+KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
 
 @dataclass
@@ -25,7 +29,9 @@ class Draft:
         entry_levels: State name to the one level at which its steps run.
         timed: Paths of the state steps and windows that must know when messages came: windows, and what leads to one.
         levels: Path to the levels at which a node of that path passes messages on; for sinks, at which it is an exit.
-        stages: The stages made so far.
+        carried: Paths of the sources and steps whose messages must keep their key, since a step further on takes it.
+        layouts: For each level its nodes, by the stage that they will belong to.
+        stages: The stages of each level.
         findings: What makes the topology impossible to compile.
     """
 
@@ -36,7 +42,9 @@ class Draft:
     ports: dict[str, int] = field(default_factory=dict)
     entry_levels: dict[str, int] = field(default_factory=dict)
     timed: set[str] = field(default_factory=set)
+    carried: set[str] = field(default_factory=set)
     levels: dict[str, frozenset[int]] = field(default_factory=dict)
+    layouts: list[Layout] = field(default_factory=list)
     stages: list[list[Stage]] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
 
@@ -68,7 +76,8 @@ def order_parts(draft: Draft) -> None:
 
 def number_ports(draft: Draft) -> None:
     """Take over the ports of sources, state steps and sinks."""
-    count = draft.given.next
+    crossings = len(draft.parts) if len(draft.topology.workers) > 1 else 0
+    count = draft.given.next + crossings
     if count > TICK_PORT:
         draft.findings.append(Diagnostic.of("P302", pointer="/pipelines", count=count, limit=TICK_PORT))
     draft.ports.update(draft.given.parts)
@@ -78,15 +87,17 @@ def check_workers(draft: Draft) -> None:
     """Refuse messages and states that would have to pass between workers in a worker's own form."""
     owners: dict[str, Step] = {}
     for part in draft.parts.values():
+        codecs = set()
         for path in inputs_of(part):
             producer = draft.parts[path]
             if producer.worker == part.worker or isinstance(producer, Sink):
                 continue
-            if producer.codec == "native":
+            codecs.add(producer.codec)
+            if producer.codec == NATIVE:
                 draft.find("P301", part, producer=producer.worker, consumer=part.worker)
-            else:
-                what = f'a message of worker "{producer.worker}" on worker "{part.worker}"'
-                draft.find("P304", part, what=what, fix="run both on one worker")
+        if len(codecs) > 1 and NATIVE not in codecs:
+            names = ", ".join(f'"{codec}"' for codec in sorted(codecs))
+            draft.find("P303", part, what=f"input in several codecs ({names})", fix="give its inputs the same codec")
         if isinstance(part, Step) and part.state is not None:
             owner = owners.setdefault(part.state.name, part)
             if owner.worker != part.worker:
@@ -123,30 +134,48 @@ def _put_on_levels(draft: Draft, part: Part, deepest: int) -> None:
 
 
 def find_timed(draft: Draft) -> None:
-    """Find which frames must carry timestamps: messages keep theirs through all steps, and windows need them."""
-    needed: set[str] = set()
+    """Find which frames must carry timestamps, and which keys: messages keep both, and windows and states need them."""
+    timed: set[str] = set()
     for part in reversed(draft.parts.values()):
-        if isinstance(part, Step) and (part.window is not None or part.path in needed):
-            needed.add(part.path)
-            needed.update(part.inputs)
-            if part.state is not None:
-                draft.timed.add(part.path)
+        if isinstance(part, Step) and (part.window is not None or part.path in timed):
+            timed.add(part.path)
+            timed.update(part.inputs)
+        if isinstance(part, Step) and (takes_key(part) or part.path in draft.carried and part.kind not in KEYING_KINDS):
+            draft.carried.update(part.inputs)
+    draft.timed.update(timed)
+
+
+def takes_key(step: Step) -> bool:
+    """Say whether a step's state is that of the key which the message carries."""
+    return step.state is not None and step.state.key.kind == "message"
+
+
+def lay_out(draft: Draft) -> None:
+    """Put the nodes of every level where they will run."""
+    for level in range(1 + max(draft.entry_levels.values(), default=0)):
+        layout = Layout()
+        for worker, node in _entries(draft, level):
+            layout.enter(worker, node)
+        for part in draft.parts.values():
+            here = tuple(path for path in inputs_of(part) if level in draft.levels[path])
+            if here:
+                _follow(draft, layout, part, here)
+        draft.layouts.append(layout)
 
 
 def build_stages(draft: Draft) -> None:
-    """Gather, for each level, the nodes of each worker."""
-    depth = 1 + max(draft.entry_levels.values(), default=0)
+    """Make the stages; those at the beginning of a level are numbered first: state is kept under their numbers."""
     bucket_count = len(draft.bucket_ids)
-    number = 0
-    for level in range(depth):
-        nodes: dict[str, list[Node]] = {}
-        for worker, node in (*_entries(draft, level), *_followers(draft, level)):
-            nodes.setdefault(worker, []).append(node)
-        stages = []
-        for worker, found in nodes.items():
-            stages.append(Stage(f"s{number}", worker, tuple(found), bucket_count))
-            number += 1
-        draft.stages.append(stages)
+    closed = [layout.close(lambda path: _crossing(draft, NodeKind.SEND, path)) for layout in draft.layouts]
+    beginnings = sum(place.rank == 0 for level in closed for place, _ in level)
+    first, later = iter(range(beginnings)), iter(range(beginnings, sum(map(len, closed))))
+    for level in closed:
+        draft.stages.append(
+            [
+                Stage(f"s{next(later if place.rank else first)}", place.worker, nodes, bucket_count)
+                for place, nodes in level
+            ]
+        )
 
 
 def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
@@ -155,28 +184,62 @@ def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
             yield part.worker, Node(part.path, NodeKind.SOURCE, port=draft.ports[part.path])
         if isinstance(part, Step) and part.state is not None:
             state, port = part.state.name, draft.ports[part.path]
-            state_port = draft.given.states[state]
+            state_port, codec = draft.given.states[state], _codec_into(draft, part)
             if draft.entry_levels[state] == level:
-                yield part.worker, _step_node(part, (), port, state, state_port)
+                kind = NodeKind[part.kind.upper()]
+                node = Node(part.path, kind, (), port, state, state_port, component=part.component, codec=codec)
+                yield part.worker, node
 
 
-def _followers(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
-    for part in draft.parts.values():
-        here = tuple(path for path in inputs_of(part) if level in draft.levels[path])
-        if not here:
-            continue
-        if isinstance(part, Sink):
-            yield part.worker, Node(part.path, NodeKind.SINK, here, draft.ports[part.path])
-        elif isinstance(part, Step) and part.state is not None:
-            timed = part.path in draft.timed
-            yield part.worker, Node(part.path, NodeKind.KEY, here, draft.ports[part.path], timestamps=timed)
-        elif isinstance(part, Step):
-            yield part.worker, _step_node(part, here)
+def _follow(draft: Draft, layout: Layout, part: Part, inputs: tuple[str, ...]) -> None:
+    """Put a part behind its inputs; keys that need no user code are found where the messages are."""
+
+    def receive(path: str) -> Node:
+        return _crossing(draft, NodeKind.RECEIVE, path)
+
+    if isinstance(part, Step) and part.state is not None and part.state.key.kind != "partition":
+        for place, paths in layout.by_place(inputs).items():
+            layout.add(place, _key_node(draft, part, paths), receive)
+        return
+    place = layout.follow(part.worker, inputs)
+    if isinstance(part, Sink):
+        node = Node(part.path, NodeKind.SINK, inputs, draft.ports[part.path])
+    elif isinstance(part, Step) and part.state is not None:
+        node = _key_node(draft, part, inputs)
+    else:
+        assert isinstance(part, Step)
+        node = Node(part.path, NodeKind[part.kind.upper()], inputs, component=part.component)
+        layout.places[part.path] = place
+    layout.add(place, node, receive)
 
 
-def _step_node(part: Step, inputs: tuple[str, ...], port: int = 0, state: str = "", state_port: int = 0) -> Node:
-    kind = NodeKind[part.kind.upper()]
-    return Node(part.path, kind, inputs, port, state, state_port, component=part.component)
+def _key_node(draft: Draft, step: Step, inputs: tuple[str, ...]) -> Node:
+    return Node(
+        step.path,
+        NodeKind.KEY,
+        inputs,
+        draft.ports[step.path],
+        timestamps=step.path in draft.timed,
+        codec=_codec_into(draft, step),
+        keys=takes_key(step),
+    )
+
+
+def _codec_into(draft: Draft, step: Step) -> str:
+    """Return the codec of what comes to a state step, empty for the worker's own."""
+    producers = [draft.parts[path] for path in step.inputs]
+    foreign = [part.codec for part in producers if part.worker != step.worker and not isinstance(part, Sink)]
+    return foreign[0] if foreign else ""
+
+
+def _crossing(draft: Draft, kind: NodeKind, path: str) -> Node:
+    """Return a node at a border; what passes lives within a task only, so its port is not the checkpoint's concern."""
+    part = draft.parts[path]
+    assert not isinstance(part, Sink)
+    port = draft.given.next + list(draft.parts).index(path)
+    is_foreign = any(path in inputs_of(other) and other.worker != part.worker for other in draft.parts.values())
+    codec = part.codec if is_foreign else NATIVE
+    return crossing(kind, path, port, codec, keys=path in draft.carried, timestamps=path in draft.timed)
 
 
 PASSES: tuple[Callable[[Draft], None], ...] = (
@@ -185,6 +248,7 @@ PASSES: tuple[Callable[[Draft], None], ...] = (
     check_workers,
     find_levels,
     find_timed,
+    lay_out,
     build_stages,
 )
 

@@ -16,6 +16,8 @@ _VERBS = {
     NodeKind.KEY_BY: "key by",
     NodeKind.COLLECT: "collect",
     NodeKind.WINDOW: "window",
+    NodeKind.SEND: "send",
+    NodeKind.RECEIVE: "receive",
 }
 _PARTS = {NodeKind.KEY: "/partition"}
 
@@ -59,14 +61,19 @@ def count(number: int, noun: str) -> str:
 
 
 def _node_lines(node: Node, stage: Stage, part: Part, topology: Topology) -> Iterator[str]:
-    component = topology.component(part.worker, node.path + _PARTS.get(node.kind, ""))
+    crosses = node.kind in (NodeKind.SEND, NodeKind.RECEIVE)
+    component = None if crosses else topology.component(part.worker, node.path + _PARTS.get(node.kind, ""))
     symbol = f" ({component.symbol})" if component else ""
     more = ""
-    if isinstance(part, Step) and part.state is not None and node.kind is not NodeKind.KEY:
+    if node.component:
+        symbol = f' (component "{node.component}")'
+    if crosses:
+        more = f" as {node.codec or 'its own form'}"
+    elif isinstance(part, Step) and part.state is not None and node.kind is not NodeKind.KEY:
         more = f', state "{part.state.name}"{_window_text(part)}'
     elif node.timestamps:
         more = " with timestamps"
-    if part.path == node.path and isinstance(part, Source | Sink) and part.kind != "tcp":
+    if isinstance(part, Source | Sink) and part.kind != "tcp" and not crosses:
         more = f", {part.kind} {part.place}".rstrip()
     reads = f" <- {', '.join(node.inputs)}" if node.inputs else ""
     port = f" [port {node.port}]" if node in (*stage.entries, *stage.exits) else ""

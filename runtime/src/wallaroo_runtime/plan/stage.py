@@ -22,10 +22,13 @@ class NodeKind(IntEnum):
     KEY_BY = 8
     COLLECT = 9
     WINDOW = 10
+    SEND = 11
+    RECEIVE = 12
 
 
-ENTRIES = frozenset({NodeKind.SOURCE, NodeKind.STATE_COMPUTATION, NodeKind.STATE_COMPUTATION_MULTI, NodeKind.WINDOW})
-EXITS = frozenset({NodeKind.KEY, NodeKind.SINK})
+STATE_ENTRIES = frozenset({NodeKind.STATE_COMPUTATION, NodeKind.STATE_COMPUTATION_MULTI, NodeKind.WINDOW})
+ENTRIES = STATE_ENTRIES | {NodeKind.SOURCE, NodeKind.RECEIVE}
+EXITS = frozenset({NodeKind.KEY, NodeKind.SINK, NodeKind.SEND})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,18 @@ class Node:
     """One node of a stage.
 
     Attributes:
-        path: Path in the topology. A KEY exit has that of the state step that it leads to.
+        path: Path in the topology. A KEY exit has that of the state step that it leads to, SEND and RECEIVE that of the
+            part whose messages pass.
         kind: What it does.
         inputs: Paths of nodes of the same stage; empty for entries.
         port: Entries and exits: the port in the header of their frames; else 0.
         state: State kinds and windows: the state's name; else empty.
         state_port: State kinds and windows: the port in the header of state log frames; else 0.
-        timestamps: KEY exits: whether frames carry the messages' timestamps, since a window follows.
+        timestamps: KEY, SEND, RECEIVE: whether frames carry the messages' timestamps, since a window follows.
         component: Name under which a library worker registered the component; empty: it is found by path.
+        codec: Of messages that come from another worker or go to one; empty: the worker's own form.
+        keys: SEND, RECEIVE: whether frames carry the messages' keys. KEY: whether the key is the one that the message
+            carries.
     """
 
     path: str
@@ -51,6 +58,8 @@ class Node:
     state_port: int = 0
     timestamps: bool = False
     component: str = ""
+    codec: str = ""
+    keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,7 @@ class Stage:
     @property
     def has_state(self) -> bool:
         """Whether its entries are state steps."""
-        return any(node.state for node in self.nodes)
+        return any(node.kind in STATE_ENTRIES for node in self.nodes)
 
 
 @dataclass(frozen=True, slots=True)

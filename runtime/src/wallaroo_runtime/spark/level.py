@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.plan import NodeKind, Plan, Stage
 from wallaroo_runtime.remote import JournalPlace, OutputPlace, Staging
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -60,7 +60,7 @@ class Level:
 
     Attributes:
         application: Name of the application.
-        stages: The level's stages, one for each worker.
+        stages: The level's stages, in the order in which they run; what one sends the later ones receive.
         workers: How the workers are found, by name.
         bucket_ids: Bucket to the value of the column `bucket`.
         later_ports: Ports of entries of later levels.
@@ -96,6 +96,8 @@ class Level:
                 state_port=node.state_port,
                 timestamps=node.timestamps,
                 component=node.component,
+                codec=node.codec,
+                keys=node.keys,
             )
             for node in stage.nodes
         ]
@@ -120,6 +122,10 @@ class Level:
     def staging_writer(self, attempt: Attempt) -> Staging:
         """Return what takes the outputs of an attempt."""
         return self.output.writer(attempt.query, attempt.batch, attempt.partition, attempt.stage, attempt.attempt)
+
+    def handed_ports(self) -> frozenset[int]:
+        """Return the ports of frames that pass from one stage to a later one within a task."""
+        return frozenset(node.port for stage in self.stages for node in stage.entries if node.kind is NodeKind.RECEIVE)
 
     def column_of(self, bucket: int, port: int) -> int:
         """Return the value of the column `bucket`; frames that belong to no bucket keep together by port."""

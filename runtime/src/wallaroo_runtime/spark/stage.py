@@ -1,15 +1,17 @@
 """Level 0: reads ranges of the journal and runs them through the stages without state."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import pyarrow as pa
 
 from wallaroo.fault import reach
 from wallaroo.frame import HEADER_BYTES, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.plan import Stage
+from wallaroo_runtime.plan import NodeKind, Stage
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
+from wallaroo_runtime.spark.handover import Handover
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, DONE, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
 from wallaroo_runtime.worker.channel import WorkerChannel
@@ -52,8 +54,10 @@ class StatelessLevel:
             yield frame_batch([FrameRow(column, 0, 0, REHEARSAL, b"") for column in self.level.bucket_ids])
 
     def _shuffle(self, ranges: list[tuple[int, str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
+        first = 0  # frames of several stages may begin with the same message: they keep the order of the stages
         for outputs in self._outputs(ranges, attempt):
-            rows = [self._row(output, ordinal) for ordinal, output in enumerate(outputs)]
+            rows = [self._row(output, ordinal) for ordinal, output in enumerate(outputs, first)]
+            first += len(outputs)
             yield from map(frame_batch, grouped(rows, lambda row: len(row.payload)))
 
     def _row(self, output: pb.Output, ordinal: int) -> FrameRow:
@@ -76,12 +80,17 @@ class StatelessLevel:
 
     def _outputs(self, ranges: list[tuple[int, str, int, int]], attempt: Attempt) -> Iterator[list[pb.Output]]:
         reach("task.before_stage")
+        handover = Handover(self.level.handed_ports())
         for stage in self.level.stages:
             channel = WorkerChannel(located(self.level.workers[stage.worker]))
-            yield from ProcessCall(channel, self.level.opening(stage, attempt)).run(self._inputs(ranges, stage))
+            inputs = chain(self._inputs(ranges, stage), handover.take(stage))
+            for outputs in ProcessCall(channel, self.level.opening(stage, attempt)).run(inputs):
+                yield handover.keep(outputs)
 
     def _inputs(self, ranges: list[tuple[int, str, int, int]], stage: Stage) -> Iterable[bytes]:
-        ports = frozenset(node.port for node in stage.entries)
+        ports = frozenset(node.port for node in stage.entries if node.kind is NodeKind.SOURCE)
+        if not ports:
+            return
         for place, journal, begin, end in ranges:
             for data in self.level.read(place, int(journal, 16), begin, end):
                 mine = data if len(self.level.stages) == 1 else frames_of_ports(data, ports)

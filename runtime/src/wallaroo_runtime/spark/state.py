@@ -1,19 +1,23 @@
 """Levels behind a shuffle: keeps each bucket's state in Spark's store and lets the worker compute on it."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from wallaroo.fault import reach
+from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.remote import Staging
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
+from wallaroo_runtime.spark.handover import Handover
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow, staged_columns
 from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
 
 VERSION_SCHEMA = "counter LONG, nonce LONG, snapshot_bytes LONG, delta_bytes LONG"
@@ -82,7 +86,7 @@ class BucketProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Take hold of the state; called on the driver too, for its schema."""
-        self._states = {stage.id: BucketState(handle, stage) for stage in self.level.stages}
+        self._states = {stage.id: BucketState(handle, stage) for stage in self.level.stages if stage.has_state}
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Run one bucket's frames of a micro-batch."""
@@ -128,12 +132,11 @@ class BucketProcessor(StatefulProcessor):
         data = [row for row in frames if row.kind == DATA]
         passing = [row for row in data if FrameHead.of(row.payload).port in self.level.later_ports]
         ordinal = bucket * FRAMES_PER_BUCKET
+        handover = Handover(self.level.handed_ports())
         for stage in self.level.stages:
             ports = {node.port for node in stage.entries}
             mine = [row.payload for row in data if FrameHead.of(row.payload).port in ports]
-            if not mine:
-                continue
-            for output in self._call(stage, bucket, mine).outputs:
+            for output in handover.keep(self._run_stage(stage, bucket, mine, handover)):
                 kind = DATA if output.bucket >= 0 else DONE
                 column = self.level.column_of(output.bucket, output.port)
                 sequence = FrameHead.of(output.frame).sequence
@@ -143,6 +146,15 @@ class BucketProcessor(StatefulProcessor):
             yield from self._stage_all(outputs, self._attempt)
         else:
             yield from (Row(**dict(zip(FrameRow.__slots__, row.as_tuple(), strict=True))) for row in passing + outputs)
+
+    def _run_stage(self, stage: Stage, bucket: int, frames: list[bytes], handover: Handover) -> Iterator[pb.Output]:
+        """Run a stage that begins with state on a bucket's frames, or one that follows on what it receives."""
+        if stage.has_state:
+            return iter(self._call(stage, bucket, frames).outputs if frames else ())
+        assert self._attempt is not None
+        channel = WorkerChannel(located(self.level.workers[stage.worker]))
+        call = ProcessCall(channel, self.level.opening(stage, self._attempt))
+        return chain.from_iterable(call.run(handover.take(stage)))
 
     def _call(self, stage: Stage, bucket: int, frames: list[bytes]) -> BucketResult:
         session = self._sessions.get(stage.id)

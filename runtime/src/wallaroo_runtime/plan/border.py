@@ -1,0 +1,79 @@
+"""Where messages pass from one worker to another between two shuffles.
+
+Within a level, every node has a place: a worker, and how many borders lie before it. Nodes of one place make one stage;
+the stages of a level run one after the other in the same task, and what one of them sends a later one receives.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wallaroo_runtime.plan.stage import Node, NodeKind
+
+NATIVE = "native"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A stage to be, within a level.
+
+    Attributes:
+        rank: How many borders lie before it.
+        worker: Name of the worker that runs it.
+    """
+
+    rank: int
+    worker: str
+
+
+@dataclass(slots=True)
+class Layout:
+    """The nodes of one level, by place.
+
+    Attributes:
+        places: Path of what passes messages on at this level to where it does.
+        nodes: The nodes of each place: entries, then what follows them.
+        sent: For each place the paths of what it sends to other places, in order.
+    """
+
+    places: dict[str, Place] = field(default_factory=dict)
+    nodes: dict[Place, list[Node]] = field(default_factory=dict)
+    sent: dict[Place, dict[str, None]] = field(default_factory=dict)
+    _received: dict[Place, set[str]] = field(default_factory=dict)
+
+    def enter(self, worker: str, node: Node) -> None:
+        """Put an entry at the beginning of the level."""
+        self.places[node.path] = Place(0, worker)
+        self.nodes.setdefault(Place(0, worker), []).append(node)
+
+    def follow(self, worker: str, inputs: Sequence[str]) -> Place:
+        """Return where a node stands that a worker runs behind others."""
+        ranks = (self.places[path].rank + (self.places[path].worker != worker) for path in inputs)
+        return Place(max(ranks), worker)
+
+    def add(self, place: Place, node: Node, receive: Callable[[str], Node]) -> None:
+        """Put a node at a place, behind a RECEIVE for each input that stands elsewhere."""
+        nodes = self.nodes.setdefault(place, [])
+        for path in node.inputs:
+            if self.places[path] != place and path not in self._received.setdefault(place, set()):
+                self._received[place].add(path)
+                self.sent.setdefault(self.places[path], {})[path] = None
+                nodes.append(receive(path))
+        nodes.append(node)
+
+    def by_place(self, inputs: Iterable[str]) -> Mapping[Place, tuple[str, ...]]:
+        """Group paths by where they stand."""
+        found: dict[Place, tuple[str, ...]] = {}
+        for path in inputs:
+            found[self.places[path]] = (*found.get(self.places[path], ()), path)
+        return found
+
+    def close(self, send: Callable[[str], Node]) -> list[tuple[Place, tuple[Node, ...]]]:
+        """Return the places in the order in which their stages run, with a SEND for each path that leaves one."""
+        order = sorted(self.nodes, key=lambda place: place.rank)  # stable: in order of appearance within a rank
+        return [(place, (*self.nodes[place], *map(send, self.sent.get(place, {})))) for place in order]
+
+
+def crossing(kind: NodeKind, path: str, port: int, codec: str, *, keys: bool, timestamps: bool) -> Node:
+    """Return a SEND or RECEIVE for the messages of `path`."""
+    inputs = (path,) if kind is NodeKind.SEND else ()
+    return Node(path, kind, inputs, port, codec="" if codec == NATIVE else codec, keys=keys, timestamps=timestamps)
