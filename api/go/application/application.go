@@ -48,7 +48,7 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 	pipeline.Nodes = append(pipeline.Nodes, node)
 	if sourceConfig == nil {
 		a.declared.Report(diagnostic.Of("T207", "method", "NewPipeline", "parameter", "sourceConfig", "actual", "nil",
-			"expected", "a source", "fix", "pass what MakeTCPSourceConfig returns"), declaration.Pointer(node.Path), place)
+			"expected", "a source", "fix", "pass what e.g. MakeTCPSourceConfig returns"), declaration.Pointer(node.Path), place)
 	} else {
 		pipeline.Source = sourceConfig.source()
 		pipeline.Source.Path, pipeline.Source.Name, pipeline.Source.Place = node.Path, name, place

@@ -110,7 +110,7 @@ func TestABuilderThatIsUsedTwiceMakesABranch(t *testing.T) {
 	fork.ToMulti(example.Split{}).Done()
 	fork.ToSink(app.MakeTCPSinkConfig("h", "2", &orderEncoder{}))
 	result, _ := declaration.Lookup(application.ToJson())
-	if len(result.Found) > 0 || result.Application.Pipelines[0].Steps[1].Input != "0/steps/0" || result.Application.Pipelines[0].Sinks[0].Input != "0/steps/0" {
+	if len(result.Found) > 0 || result.Application.Pipelines[0].Steps[1].Inputs[0] != "0/steps/0" || result.Application.Pipelines[0].Sinks[0].Inputs[0] != "0/steps/0" {
 		t.Errorf("found %v", result.Found)
 	}
 }

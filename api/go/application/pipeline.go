@@ -86,7 +86,7 @@ func (p *PipelineBuilder) add(method, kind string) (*declaration.Step, *Pipeline
 	p.follow(method, place)
 	p.node.Consumers++
 	step := &declaration.Step{
-		Path: p.pipeline.Path("steps", len(p.pipeline.Steps)), Kind: kind, Input: p.node.Path, Place: place,
+		Path: p.pipeline.Path("steps", len(p.pipeline.Steps)), Kind: kind, Inputs: []string{p.node.Path}, Place: place,
 	}
 	p.pipeline.Steps = append(p.pipeline.Steps, step)
 	node := &declaration.Node{Path: step.Path, What: method, Place: place}
@@ -118,10 +118,13 @@ func (p *PipelineBuilder) addSinks(method string, sinkConfigs ...SinkConfig) *Pi
 		if config != nil {
 			sink = config.sink()
 		}
-		if sink.Encoder == nil {
+		for _, found := range sink.Found {
+			p.application.Report(found, declaration.Pointer(path), place)
+		}
+		if sink.Encoder == nil && sink.Keyed == nil && len(sink.Found) == 0 {
 			p.wrongParameter(method, path, place)
 		}
-		sink.Path, sink.Name, sink.Input, sink.Place = path, p.pipeline.Name, p.node.Path, place
+		sink.Path, sink.Name, sink.Inputs, sink.Place = path, p.pipeline.Name, []string{p.node.Path}, place
 		p.pipeline.Sinks = append(p.pipeline.Sinks, sink)
 		p.policies = append(p.policies, &sink.OnError)
 	}
@@ -134,7 +137,7 @@ func (p *PipelineBuilder) addSinks(method string, sinkConfigs ...SinkConfig) *Pi
 
 func (p *PipelineBuilder) wrongParameter(method, path string, place declaration.Place) {
 	p.application.Report(diagnostic.Of("T207", "method", method, "parameter", "sinkConfig", "actual", "without a sink or an encoder",
-		"expected", "a sink", "fix", "pass what MakeTCPSinkConfig returns for an encoder"), declaration.Pointer(path), place)
+		"expected", "a sink", "fix", "pass what e.g. MakeTCPSinkConfig returns for an encoder"), declaration.Pointer(path), place)
 }
 
 // follow reports a call behind one that ended the pipeline.

@@ -3,9 +3,10 @@ package application
 import (
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/topology"
 )
 
-// SinkConfig is a destination of messages: what MakeTCPSinkConfig returns.
+// SinkConfig is a destination of messages: what MakeTCPSinkConfig or MakeKafkaSinkConfig returns.
 type SinkConfig interface {
 	sink() *declaration.Sink
 }
@@ -30,5 +31,5 @@ func (c *TCPSinkConfig) OnError(policy string) *TCPSinkConfig {
 }
 
 func (c *TCPSinkConfig) sink() *declaration.Sink {
-	return &declaration.Sink{Host: c.host, Port: c.port, Encoder: c.encoder, OnError: c.onError}
+	return &declaration.Sink{Edge: &topology.TCP{Host: c.host, Port: c.port}, Given: c.encoder, Encoder: c.encoder, OnError: c.onError}
 }

@@ -3,9 +3,10 @@ package application
 import (
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/topology"
 )
 
-// SourceConfig is a source of messages: what MakeTCPSourceConfig returns.
+// SourceConfig is a source of messages: what MakeTCPSourceConfig or MakeKafkaSourceConfig returns.
 type SourceConfig interface {
 	source() *declaration.Source
 }
@@ -31,5 +32,5 @@ func (c *TCPSourceConfig) OnError(policy string) *TCPSourceConfig {
 }
 
 func (c *TCPSourceConfig) source() *declaration.Source {
-	return &declaration.Source{Host: c.host, Port: c.port, Given: c.decoder, OnError: c.onError}
+	return &declaration.Source{Edge: &topology.TCP{Host: c.host, Port: c.port}, Given: c.decoder, OnError: c.onError}
 }

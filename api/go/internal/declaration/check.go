@@ -1,7 +1,6 @@
 package declaration
 
 import (
-	"bytes"
 	"net"
 	"strconv"
 
@@ -18,6 +17,7 @@ func (a *Application) Check() []diagnostic.Diagnostic {
 	checked.checkEnds()
 	checked.checkAddresses()
 	checked.checkStates()
+	checked.checkMessageKeys()
 	diagnostic.Sort(checked.Found)
 	return checked.Found
 }
@@ -92,24 +92,38 @@ func (a *Application) checkEnds() {
 func (a *Application) checkAddresses() {
 	names := map[string]string{}
 	for _, pipeline := range a.Pipelines {
-		source := pipeline.Source
-		if source == nil {
-			continue
-		}
-		number, usable := a.checkAddress("source", source.Host, source.Port, source.Path, source.Place)
-		address := net.JoinHostPort(source.Host, strconv.Itoa(number))
-		first, taken := names[address]
-		switch {
-		case !usable || number == 0:
-		case taken:
-			a.Report(diagnostic.Of("T219", "second", source.Name, "address", address, "first", first),
-				Pointer(source.Path, "port"), source.Place)
-		default:
-			names[address] = source.Name
+		if source := pipeline.Source; source != nil {
+			a.checkListener(source, names)
 		}
 		for _, sink := range pipeline.Sinks {
-			a.checkAddress("sink", sink.Host, sink.Port, sink.Path, sink.Place)
+			if edge, ok := sink.Edge.(*topology.TCP); ok {
+				a.checkAddress("sink", edge.Host, edge.Port, sink.Path, sink.Place)
+			}
 		}
+	}
+}
+
+// checkListener checks the address of a source that listens; names has the sources by their addresses so far.
+func (a *Application) checkListener(source *Source, names map[string]string) {
+	var host, port string
+	switch edge := source.Edge.(type) {
+	case *topology.TCP:
+		host, port = edge.Host, edge.Port
+	case *topology.Connector:
+		host, port = edge.Host, edge.Port
+	default:
+		return
+	}
+	number, usable := a.checkAddress("source", host, port, source.Path, source.Place)
+	address := net.JoinHostPort(host, strconv.Itoa(number))
+	first, taken := names[address]
+	switch {
+	case !usable || number == 0:
+	case taken:
+		a.Report(diagnostic.Of("T219", "second", source.Name, "address", address, "first", first),
+			Pointer(source.Path, "port"), source.Place)
+	default:
+		names[address] = source.Name
 	}
 }
 
@@ -121,56 +135,4 @@ func (a *Application) checkAddress(what, host, port, path string, place Place) (
 	a.Report(diagnostic.Of("T211", "what", what, "value", diagnostic.Shown(host+":"+port), "reason", fault),
 		Pointer(path, "host"), place)
 	return 0, false
-}
-
-func (a *Application) checkStates() {
-	classes, keys := map[string]string{}, map[string][]topology.Key{}
-	for _, pipeline := range a.Pipelines {
-		for _, step := range pipeline.Steps {
-			if step.State == nil {
-				continue
-			}
-			state := step.State
-			if first, known := classes[state.Name]; known && first != state.Class && state.Class != "" {
-				a.Report(diagnostic.Of("T205", "name", state.Name, "first", first, "second", state.Class),
-					Pointer(step.Path, "state"), step.Place)
-			} else if state.Class != "" {
-				classes[state.Name] = state.Class
-			}
-			a.checkKeys(step, keys)
-		}
-	}
-}
-
-// checkKeys finds keys that are listed twice, and lists that differ from an earlier one of the same state.
-func (a *Application) checkKeys(step *Step, lists map[string][]topology.Key) {
-	state := step.State
-	pointer := Pointer(step.Path, "state", "key", "values")
-	seen := make(map[string]bool, len(state.Keys))
-	for _, key := range state.Keys {
-		if seen[string(key.Bytes)] {
-			a.Report(diagnostic.Of("T209", "state", state.Name, "key", key), pointer, step.Place)
-		}
-		seen[string(key.Bytes)] = true
-	}
-	first, known := lists[state.Name]
-	switch {
-	case len(state.Keys) == 0:
-	case !known:
-		lists[state.Name] = state.Keys
-	case !sameKeys(first, state.Keys):
-		a.Report(diagnostic.Of("T218", "name", state.Name), pointer, step.Place)
-	}
-}
-
-func sameKeys(first, second []topology.Key) bool {
-	if len(first) != len(second) {
-		return false
-	}
-	for i := range first {
-		if first[i].Integer != second[i].Integer || !bytes.Equal(first[i].Bytes, second[i].Bytes) {
-			return false
-		}
-	}
-	return true
 }

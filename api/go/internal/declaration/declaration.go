@@ -7,9 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	wa "wallarooapi"
 	"wallarooapi/internal/diagnostic"
-	"wallarooapi/internal/topology"
 	"wallarooapi/internal/trace"
 )
 
@@ -61,66 +59,6 @@ type Node struct {
 	Place     Place
 	Consumers int
 	Ended     bool // a sink or Done follows
-}
-
-// Source is a declared TCP source.
-type Source struct {
-	Path    string
-	Name    string
-	Host    string
-	Port    string
-	Decoder wa.FramedDecoder // nil when something else was given
-	Given   any
-	Place   Place
-	Framing topology.Framing
-	OnError string
-}
-
-// Sink is a declared TCP sink.
-type Sink struct {
-	Path    string
-	Name    string
-	Host    string
-	Port    string
-	Input   string
-	Encoder wa.Encoder
-	Place   Place
-	OnError string
-}
-
-// The kinds of steps, as in the document.
-const (
-	Computation           = "computation"
-	ComputationMulti      = "computation_multi"
-	StateComputation      = "state_computation"
-	StateComputationMulti = "state_computation_multi"
-)
-
-// Step is a declared computation. Of Build, Compute and Multi the one of its kind is set; Build makes a
-// computation of either stateless kind.
-type Step struct {
-	Path      string
-	Name      string
-	Kind      string
-	Input     string
-	OnError   string
-	Place     Place
-	Symbol    string
-	Build     func() (wa.Computation, wa.ComputationMulti)
-	Compute   wa.StateComputation
-	Multi     wa.StateComputationMulti
-	State     *State
-	Partition func(data any) []byte
-	Given     any // the partition function
-}
-
-// State is the state of a state step.
-type State struct {
-	Name    string
-	Builder wa.StateBuilder
-	Class   string // type of the objects that Builder makes
-	Keys    []topology.Key
-	Closed  bool // keys outside Keys make dead letters
 }
 
 // Pointer returns the JSON pointer of a part of the document: of a path, or of a member below it.

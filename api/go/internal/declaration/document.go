@@ -46,32 +46,26 @@ func arguments() []string {
 
 func (p *Pipeline) document() topology.Pipeline {
 	out := topology.Pipeline{Name: p.Name}
-	port, _ := topology.Address(p.Source.Host, p.Source.Port)
-	out.Sources = []topology.Source{{
-		Path: p.Source.Path, Name: p.Source.Name, Host: p.Source.Host, Port: port, Framing: p.Source.Framing,
-		OnError: p.Source.OnError,
-	}}
+	out.Sources = []topology.Source{{Path: p.Source.Path, Name: p.Source.Name, Edge: p.Source.Edge, OnError: p.Source.OnError}}
 	for _, step := range p.Steps {
 		out.Steps = append(out.Steps, step.document())
 	}
 	for _, sink := range p.Sinks {
-		port, _ := topology.Address(sink.Host, sink.Port)
 		out.Sinks = append(out.Sinks, topology.Sink{
-			Path: sink.Path, Name: sink.Name, Host: sink.Host, Port: port, Inputs: []string{sink.Input},
-			OnError: sink.OnError,
+			Path: sink.Path, Name: sink.Name, Edge: sink.Edge, Inputs: sink.Inputs, OnError: sink.OnError,
 		})
 	}
 	return out
 }
 
 func (s *Step) document() topology.Step {
-	out := topology.Step{Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: []string{s.Input}, OnError: s.OnError}
+	out := topology.Step{Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: s.Inputs, Window: s.Window, OnError: s.OnError}
 	if s.State != nil {
 		unknown := "create"
 		if s.State.Closed {
 			unknown = "dead_letter"
 		}
-		out.State = &topology.State{Name: s.State.Name, Keys: s.State.Keys, Unknown: unknown}
+		out.State = &topology.State{Name: s.State.Name, ByKey: s.State.ByKey, Keys: s.State.Keys, Unknown: unknown}
 	}
 	return out
 }
@@ -84,13 +78,15 @@ func (p *Pipeline) components() []topology.Component {
 	add(p.Source.Path, typeName(p.Source.Given), p.Source.Place)
 	for _, step := range p.Steps {
 		add(step.Path, step.Symbol, step.Place)
-		if step.State != nil {
+		if step.State != nil && !step.State.ByKey {
 			add(step.Path+"/partition", typeName(step.Given), step.Place)
+		}
+		if step.State != nil {
 			add(step.Path+"/state", step.State.Class, step.Place)
 		}
 	}
 	for _, sink := range p.Sinks {
-		add(sink.Path, typeName(sink.Encoder), sink.Place)
+		add(sink.Path, typeName(sink.Given), sink.Place)
 	}
 	return all
 }

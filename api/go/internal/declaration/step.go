@@ -12,22 +12,47 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// NewSource fills in what the decoder tells about its framing.
+// NewSource fills in what the decoder or generator tells about itself.
 func (a *Application) NewSource(source *Source) {
-	pointer := Pointer(source.Path)
+	for _, found := range source.Found {
+		a.Report(found, Pointer(source.Path), source.Place)
+	}
+	if len(source.Found) > 0 {
+		return
+	}
+	switch edge := source.Edge.(type) {
+	case *topology.TCP:
+		a.newListener(source, edge)
+	case *topology.Generator:
+		if source.Generator, _ = source.Given.(Generator); source.Generator == nil {
+			a.wrongSource(source, "generator", "InitialValue or Apply", "InitialValue() any and Apply(any) any")
+		}
+	default:
+		if source.Decoder, _ = source.Given.(wa.Decoder); source.Decoder == nil {
+			a.wrongSource(source, "decoder", "Decode", "Decode([]byte) interface{}")
+		}
+	}
+}
+
+func (a *Application) wrongSource(source *Source, what, method, signature string) {
+	a.Report(diagnostic.Of("T223", "what", what, "type", typeName(source.Given), "method", method,
+		"signature", signature), Pointer(source.Path), source.Place)
+}
+
+func (a *Application) newListener(source *Source, edge *topology.TCP) {
 	framed, ok := source.Given.(wa.FramedDecoder)
 	if !ok || source.Given == nil {
-		a.Report(diagnostic.Of("T223", "what", "decoder", "type", typeName(source.Given), "method", "HeaderLength or PayloadLength",
-			"signature", "HeaderLength() uint64, PayloadLength([]byte) uint64 and Decode([]byte) interface{}"), pointer, source.Place)
+		a.wrongSource(source, "decoder", "HeaderLength or PayloadLength",
+			"HeaderLength() uint64, PayloadLength([]byte) uint64 and Decode([]byte) interface{}")
 		return
 	}
 	length := framed.HeaderLength()
 	if !topology.HeaderLengthIsUsable(length) {
-		a.Report(diagnostic.Of("T224", "name", source.Name, "value", length), pointer, source.Place)
+		a.Report(diagnostic.Of("T224", "name", source.Name, "value", length), Pointer(source.Path), source.Place)
 		return
 	}
-	source.Decoder = framed
-	source.Framing = topology.ProbeFraming(int(length), framed.PayloadLength)
+	source.Decoder, source.Framed = framed, framed
+	edge.Framing = topology.ProbeFraming(int(length), framed.PayloadLength)
 }
 
 // NewComputation makes a stateless step of what a builder builds.
@@ -71,7 +96,9 @@ func (a *Application) NewStateComputation(step *Step, method string, named inter
 	} else {
 		a.learnState(step)
 	}
-	a.setPartition(step, method)
+	if !step.State.ByKey {
+		a.setPartition(step, method)
+	}
 }
 
 // learnState looks at one state object, for its class and to find out before the first failure whether it can
@@ -131,4 +158,15 @@ func (a *Application) wrongParameter(step *Step, method, parameter, actual, expe
 		"fix", "pass "+expected), Pointer(step.Path), step.Place)
 }
 
-func typeName(value any) string { return fmt.Sprintf("%T", value) }
+// Symbolic is implemented by what stands for a function of the program.
+type Symbolic interface {
+	// GoSymbol returns the function's name.
+	GoSymbol() string
+}
+
+func typeName(value any) string {
+	if function, ok := value.(Symbolic); ok {
+		return function.GoSymbol()
+	}
+	return fmt.Sprintf("%T", value)
+}

@@ -3,6 +3,7 @@ package frame
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 )
 
 // Builder collects the messages of one frame. Set the exported fields, add messages, take Frame, and go on with
@@ -16,6 +17,9 @@ type Builder struct {
 	keyBytes   []byte
 	keyIndexes []uint32
 	sequences  []uint64
+	timestamps []int64
+	headers    []byte
+	headEnds   []int // for each message, where its headers end; empty while none has any
 	lengths    []uint32
 	values     []byte
 	absent     []int
@@ -33,7 +37,7 @@ func (b *Builder) KeyCount() int { return len(b.keyLengths) }
 // BodyBytes returns about how long the body would be: never less than it will be.
 func (b *Builder) BodyBytes() int {
 	return 64 + len(b.values) + len(b.keyBytes) + 4*(len(b.keyLengths)+len(b.keyIndexes)+len(b.lengths)) +
-		8*len(b.sequences) + len(b.absent)
+		8*(len(b.sequences)+len(b.timestamps)) + len(b.headers) + 4*len(b.headEnds) + len(b.absent)
 }
 
 // AddKey adds a distinct key and returns its position for UseKey.
@@ -49,6 +53,21 @@ func (b *Builder) UseKey(position uint32) { b.keyIndexes = append(b.keyIndexes, 
 
 // UseSequence gives the message added next a sequence number.
 func (b *Builder) UseSequence(sequence uint64) { b.sequences = append(b.sequences, sequence) }
+
+// UseTimestamp gives the message added next a time of its own, in milliseconds since 1970 UTC.
+func (b *Builder) UseTimestamp(timestampMs int64) { b.timestamps = append(b.timestamps, timestampMs) }
+
+// UseHeader gives the message added next a header; it is called at most once per message.
+func (b *Builder) UseHeader(name string, value []byte) {
+	for len(b.headEnds) < len(b.lengths) {
+		b.headEnds = append(b.headEnds, len(b.headers))
+	}
+	b.headers = binary.LittleEndian.AppendUint16(b.headers, uint16(len(name)))
+	b.headers = append(b.headers, name...)
+	b.headers = binary.LittleEndian.AppendUint32(b.headers, uint32(len(value)))
+	b.headers = append(b.headers, value...)
+	b.headEnds = append(b.headEnds, len(b.headers))
+}
 
 // Buffer returns the bytes of all values so far. The next value is appended to it and then filed with Extend.
 func (b *Builder) Buffer() []byte { return b.values }
@@ -75,14 +94,14 @@ func (b *Builder) Reset() {
 	*b = Builder{
 		Port: b.Port, Encoding: b.Encoding, TimestampMs: b.TimestampMs,
 		keyLengths: b.keyLengths[:0], keyBytes: b.keyBytes[:0], keyIndexes: b.keyIndexes[:0],
-		sequences: b.sequences[:0], lengths: b.lengths[:0], values: b.values[:0], absent: b.absent[:0],
+		sequences: b.sequences[:0], timestamps: b.timestamps[:0], headers: b.headers[:0], headEnds: b.headEnds[:0], lengths: b.lengths[:0], values: b.values[:0], absent: b.absent[:0],
 	}
 }
 
 // Frame returns the frame. It fails when the body is longer than a frame may be.
 func (b *Builder) Frame() ([]byte, error) {
 	out := make([]byte, HeaderBytes, HeaderBytes+b.BodyBytes()+len(b.lengths)/8)
-	flags, sequence := byte(0), uint64(0)
+	flags, sequence, timestamp := byte(0), uint64(0), b.TimestampMs
 	if len(b.keyLengths) > 0 {
 		flags |= FlagKeys
 		out = binary.LittleEndian.AppendUint32(out, uint32(len(b.keyLengths)))
@@ -94,6 +113,14 @@ func (b *Builder) Frame() ([]byte, error) {
 		flags |= FlagSequences
 		out, sequence = b.appendSequences(out)
 	}
+	if len(b.timestamps) > 0 {
+		flags |= FlagTimestamps
+		out, timestamp = b.appendTimestamps(out)
+	}
+	if len(b.headEnds) > 0 {
+		flags |= FlagHeaders
+		out = b.appendHeaders(out)
+	}
 	if len(b.absent) > 0 {
 		flags |= FlagAbsent
 		out = b.appendAbsent(out)
@@ -104,7 +131,7 @@ func (b *Builder) Frame() ([]byte, error) {
 		return nil, damaged("the body has %d bytes; at most %d fit into a frame", size, MaxBodyBytes)
 	}
 	seal(out, Header{
-		Flags: flags, Encoding: b.Encoding, Port: b.Port, Count: len(b.lengths), Sequence: sequence, TimestampMs: b.TimestampMs,
+		Flags: flags, Encoding: b.Encoding, Port: b.Port, Count: len(b.lengths), Sequence: sequence, TimestampMs: timestamp,
 	})
 	return out, nil
 }
@@ -120,6 +147,25 @@ func (b *Builder) appendSequences(out []byte) ([]byte, uint64) {
 		b.sequences[i] -= least
 	}
 	return appendColumn(out, b.sequences, top-least), least
+}
+
+// appendTimestamps writes the times as differences from the earliest, which it returns.
+func (b *Builder) appendTimestamps(out []byte) ([]byte, int64) {
+	least, top := slices.Min(b.timestamps), slices.Max(b.timestamps)
+	differences := make([]uint64, len(b.timestamps))
+	for i, timestamp := range b.timestamps {
+		differences[i] = uint64(timestamp - least)
+	}
+	return appendColumn(out, differences, uint64(top-least)), least
+}
+
+func (b *Builder) appendHeaders(out []byte) []byte {
+	lengths, top, start := make([]uint32, len(b.lengths)), uint32(0), 0
+	for i, end := range b.headEnds {
+		lengths[i] = uint32(end - start)
+		top, start = max(top, lengths[i]), end
+	}
+	return append(appendColumn(out, lengths, top), b.headers...)
 }
 
 func (b *Builder) appendAbsent(out []byte) []byte {

@@ -93,7 +93,7 @@ func (w *Worker) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply
 // SplitFrames cuts bytes where only the decoder knows the framing.
 func (w *Worker) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.SplitReply, error) {
 	source, ok := w.sources[request.GetPath()]
-	if !ok {
+	if !ok || source.Framed == nil {
 		return &pb.SplitReply{Failure: failureOf(unknown("", request.GetPath()))}, nil
 	}
 	limit := request.GetMaxMessageBytes()
@@ -103,6 +103,21 @@ func (w *Worker) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.S
 	lengths, wanted, err := stage.Split(source, request.GetData(), limit)
 	reply := &pb.SplitReply{Lengths: lengths, WantedBytes: wanted}
 	if err != nil {
+		reply.Failure = failure(err)
+	}
+	return reply, nil
+}
+
+// Generate makes the next messages of a generator source.
+func (w *Worker) Generate(_ context.Context, request *pb.GenerateRequest) (*pb.GenerateReply, error) {
+	source, ok := w.sources[request.GetPath()]
+	if !ok || source.Generator == nil {
+		return &pb.GenerateReply{Failure: failureOf(unknown("", request.GetPath()))}, nil
+	}
+	w.users.RLock()
+	defer w.users.RUnlock()
+	reply := &pb.GenerateReply{}
+	if err := stage.Generate(source, request, reply); err != nil {
 		reply.Failure = failure(err)
 	}
 	return reply, nil

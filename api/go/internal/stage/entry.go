@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	wa "wallarooapi"
+	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/frame"
@@ -15,13 +16,21 @@ import (
 
 // entry is where the messages of a source enter: wire bytes are cut and decoded.
 type entry struct {
-	decoder     wa.FramedDecoder
+	decoder     wa.Decoder
+	framed      wa.FramedDecoder          // nil unless the source is framed
+	record      declaration.RecordDecoder // the decoder, where it wants more than values
+	generated   bool
 	framing     topology.Framing
 	headerBytes int
+	x           *Executor
 }
 
 func newEntry(source *declaration.Source) *entry {
-	return &entry{source.Decoder, source.Framing, source.Framing.HeaderBytes}
+	framing := source.Framing()
+	e := &entry{decoder: source.Decoder, framed: source.Framed, framing: framing, headerBytes: framing.HeaderBytes}
+	e.record, _ = source.Given.(declaration.RecordDecoder)
+	e.generated = source.Generator != nil
+	return e
 }
 
 // runSource runs the messages of the frame at hand.
@@ -31,25 +40,63 @@ func (x *Executor) runSource(n *node) error {
 	case frame.Framed:
 		return x.runFramed(n)
 	case frame.Plain:
-		data := f.Values
-		for i := 0; i < f.Count && x.err == nil; i++ {
-			length := f.Lengths.At(i)
-			x.begin(i)
-			n.runPayload(data[:length:length], x.enter())
-			data = data[length:]
+		return x.runPlain(n, n.source.read)
+	case codec.Native, codec.Custom:
+		if n.source.generated {
+			return x.runPlain(n, x.readBack)
 		}
-		return nil
 	}
 	return damaged(fmt.Errorf("values of a source have encoding %d", f.Encoding))
 }
 
+// runPlain runs messages whose values stand one after the other.
+func (x *Executor) runPlain(n *node, read func(payload []byte, i int) any) error {
+	f := &x.frame
+	data := f.Values
+	for i := 0; i < f.Count && x.err == nil; i++ {
+		length := f.Lengths.At(i)
+		payload := data[:length:length]
+		data = data[length:]
+		x.begin(i)
+		if f.Flags&frame.FlagKeys != 0 {
+			x.key = f.Keys[f.KeyIndexes.At(i)]
+		}
+		if f.IsAbsent(i) {
+			payload = nil
+		}
+		n.runPayload(payload, i, x.enter(), read)
+	}
+	return nil
+}
+
+// read decodes the payload of a message of the frame at hand.
+func (e *entry) read(payload []byte, i int) any {
+	if e.record == nil {
+		return e.decoder.Decode(payload)
+	}
+	record := declaration.Record{Key: e.x.key, TimestampMs: e.x.timestamp}
+	if len(e.x.frame.Headers) > 0 {
+		record.Headers = e.x.frame.Headers[i]
+	}
+	return e.record.DecodeRecord(payload, record)
+}
+
+// readBack reads a message that a generator made.
+func (x *Executor) readBack(value []byte, _ int) any {
+	message, err := x.decoder.Decode(x.frame.Encoding, value)
+	if err != nil {
+		panic(err)
+	}
+	return message
+}
+
 // begin notes which message of the frame is at work.
 func (x *Executor) begin(i int) {
-	x.fromPort, x.sequence, x.timestamp = x.frame.Port, x.frame.SequenceOf(i), x.frame.TimestampOf(i)
+	x.fromPort, x.sequence, x.timestamp, x.key = x.frame.Port, x.frame.SequenceOf(i), x.frame.TimestampOf(i), nil
 }
 
 func (x *Executor) runFramed(n *node) error {
-	data := x.frame.Values
+	data, read := x.frame.Values, n.source.read
 	for i := 0; i < x.frame.Count && x.err == nil; i++ {
 		if len(data) < n.source.headerBytes {
 			return damaged(fmt.Errorf("%d bytes are left for the header of message %d", len(data), i))
@@ -72,7 +119,7 @@ func (x *Executor) runFramed(n *node) error {
 			n.buryBytes("C506", payload, frame.Plain, fault, "")
 			continue
 		}
-		n.runPayload(payload, skip)
+		n.runPayload(payload, i, skip, read)
 	}
 	if len(data) > 0 && x.err == nil {
 		return damaged(fmt.Errorf("%d bytes are left behind the last message", len(data)))
@@ -109,26 +156,34 @@ func (e *entry) ask(header []byte) (length uint64, fault string) {
 			fault, _ = trace.Panic(r)
 		}
 	}()
-	return e.decoder.PayloadLength(header), ""
+	return e.framed.PayloadLength(header), ""
 }
 
-func (n *node) runPayload(payload []byte, skip *pb.Skip) {
+func (n *node) runPayload(payload []byte, i int, skip *pb.Skip, read func(payload []byte, i int) any) {
 	n.in++
 	if skip != nil {
-		n.buryBytes(skip.GetCode(), payload, frame.Plain, skip.GetReason(), "")
+		n.buryBytes(skip.GetCode(), payload, n.source.encoding(), skip.GetReason(), "")
 		return
 	}
-	n.forward(n.decode(payload))
+	n.forward(n.decode(payload, i, read))
 }
 
-func (n *node) decode(payload []byte) any {
+// encoding returns how the input of a dead letter of the source is written.
+func (e *entry) encoding() byte {
+	if e.generated {
+		return e.x.frame.Encoding
+	}
+	return frame.Plain
+}
+
+func (n *node) decode(payload []byte, i int, read func(payload []byte, i int) any) any {
 	defer func() {
 		if r := recover(); r != nil {
 			reason, stack := trace.Panic(r)
-			n.buryBytes("C505", payload, frame.Plain, reason, stack)
+			n.buryBytes("C505", payload, n.source.encoding(), reason, stack)
 		}
 	}()
-	return n.source.decoder.Decode(payload)
+	return read(payload, i)
 }
 
 // Split returns the lengths of the whole messages at the start of data, and how long the message behind them is when its

@@ -7,7 +7,6 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/topology"
-	"wallarooapi/internal/trace"
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -60,26 +59,26 @@ type knownKey struct {
 	position uint32
 }
 
-func newKeyExit(n *node, partition func(any) []byte, port uint16, description *pb.Stage) *keyExit {
+// newKeyExit makes an exit whose keys a partition function gives, or without one the messages themselves.
+func newKeyExit(n *node, partition func(any) []byte, d *pb.Node, description *pb.Stage) *keyExit {
 	k := &keyExit{node: n, partition: partition, known: map[string]*knownKey{}}
 	k.buckets = make([]*writer, description.GetBucketCount())
 	for i := range k.buckets {
 		encoder := codec.NewEncoder()
-		w := newWriter(n.x, port, int32(i), frameBytes(description), encoder.Encoding())
-		w.encoder = encoder
+		w := newWriter(n.x, uint16(d.GetPort()), int32(i), frameBytes(description), encoder.Encoding())
+		w.encoder, w.timestamps = encoder, d.GetTimestamps()
 		k.buckets[i] = w
 	}
 	return k
 }
 
 func (k *keyExit) write(value any) {
-	key, ok := k.keyOf(value)
-	if !ok {
-		return
-	}
-	if key == nil {
-		k.node.bury("C503", value, "Partition returned nil; expected a key", "")
-		return
+	key := k.node.x.key
+	if k.partition != nil {
+		var ok bool
+		if key, ok = k.node.askKey(k.partition, value); !ok {
+			return
+		}
 	}
 	at := k.lookup(key)
 	w := at.writer
@@ -109,17 +108,6 @@ func (k *keyExit) bury(value any, err error) {
 		stack = failed.Stack
 	}
 	k.node.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Fix), stack)
-}
-
-func (k *keyExit) keyOf(value any) (key []byte, ok bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			reason, stack := trace.Panic(r)
-			k.node.bury("C501", value, reason, stack)
-			key, ok = nil, false
-		}
-	}()
-	return k.partition(value), true
 }
 
 func (k *keyExit) lookup(key []byte) *knownKey {

@@ -122,6 +122,7 @@ type writer struct {
 	bucket     int32
 	frameBytes int
 	frames     uint32 // emitted so far; positions of keys are good within one frame
+	timestamps bool   // each message has its own
 	builder    frame.Builder
 	encoder    *codec.Encoder
 }
@@ -141,6 +142,9 @@ func (w *writer) extend(buffer []byte) {
 		w.builder.TimestampMs = w.x.timestamp
 	}
 	w.builder.UseSequence(w.x.sequence)
+	if w.timestamps {
+		w.builder.UseTimestamp(w.x.timestamp)
+	}
 	w.builder.Extend(buffer)
 	if w.builder.BodyBytes() > w.frameBytes {
 		w.flush()

@@ -80,6 +80,7 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 	x := n.x
 	n.in++
 	x.keyed.key = x.frame.Keys[position]
+	x.key = x.keyed.key
 	if skip := x.enter(); skip != nil {
 		n.skip(skip, value)
 		return nil

@@ -50,6 +50,7 @@ type Executor struct {
 	fromPort  uint16
 	sequence  uint64
 	timestamp int64
+	key       []byte // that the message at work carries; nil: none, which is the empty key
 
 	flight  *flight.Record
 	ordinal uint64 // of the message at work, among those of the call
@@ -71,6 +72,7 @@ type node struct {
 	computation wa.Computation
 	multi       wa.ComputationMulti
 	stateful    *stateful
+	keyOf       func(any) []byte // of a key_by; a collect has none and no other of these
 	exit        exit
 }
 
@@ -136,6 +138,7 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 	case pb.NodeKind_SOURCE:
 		if source := parts.sources[n.path]; source != nil {
 			n.name, n.source = source.Name, newEntry(source)
+			n.source.x = x
 			x.entries[port] = n
 			return nil
 		}
@@ -150,17 +153,22 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 			x.entries[port] = n
 			return nil
 		}
+	case pb.NodeKind_KEY_BY, pb.NodeKind_COLLECT:
+		if step := parts.steps[n.path]; isStep(step, n.kind) {
+			n.name, n.keyOf = step.Name, step.Partition
+			return nil
+		}
 	case pb.NodeKind_KEY:
 		if step := parts.steps[n.path]; step != nil && step.State != nil && description.GetBucketCount() > 0 {
 			n.name = step.Name
-			n.exit = newKeyExit(n, step.Partition, port, description)
+			n.exit = newKeyExit(n, step.Partition, d, description)
 			x.exits = append(x.exits, n.exit)
 			return nil
 		}
 	case pb.NodeKind_SINK:
 		if sink := parts.sinks[n.path]; sink != nil {
 			n.name = sink.Name
-			n.exit = &sinkExit{n, sink.Encoder, newWriter(x, port, -1, frameBytes(description), frame.Plain)}
+			n.exit = newSink(n, sink, newWriter(x, port, -1, frameBytes(description), frame.Plain))
 			x.exits = append(x.exits, n.exit)
 			return nil
 		}
@@ -308,10 +316,12 @@ func (n *node) receive(value any) {
 		n.exit.write(value)
 	case n.computation != nil:
 		n.forward(n.compute(value))
-	default:
+	case n.multi != nil:
 		for _, item := range n.computeMulti(value) {
 			n.forward(item)
 		}
+	default:
+		n.rekey(value)
 	}
 }
 

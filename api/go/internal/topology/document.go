@@ -57,57 +57,13 @@ type Pipeline struct {
 	Sinks   []Sink
 }
 
-// Source is a TCP listener.
-type Source struct {
-	Path    string
-	Name    string
-	Host    string
-	Port    int
-	Framing Framing
-	OnError string
-}
-
-// Step is a computation.
-type Step struct {
-	Path    string
-	Name    string
-	Kind    string
-	Inputs  []string
-	State   *State
-	OnError string
-}
-
-// State says which state a step uses and how messages find it.
-type State struct {
-	Name    string
-	Keys    []Key
-	Unknown string
-}
-
-// Sink is a TCP connection.
-type Sink struct {
-	Path    string
-	Name    string
-	Host    string
-	Port    int
-	Inputs  []string
-	OnError string
-}
-
 // Tree returns the whole document in the order of the schema.
 func (d *Document) Tree() Object {
 	return append(d.head(), Member{"workers", Array{d.Worker.tree()}}, Member{"pipelines", d.pipelines(true)})
 }
 
 func (d *Document) head() Object {
-	return withPolicy(Object{{"topology_version", Version}, {"name", d.Name}}, d.OnError)
-}
-
-func withPolicy(object Object, policy string) Object {
-	if policy == "" {
-		return object
-	}
-	return append(object, Member{"on_error", policy})
+	return withText(Object{{"topology_version", Version}, {"name", d.Name}}, "on_error", d.OnError)
 }
 
 // Hash returns the interface hash: of everything but workers and addresses.
@@ -161,48 +117,6 @@ func (w *Worker) tree() Object {
 		{"code_hash", w.CodeHash},
 		{"components", components},
 	}
-}
-
-func (s *Source) tree(addresses bool) Object {
-	members := Object{{"path", s.Path}, {"name", s.Name}, {"kind", "tcp"}}
-	if addresses {
-		members = append(members, Member{"host", s.Host}, Member{"port", s.Port})
-	}
-	members = append(members,
-		Member{"framing", s.Framing.tree()},
-		Member{"max_message_bytes", MaxMessageBytes},
-		Member{"codec", Codec},
-		Member{"worker", WorkerName},
-	)
-	return withPolicy(members, s.OnError)
-}
-
-func (s *Step) tree() Object {
-	members := Object{{"path", s.Path}, {"name", s.Name}, {"kind", s.Kind}, {"inputs", texts(s.Inputs)}}
-	if s.State != nil {
-		members = append(members, Member{"state", s.State.tree()})
-	}
-	return withPolicy(append(members, Member{"codec", Codec}, Member{"worker", WorkerName}), s.OnError)
-}
-
-func (s *State) tree() Object {
-	values := Array{}
-	for _, key := range s.Keys {
-		values = append(values, key.tree())
-	}
-	return Object{
-		{"name", s.Name},
-		{"codec", Codec},
-		{"key", Object{{"kind", "partition"}, {"values", values}, {"unknown", s.Unknown}}},
-	}
-}
-
-func (s *Sink) tree(addresses bool) Object {
-	members := Object{{"path", s.Path}, {"name", s.Name}, {"kind", "tcp"}}
-	if addresses {
-		members = append(members, Member{"host", s.Host}, Member{"port", s.Port})
-	}
-	return withPolicy(append(members, Member{"inputs", texts(s.Inputs)}, Member{"worker", WorkerName}), s.OnError)
 }
 
 func texts(items []string) Array {

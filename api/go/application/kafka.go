@@ -1,0 +1,180 @@
+package application
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/kafka"
+	"wallarooapi/internal/topology"
+)
+
+// KafkaHostPort is the address of a Kafka broker.
+type KafkaHostPort struct {
+	Host string
+	Port uint64
+}
+
+// MakeKafkaHostPort describes the address of a broker, e.g. "127.0.0.1" and 9092.
+func MakeKafkaHostPort(host string, port uint64) *KafkaHostPort { return &KafkaHostPort{host, port} }
+
+// KafkaSourceConfig is a source that reads a Kafka topic. Its messages carry the keys of the records.
+type KafkaSourceConfig struct{ declared declaration.Source }
+
+// KafkaSinkConfig is a sink that writes to a Kafka topic.
+type KafkaSinkConfig struct{ declared declaration.Sink }
+
+// MakeKafkaSourceConfig describes a source that reads a topic. It has two forms:
+//
+//	MakeKafkaSourceConfig(name string, decoder wa.Decoder)
+//	MakeKafkaSourceConfig(topic string, brokers []*KafkaHostPort, logLevel string, decoder wa.Decoder)
+//
+// In the first, of Wallaroo 0.5, the application's arguments say the rest: --NAME_topic and --NAME_brokers (HOST:PORT,...)
+// must be there; --NAME_partitions (0,1:END), --NAME_consumer_offset_default (START, END, an offset, or -n: n before
+// the end) and the settings of the client, e.g. --NAME_min_fetch_bytes, may be. Reading begins at the start of the topic where nothing else is said.
+//
+// In the second, of Wallaroo 0.4, they stand in the program. logLevel is Fine, Info, Warn or Error; nothing depends on it.
+// The decoder gets a record's value.
+func MakeKafkaSourceConfig(nameOrTopic string, rest ...interface{}) *KafkaSourceConfig {
+	c := &KafkaSourceConfig{}
+	switch len(rest) {
+	case 1:
+		edge, found := kafka.Source(nameOrTopic, arguments())
+		c.declared = declaration.Source{Edge: edge, Given: rest[0], Found: found}
+	case 3:
+		edge, found := kafkaEdge("MakeKafkaSourceConfig", nameOrTopic, rest[0], rest[1])
+		edge.Start = "start"
+		c.declared = declaration.Source{Edge: edge, Given: rest[2], Found: found}
+	default:
+		c.declared = declaration.Source{Edge: &topology.Kafka{}, Found: wrongForm("MakeKafkaSourceConfig", rest,
+			"(name, decoder) or (topic, brokers, logLevel, decoder)")}
+	}
+	return c
+}
+
+// MakeKafkaSinkConfig describes a sink that writes to a topic. It has two forms:
+//
+//	MakeKafkaSinkConfig(name string, encoder wa.KafkaEncoder)
+//	MakeKafkaSinkConfig(topic string, brokers []*KafkaHostPort, logLevel string, maxProduceBufferMs, maxMessageSize uint64, encoder)
+//
+// In the first, of Wallaroo 0.5, the application's arguments say the rest: --NAME_topic and --NAME_brokers must be there; settings
+// of the client, e.g. --NAME_max_message_size and --NAME_produce_acks, may be. In the second, of Wallaroo 0.4, they
+// stand in the program. The encoder is a wallarooapi.KafkaEncoder or a wallarooapi.KafkaPairEncoder in either form.
+func MakeKafkaSinkConfig(nameOrTopic string, rest ...interface{}) *KafkaSinkConfig {
+	c := &KafkaSinkConfig{}
+	switch len(rest) {
+	case 1:
+		edge, found := kafka.Sink(nameOrTopic, arguments())
+		c.declared = declaration.Sink{Edge: edge, Found: found}
+	case 5:
+		edge, found := kafkaEdge("MakeKafkaSinkConfig", nameOrTopic, rest[0], rest[1])
+		buffer, first := unsigned(rest[2])
+		size, second := unsigned(rest[3])
+		if !first || !second {
+			found = append(found, wrongForm("MakeKafkaSinkConfig", rest, "numbers as maxProduceBufferMs and maxMessageSize")...)
+		}
+		edge.Options = kafka.SinkSettings(buffer, size)
+		c.declared = declaration.Sink{Edge: edge, Found: found}
+	default:
+		c.declared = declaration.Sink{Edge: &topology.Kafka{}, Found: wrongForm("MakeKafkaSinkConfig", rest,
+			"(name, encoder) or (topic, brokers, logLevel, maxProduceBufferMs, maxMessageSize, encoder)")}
+		return c
+	}
+	c.setEncoder(rest[len(rest)-1])
+	return c
+}
+
+func (c *KafkaSinkConfig) setEncoder(given any) {
+	c.declared.Given = given
+	switch encoder := given.(type) {
+	case wa.KafkaEncoder:
+		c.declared.Keyed = encoder.Encode
+	case wa.KafkaPairEncoder:
+		c.declared.Keyed = func(data any) (value, key []byte, partition int32) {
+			value, key = encoder.Encode(data)
+			return value, key, -1
+		}
+	default:
+		c.declared.Found = append(c.declared.Found, diagnostic.Of("T223", "what", "encoder", "type", fmt.Sprintf("%T", given),
+			"method", "Encode", "signature", "Encode(interface{}) ([]byte, []byte, int32)"))
+	}
+}
+
+// OnError says what happens when the decoder fails on a message: "dead_letter" or "fail"; without it what the
+// application says. It returns the config.
+func (c *KafkaSourceConfig) OnError(policy string) *KafkaSourceConfig {
+	c.declared.OnError = policy
+	return c
+}
+
+// OnError says what happens when the encoder fails on a message: "dead_letter" or "fail"; without it what the
+// application says. It returns the config.
+func (c *KafkaSinkConfig) OnError(policy string) *KafkaSinkConfig {
+	c.declared.OnError = policy
+	return c
+}
+
+func (c *KafkaSourceConfig) source() *declaration.Source {
+	source := c.declared
+	return &source
+}
+
+func (c *KafkaSinkConfig) sink() *declaration.Sink {
+	sink := c.declared
+	return &sink
+}
+
+func arguments() []string {
+	if len(wa.Args) == 0 {
+		return nil
+	}
+	return wa.Args[1:]
+}
+
+// kafkaEdge makes the edge of the forms of Wallaroo 0.4.
+func kafkaEdge(method, topic string, brokers, level any) (*topology.Kafka, []diagnostic.Diagnostic) {
+	edge := &topology.Kafka{Topic: topic}
+	addresses, isList := brokers.([]*KafkaHostPort)
+	name, isText := level.(string)
+	if !isList || !isText {
+		return edge, wrongForm(method, []any{brokers, level}, "brokers []*KafkaHostPort and logLevel string behind the topic")
+	}
+	found := kafka.CheckLevel(method, name)
+	if topic == "" || len(addresses) == 0 {
+		found = append(found, wrongForm(method, []any{brokers, level}, "a topic and at least one broker")...)
+	}
+	for _, address := range addresses {
+		port := strconv.FormatUint(address.Port, 10)
+		if _, fault := topology.Address(address.Host, port); fault != "" {
+			found = append(found, diagnostic.Of("T211", "what", "broker", "value", diagnostic.Shown(address.Host+":"+port), "reason", fault))
+		}
+		edge.Brokers = append(edge.Brokers, net.JoinHostPort(address.Host, port))
+	}
+	return edge, found
+}
+
+func wrongForm(method string, given []any, expected string) []diagnostic.Diagnostic {
+	actual := "("
+	for i, value := range given {
+		if i > 0 {
+			actual += ", "
+		}
+		actual += fmt.Sprintf("%T", value)
+	}
+	return []diagnostic.Diagnostic{diagnostic.Of("T207", "method", method, "parameter", "rest", "actual", actual+")",
+		"expected", expected, "fix", "pass "+expected)}
+}
+
+// unsigned reads a number of any integer type, as an untyped constant is an int.
+func unsigned(value any) (uint64, bool) {
+	switch number := value.(type) {
+	case uint64:
+		return number, true
+	case int:
+		return uint64(number), number >= 0
+	}
+	return 0, false
+}

@@ -1,0 +1,108 @@
+package declaration
+
+import (
+	"bytes"
+
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/topology"
+)
+
+func (a *Application) checkStates() {
+	classes, keys := map[string]string{}, map[string][]topology.Key{}
+	for _, pipeline := range a.Pipelines {
+		for _, step := range pipeline.Steps {
+			if step.State == nil {
+				continue
+			}
+			state := step.State
+			if first, known := classes[state.Name]; known && first != state.Class && state.Class != "" {
+				a.Report(diagnostic.Of("T205", "name", state.Name, "first", first, "second", state.Class),
+					Pointer(step.Path, "state"), step.Place)
+			} else if state.Class != "" {
+				classes[state.Name] = state.Class
+			}
+			a.checkKeys(step, keys)
+		}
+	}
+}
+
+// checkKeys finds keys that are listed twice, and lists that differ from an earlier one of the same state.
+func (a *Application) checkKeys(step *Step, lists map[string][]topology.Key) {
+	state := step.State
+	pointer := Pointer(step.Path, "state", "key", "values")
+	seen := make(map[string]bool, len(state.Keys))
+	for _, key := range state.Keys {
+		if seen[string(key.Bytes)] {
+			a.Report(diagnostic.Of("T209", "state", state.Name, "key", key), pointer, step.Place)
+		}
+		seen[string(key.Bytes)] = true
+	}
+	first, known := lists[state.Name]
+	switch {
+	case len(state.Keys) == 0:
+	case !known:
+		lists[state.Name] = state.Keys
+	case !sameKeys(first, state.Keys):
+		a.Report(diagnostic.Of("T218", "name", state.Name), pointer, step.Place)
+	}
+}
+
+func sameKeys(first, second []topology.Key) bool {
+	if len(first) != len(second) {
+		return false
+	}
+	for i := range first {
+		if first[i].Integer != second[i].Integer || !bytes.Equal(first[i].Bytes, second[i].Bytes) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkMessageKeys finds steps that take the key of each message where messages without one arrive.
+func (a *Application) checkMessageKeys() {
+	sources, steps := map[string]*Source{}, map[string]*Step{}
+	for _, pipeline := range a.Pipelines {
+		if pipeline.Source != nil {
+			sources[pipeline.Source.Path] = pipeline.Source
+		}
+		for _, step := range pipeline.Steps {
+			steps[step.Path] = step
+		}
+	}
+	var keyless func(path string) string // the name of a source whose messages arrive without a key
+	keyless = func(path string) string {
+		if source := sources[path]; source != nil {
+			if source.givesKeys() {
+				return ""
+			}
+			return source.Name
+		}
+		step := steps[path]
+		if step == nil || step.State != nil || step.Kind == KeyBy || step.Kind == Collect {
+			return ""
+		}
+		for _, input := range step.Inputs {
+			if name := keyless(input); name != "" {
+				return name
+			}
+		}
+		return ""
+	}
+	for _, pipeline := range a.Pipelines {
+		for _, step := range pipeline.Steps {
+			if step.State != nil && step.State.ByKey {
+				a.checkMessageKey(step, keyless)
+			}
+		}
+	}
+}
+
+func (a *Application) checkMessageKey(step *Step, keyless func(path string) string) {
+	for _, input := range step.Inputs {
+		if name := keyless(input); name != "" {
+			a.Report(diagnostic.Of("T229", "step", step.Name, "input", name), Pointer(step.Path), step.Place)
+			return
+		}
+	}
+}

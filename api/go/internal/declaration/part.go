@@ -1,0 +1,125 @@
+package declaration
+
+import (
+	wa "wallarooapi"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/topology"
+)
+
+// Source is a declared source.
+type Source struct {
+	Path      string
+	Name      string
+	Place     Place
+	OnError   string
+	Edge      topology.Edge
+	Given     any              // the decoder or generator, as the program gave it
+	Decoder   wa.Decoder       // nil for a generator
+	Framed    wa.FramedDecoder // the decoder of a TCP source; nil when something else was given
+	Generator Generator
+	Found     []diagnostic.Diagnostic // what was wrong with how it was described
+}
+
+// Framing returns how the bytes of a TCP source are cut; no kind for other sources.
+func (s *Source) Framing() topology.Framing {
+	if edge, ok := s.Edge.(*topology.TCP); ok {
+		return edge.Framing
+	}
+	return topology.Framing{}
+}
+
+// givesKeys tells whether the messages of the source carry keys.
+func (s *Source) givesKeys() bool {
+	switch edge := s.Edge.(type) {
+	case *topology.Kafka, *topology.Connector:
+		return true
+	case *topology.Spark:
+		return edge.Key != ""
+	}
+	return false
+}
+
+// Generator makes the messages of a source, each from the one before, until one is nil.
+type Generator interface {
+	InitialValue() any
+	Apply(previous any) any
+}
+
+// RecordDecoder is a decoder that sees more of a record than its value.
+type RecordDecoder interface {
+	DecodeRecord(value []byte, record Record) any
+}
+
+// Record is what a message of Kafka, Spark or a connector has beside its value. The bytes must not be changed.
+type Record struct {
+	Key         []byte
+	TimestampMs int64
+	Headers     []byte // as in a frame
+}
+
+// Sink is a declared sink.
+type Sink struct {
+	Path    string
+	Name    string
+	Place   Place
+	OnError string
+	Inputs  []string
+	Edge    topology.Edge
+	Given   any           // the encoder, as the program gave it
+	Encoder wa.Encoder    // gives bytes alone, or nil:
+	Keyed   RecordEncoder // gives what a record of Kafka has
+	Found   []diagnostic.Diagnostic
+}
+
+// RecordEncoder makes the records of a sink. A nil value writes nothing; partition is -1 where Kafka may choose.
+type RecordEncoder func(data any) (value, key []byte, partition int32)
+
+// The kinds of steps, as in the document.
+const (
+	Computation           = "computation"
+	ComputationMulti      = "computation_multi"
+	StateComputation      = "state_computation"
+	StateComputationMulti = "state_computation_multi"
+	KeyBy                 = "key_by"
+	Collect               = "collect"
+	Window                = "window"
+)
+
+// Step is a declared step. What its kind needs of Build, Compute, Multi, Partition and Aggregation is set; Build makes
+// a computation of either stateless kind.
+type Step struct {
+	Path        string
+	Name        string
+	Kind        string
+	Inputs      []string
+	OnError     string
+	Place       Place
+	Symbol      string
+	Build       func() (wa.Computation, wa.ComputationMulti)
+	Compute     wa.StateComputation
+	Multi       wa.StateComputationMulti
+	State       *State
+	Partition   func(data any) []byte // of a key_by too
+	Given       any                   // the partition function
+	Window      topology.Window
+	Aggregation Aggregation
+}
+
+// State is the state of a state step.
+type State struct {
+	Name    string
+	Builder wa.StateBuilder
+	Class   string // type of the objects that Builder makes
+	ByKey   bool   // each message brings its key
+	Keys    []topology.Key
+	Closed  bool // keys outside Keys make dead letters
+}
+
+// Aggregation is what a window does with its messages. Accumulators are immutable but for Update, which may change the
+// one that it gets.
+type Aggregation interface {
+	InitialAccumulator() any
+	Update(input, accumulator any) any
+	Combine(first, second any) any
+	Output(key []byte, accumulator any) any
+}

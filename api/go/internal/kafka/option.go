@@ -1,0 +1,191 @@
+// Package kafka reads the options that Wallaroo's programs take on the command line for their topics.
+package kafka
+
+import (
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/topology"
+)
+
+// kind is what the values of an option look like.
+type kind struct {
+	expected string
+	example  string
+	pattern  *regexp.Regexp
+}
+
+var (
+	text   = kind{"a text", "TEXT", regexp.MustCompile(`.`)}
+	number = kind{"a number", "1000", regexp.MustCompile(`^(0|[1-9][0-9]*)$`)}
+	level  = kind{"Fine, Info, Warn or Error", "Warn", regexp.MustCompile(`^(Fine|Info|Warn|Error)$`)}
+	acks   = kind{"-1, 0 or 1", "-1", regexp.MustCompile(`^(-1|0|1)$`)}
+	packer = kind{"gzip, snappy, lz4 or none", "lz4", regexp.MustCompile(`^(gzip|snappy|lz4|none)$`)}
+	offset = kind{"START, END or a number", "START", regexp.MustCompile(`^(START|END|0|-?[1-9][0-9]*)$`)}
+	hosts  = kind{"HOST:PORT,...", "127.0.0.1:9092", regexp.MustCompile(`^[^,:]+(:[0-9]+)?(,[^,:]+(:[0-9]+)?)*$`)}
+	parts  = kind{"NUMBER or NUMBER:OFFSET, ...", "0,1:END",
+		regexp.MustCompile(`^[0-9]{1,9}(:(START|END|0|-?[1-9][0-9]*))?(,[0-9]{1,9}(:(START|END|0|-?[1-9][0-9]*))?)*$`)}
+)
+
+// option is what one option stands for: a setting of Kafka's client, or, without one, something that is read here.
+type option struct {
+	name    string
+	kind    kind
+	setting string
+}
+
+var sourceOptions = []option{
+	{"topic", text, ""},
+	{"brokers", hosts, ""},
+	{"log_level", level, ""},
+	{"consumer_offset_default", offset, ""},
+	{"offset_default", offset, ""},
+	{"partitions", parts, ""},
+	{"consumer_fetch_interval", number, fetchWait},
+	{"fetch_interval", number, fetchWait},
+	{"consumer_min_fetch_bytes", number, "kafka.fetch.min.bytes"},
+	{"min_fetch_bytes", number, "kafka.fetch.min.bytes"},
+	{"consumer_max_fetch_bytes", number, "kafka.fetch.max.bytes"},
+	{"max_fetch_bytes", number, "kafka.fetch.max.bytes"},
+	{"consumer_partition_fetch_max_bytes", number, "kafka.max.partition.fetch.bytes"},
+	{"partition_fetch_max_bytes", number, "kafka.max.partition.fetch.bytes"},
+}
+
+var sinkOptions = []option{
+	{"topic", text, ""},
+	{"brokers", hosts, ""},
+	{"log_level", level, ""},
+	{"produce_timeout_ms", number, "kafka.request.timeout.ms"},
+	{"max_produce_buffer_ms", number, linger},
+	{"max_produce_message_size", number, messageSize},
+	{"max_message_size", number, messageSize},
+	{"max_inflight_requests", number, "kafka.max.in.flight.requests.per.connection"},
+	{"produce_acks", acks, "kafka.acks"},
+	{"producer_compression", packer, "kafka.compression.type"},
+}
+
+// The settings that need more than to be passed on, or that the older functions name too.
+const (
+	fetchWait   = "kafka.fetch.max.wait.ms"
+	linger      = "kafka.linger.ms"
+	messageSize = "kafka.max.request.size"
+	checkCRC    = "consumer_check_crc"
+)
+
+// Source reads the options --NAME_topic, --NAME_brokers and so on of a source.
+func Source(name string, args []string) (*topology.Kafka, []diagnostic.Diagnostic) {
+	values, found := read("source", name, args, sourceOptions)
+	start := values["consumer_offset_default"]
+	if start == "" {
+		start = values["offset_default"]
+	}
+	edge := &topology.Kafka{Start: "start"}
+	if start != "" {
+		edge.Start = strings.ToLower(start)
+	}
+	edge.Topic, edge.Brokers, edge.Options = values["topic"], brokers(values["brokers"]), settings(values, sourceOptions)
+	for _, item := range strings.Split(values["partitions"], ",") {
+		digits, start, _ := strings.Cut(item, ":")
+		if number, err := strconv.Atoi(digits); err == nil {
+			edge.Partitions = append(edge.Partitions, topology.Partition{Number: number, Start: strings.ToLower(start)})
+		}
+	}
+	for _, arg := range args {
+		if arg == "--"+name+"_"+checkCRC {
+			edge.Options["kafka.check.crcs"] = "true"
+		}
+	}
+	return edge, found
+}
+
+// Sink reads the options of a sink.
+func Sink(name string, args []string) (*topology.Kafka, []diagnostic.Diagnostic) {
+	values, found := read("sink", name, args, sinkOptions)
+	return &topology.Kafka{
+		Topic: values["topic"], Brokers: brokers(values["brokers"]), Options: settings(values, sinkOptions),
+	}, found
+}
+
+// SinkSettings gives the settings that the functions of Wallaroo 0.4 take as parameters.
+func SinkSettings(maxProduceBufferMs, maxMessageSize uint64) map[string]string {
+	return map[string]string{
+		linger: strconv.FormatUint(maxProduceBufferMs, 10), messageSize: strconv.FormatUint(maxMessageSize, 10),
+	}
+}
+
+// CheckLevel finds a level of logging that Wallaroo does not have.
+func CheckLevel(method, value string) []diagnostic.Diagnostic {
+	if level.pattern.MatchString(value) {
+		return nil
+	}
+	return []diagnostic.Diagnostic{diagnostic.Of("T207", "method", method, "parameter", "logLevel",
+		"actual", diagnostic.Shown(value), "expected", level.expected, "fix", "pass e.g. "+diagnostic.Shown(level.example))}
+}
+
+// read finds the options of a name among arguments, each as "--NAME_OPTION VALUE" or "--NAME_OPTION=VALUE"; the last wins.
+func read(what, name string, args []string, options []option) (map[string]string, []diagnostic.Diagnostic) {
+	values := map[string]string{}
+	var found []diagnostic.Diagnostic
+	for _, o := range options {
+		flag := "--" + name + "_" + o.name
+		value, given := last(args, flag)
+		required := o.name == "topic" || o.name == "brokers"
+		if !given && !required {
+			continue
+		}
+		if !o.kind.pattern.MatchString(value) {
+			actual := diagnostic.Shown(value)
+			if !given {
+				actual = "missing"
+			}
+			found = append(found, diagnostic.Of("T240", "what", what, "name", name, "option", flag,
+				"actual", actual, "expected", o.kind.expected, "example", o.kind.example))
+			continue
+		}
+		values[o.name] = value
+	}
+	return values, found
+}
+
+func last(args []string, flag string) (value string, given bool) {
+	for i, arg := range args {
+		if text, ok := strings.CutPrefix(arg, flag+"="); ok {
+			value, given = text, true
+		} else if arg == flag && i+1 < len(args) {
+			value, given = args[i+1], true
+		}
+	}
+	return value, given
+}
+
+func brokers(list string) (addresses []string) {
+	for _, item := range strings.Split(list, ",") {
+		host, port, named := strings.Cut(item, ":")
+		if !named {
+			port = "9092"
+		}
+		addresses = append(addresses, net.JoinHostPort(host, port))
+	}
+	return addresses
+}
+
+// settings translates options to Kafka's own settings. Intervals are nanoseconds in Wallaroo, milliseconds in Kafka.
+func settings(values map[string]string, options []option) map[string]string {
+	set := map[string]string{}
+	for _, o := range options {
+		value, given := values[o.name]
+		if !given || o.setting == "" {
+			continue
+		}
+		if o.setting == fetchWait {
+			if ns, err := strconv.ParseUint(value, 10, 64); err == nil {
+				value = strconv.FormatUint(ns/1_000_000, 10)
+			}
+		}
+		set[o.setting] = value
+	}
+	return set
+}

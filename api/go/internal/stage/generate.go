@@ -1,0 +1,67 @@
+package stage
+
+import (
+	"fmt"
+
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/trace"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// Generate fills a reply with the messages of a generator source behind the one that the request names. What stands in the
+// reply is valid also when user code fails.
+func Generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb.GenerateReply) error {
+	encoder := codec.NewEncoder()
+	reply.Encoding = uint32(encoder.Encoding())
+	next, err := first(source, request)
+	if err != nil {
+		return err
+	}
+	for size := 0; ; {
+		var message any
+		if message, err = generated(source, next); err != nil {
+			return err
+		}
+		if message == nil {
+			reply.Ended = true
+			return nil
+		}
+		encoder.Reset()
+		value, err := encoder.Append(nil, message)
+		if err != nil {
+			return &Failure{"C504", fmt.Sprintf("%s: %T cannot be serialized; %v; %s", source.Name, message, err, codec.Fix), stackOf(err)}
+		}
+		if len(value) > maxValueBytes {
+			return &Failure{Code: "C504", Reason: source.Name + ": " + tooLong(len(value))}
+		}
+		reply.Values = append(reply.Values, value)
+		size += len(value)
+		if len(reply.Values) >= int(request.GetMaxCount()) || size >= int(request.GetMaxBytes()) {
+			return nil
+		}
+		next = func() any { return source.Generator.Apply(message) }
+	}
+}
+
+// first returns what makes the first message of a reply.
+func first(source *declaration.Source, request *pb.GenerateRequest) (func() any, error) {
+	if request.GetBegins() {
+		return source.Generator.InitialValue, nil
+	}
+	previous, err := codec.NewDecoder().Decode(codec.NewEncoder().Encoding(), request.GetPrevious())
+	if err != nil {
+		return nil, &Failure{"C505", source.Name + ": the message before cannot be read back; " + err.Error(), stackOf(err)}
+	}
+	return func() any { return source.Generator.Apply(previous) }, nil
+}
+
+func generated(source *declaration.Source, next func() any) (message any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			reason, stack := trace.Panic(r)
+			err = &Failure{"C501", source.Name + ": " + reason, stack}
+		}
+	}()
+	return next(), nil
+}

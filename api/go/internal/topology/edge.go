@@ -1,0 +1,133 @@
+package topology
+
+import (
+	"maps"
+	"slices"
+)
+
+// Edge is what a source or sink is on the outside; its type says of which kind.
+type Edge interface {
+	// kind names the kind in the document.
+	kind() string
+	// members are those between the kind and what every source (every sink) has; without addresses for the interface hash.
+	members(addresses bool) Object
+}
+
+// TCP is a listener of its own (source) or a connection (sink). Framing is set for sources alone.
+type TCP struct {
+	Host    string
+	Port    string
+	Framing Framing
+}
+
+func (*TCP) kind() string { return "tcp" }
+
+func (e *TCP) members(addresses bool) (members Object) {
+	if addresses {
+		members = address(e.Host, e.Port)
+	}
+	if e.Framing.Kind != "" {
+		members = append(members, Member{"framing", e.Framing.tree()})
+	}
+	return members
+}
+
+func address(host, port string) Object {
+	number, _ := Address(host, port)
+	return Object{{"host", host}, {"port", number}}
+}
+
+// Kafka is a topic. Start and Partitions are those of sources.
+type Kafka struct {
+	Topic      string
+	Brokers    []string
+	Start      string // start, end, an offset, or -n: n before the end; empty for sinks
+	Partitions []Partition
+	Options    map[string]string
+}
+
+// Partition is a partition of a topic that is read; Start is empty where the topic's counts.
+type Partition struct {
+	Number int
+	Start  string
+}
+
+func (*Kafka) kind() string { return "kafka" }
+
+func (e *Kafka) members(addresses bool) Object {
+	members := Object{{"topic", e.Topic}}
+	if addresses {
+		members = append(members, Member{"brokers", texts(e.Brokers)})
+	}
+	if e.Start != "" {
+		members = append(members, Member{"start", e.Start})
+	}
+	if len(e.Partitions) > 0 {
+		partitions := Array{}
+		for _, partition := range e.Partitions {
+			partitions = append(partitions, withText(Object{{"number", partition.Number}}, "start", partition.Start))
+		}
+		members = append(members, Member{"partitions", partitions})
+	}
+	return append(members, Member{"options", options(e.Options)})
+}
+
+// Generator is a source whose messages user code makes.
+type Generator struct{}
+
+func (*Generator) kind() string { return "generator" }
+
+func (*Generator) members(bool) Object { return nil }
+
+// Connector is a listener for the connector protocol.
+type Connector struct {
+	Host          string
+	Port          string
+	Cookie        string
+	MaxCredits    int
+	RefillCredits int
+}
+
+func (*Connector) kind() string { return "connector" }
+
+func (e *Connector) members(addresses bool) (members Object) {
+	if addresses {
+		members = append(address(e.Host, e.Port), Member{"cookie", e.Cookie})
+	}
+	return append(members, Member{"max_credits", e.MaxCredits}, Member{"refill_credits", e.RefillCredits})
+}
+
+// Spark is any format that Spark reads or writes as a stream. Schema, Key and Timestamp are those of sources, and may
+// be empty.
+type Spark struct {
+	Format    string
+	Options   map[string]string
+	Schema    string
+	Value     string
+	Key       string
+	Timestamp string
+}
+
+func (*Spark) kind() string { return "spark" }
+
+func (e *Spark) members(bool) Object {
+	members := Object{{"format", e.Format}, {"options", options(e.Options)}}
+	members = append(withText(members, "schema", e.Schema), Member{"value", e.Value})
+	return withText(withText(members, "key", e.Key), "timestamp", e.Timestamp)
+}
+
+func options(given map[string]string) Object {
+	members := Object{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		members = append(members, Member{name, given[name]})
+	}
+	return members
+}
+
+// withText appends a member unless its text is empty.
+func withText(object Object, key, text string) Object {
+	if text == "" {
+		return object
+	}
+	return append(object, Member{key, text})
+}

@@ -1,0 +1,104 @@
+package topology
+
+// Source is where messages come from.
+type Source struct {
+	Path    string
+	Name    string
+	Edge    Edge
+	OnError string
+}
+
+// Step is a computation.
+type Step struct {
+	Path    string
+	Name    string
+	Kind    string
+	Inputs  []string
+	State   *State
+	Window  Window // nil where the step is no window
+	OnError string
+}
+
+// State says which state a step uses and how messages find it.
+type State struct {
+	Name    string
+	ByKey   bool // of the message: neither Keys nor Unknown counts
+	Keys    []Key
+	Unknown string
+}
+
+// Sink is where messages go.
+type Sink struct {
+	Path    string
+	Name    string
+	Edge    Edge
+	Inputs  []string
+	OnError string
+}
+
+// Window says which messages of a key an aggregation takes together: a RangeWindow or a CountWindow.
+type Window interface{ tree() Object }
+
+// RangeWindow takes the messages of a span of time; all times are milliseconds.
+type RangeWindow struct {
+	RangeMs int
+	SlideMs int
+	DelayMs int
+	Late    string // drop, fire_per_message or place_in_oldest_window
+	Time    string // ingest or event
+}
+
+func (w *RangeWindow) tree() Object {
+	return Object{
+		{"kind", "range"}, {"range_ms", w.RangeMs}, {"slide_ms", w.SlideMs}, {"delay_ms", w.DelayMs},
+		{"late", w.Late}, {"time", w.Time},
+	}
+}
+
+// CountWindow takes a number of messages, or what there is after FlushMs without one.
+type CountWindow struct {
+	Count   int
+	FlushMs int
+}
+
+func (w *CountWindow) tree() Object {
+	return Object{{"kind", "count"}, {"count", w.Count}, {"flush_ms", w.FlushMs}}
+}
+
+func (s *Source) tree(addresses bool) Object {
+	members := append(Object{{"path", s.Path}, {"name", s.Name}, {"kind", s.Edge.kind()}}, s.Edge.members(addresses)...)
+	if _, made := s.Edge.(*Generator); !made {
+		members = append(members, Member{"max_message_bytes", MaxMessageBytes})
+	}
+	members = append(members, Member{"codec", Codec}, Member{"worker", WorkerName})
+	return withText(members, "on_error", s.OnError)
+}
+
+func (s *Step) tree() Object {
+	members := Object{{"path", s.Path}, {"name", s.Name}, {"kind", s.Kind}, {"inputs", texts(s.Inputs)}}
+	if s.State != nil {
+		members = append(members, Member{"state", s.State.tree()})
+	}
+	if s.Window != nil {
+		members = append(members, Member{"window", s.Window.tree()})
+	}
+	return withText(append(members, Member{"codec", Codec}, Member{"worker", WorkerName}), "on_error", s.OnError)
+}
+
+func (s *State) tree() Object {
+	key := Object{{"kind", "message"}}
+	if !s.ByKey {
+		values := Array{}
+		for _, declared := range s.Keys {
+			values = append(values, declared.tree())
+		}
+		key = Object{{"kind", "partition"}, {"values", values}, {"unknown", s.Unknown}}
+	}
+	return Object{{"name", s.Name}, {"codec", Codec}, {"key", key}}
+}
+
+func (s *Sink) tree(addresses bool) Object {
+	members := append(Object{{"path", s.Path}, {"name", s.Name}, {"kind", s.Edge.kind()}}, s.Edge.members(addresses)...)
+	members = append(members, Member{"inputs", texts(s.Inputs)}, Member{"worker", WorkerName})
+	return withText(members, "on_error", s.OnError)
+}
