@@ -1,25 +1,42 @@
 """Write stream computations in Python and run them on Apache Spark."""
 
+from wallaroo.aggregation import Aggregation
 from wallaroo.application import Application
+from wallaroo.build import build_application
 from wallaroo.builder import ApplicationBuilder
 from wallaroo.decorator import (
     computation,
     computation_multi,
     decoder,
     encoder,
+    key_extractor,
     partition,
     state_computation,
     state_computation_multi,
 )
 from wallaroo.error import WallarooParameterError
+from wallaroo.generator import GenSourceConfig
+from wallaroo.pipeline import Pipeline, source
 from wallaroo.serialization import deserialize, serialize
+from wallaroo.spark import SparkSinkConfig, SparkSourceConfig
 from wallaroo.tcp import TCPSinkConfig, TCPSourceConfig, tcp_parse_input_addrs, tcp_parse_output_addrs
+from wallaroo.window import (
+    count_windows,
+    hours,
+    microseconds,
+    milliseconds,
+    minutes,
+    nanoseconds,
+    range_windows,
+    seconds,
+)
 from wallaroo.wrapped import (
     BaseWrapped,
     Computation,
     ComputationMulti,
     Decoder,
     Encoder,
+    KeyExtractor,
     Partition,
     StateBuilder,
     StateComputation,
@@ -27,6 +44,7 @@ from wallaroo.wrapped import (
 )
 
 __all__ = [
+    "Aggregation",
     "Application",
     "ApplicationBuilder",
     "BaseWrapped",
@@ -34,20 +52,36 @@ __all__ = [
     "ComputationMulti",
     "Decoder",
     "Encoder",
+    "GenSourceConfig",
+    "KeyExtractor",
     "Partition",
+    "Pipeline",
+    "SparkSinkConfig",
+    "SparkSourceConfig",
     "StateBuilder",
     "StateComputation",
     "StateComputationMulti",
     "TCPSinkConfig",
     "TCPSourceConfig",
     "WallarooParameterError",
+    "build_application",
     "computation",
     "computation_multi",
+    "count_windows",
     "decoder",
     "deserialize",
     "encoder",
+    "hours",
+    "key_extractor",
+    "microseconds",
+    "milliseconds",
+    "minutes",
+    "nanoseconds",
     "partition",
+    "range_windows",
+    "seconds",
     "serialize",
+    "source",
     "state_computation",
     "state_computation_multi",
     "tcp_parse_input_addrs",

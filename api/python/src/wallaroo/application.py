@@ -22,67 +22,100 @@ class Component:
 
 
 @dataclass(slots=True)
+class Generator:
+    """Makes messages, each from the one before; None ends them."""
+
+    initial_value: Callable[[], Any]
+    apply: Callable[[Any], Any]
+
+
+@dataclass(slots=True)
 class Source:
     """Where messages come from.
 
     Attributes:
-        header_length: Bytes before each payload.
-        payload_length: The decoder's function from header to length of the payload.
-        decode: The decoder's function from payload to message.
+        kind: `tcp`, `kafka`, `spark`, `connector` or `generator`.
+        fields: What the document says of this kind, in schema order.
+        decode: The decoder's function from payload to message; None for a generator.
+        header_length: TCP: bytes before each payload.
+        payload_length: TCP: the decoder's function from header to length of the payload.
+        event_time: Gives a payload's time in milliseconds since 1970, where the wire format holds one.
+        gives_keys: Whether its messages carry keys.
+        gives_time: Whether its messages have a time of their own, rather than that of their arrival.
     """
 
     path: str
     name: str
-    host: str
-    port: int
-    framing: dict[str, Any]
-    header_length: int
-    payload_length: Callable[[bytes], Any]
-    decode: Callable[[bytes], Any]
+    kind: str
+    fields: dict[str, Any]
+    decode: Callable[[bytes], Any] | None
     on_error: str = ""
+    header_length: int = 0
+    payload_length: Callable[[bytes], Any] | None = None
+    event_time: Callable[[bytes], int] | None = None
+    generator: Generator | None = None
+    gives_keys: bool = False
+    gives_time: bool = False
 
 
 @dataclass(slots=True)
 class State:
-    """State of a state step.
+    """State of a state step or a window.
 
     Attributes:
         build: Makes the state of a key.
-        partition: Gives the key of a message; None when there is one state only.
+        partition: Gives the key of a message; None when there is one state only, or messages carry their key.
         keys: Keys declared up front, as the program wrote them.
         unknown: What other keys do, `create` or `dead_letter`.
+        is_by_message: Whether the key is the one that the message carries.
     """
 
     name: str
     builder: object
     build: Callable[[], Any]
-    partition: Callable[[Any], Any] | None
+    partition: Callable[[Any], Any] | None = None
     keys: tuple[Any, ...] = ()
     unknown: str = CREATE
+    is_by_message: bool = False
 
 
 @dataclass(slots=True)
 class Step:
-    """A computation."""
+    """A computation.
+
+    Attributes:
+        run: The user's function; None for `collect` and `window`.
+        is_always_persisted: Whether a state computation returns its output alone, every change being saved.
+        window: What the document says of a window.
+        aggregation: A window's aggregation.
+    """
 
     path: str
     name: str
     kind: str
     inputs: tuple[str, ...]
-    run: Callable[..., Any]
+    run: Callable[..., Any] | None
     location: Location
     state: State | None = None
     on_error: str = ""
+    is_always_persisted: bool = False
+    window: dict[str, Any] | None = None
+    aggregation: Any = None
 
 
 @dataclass(slots=True)
 class Sink:
-    """Where messages go."""
+    """Where messages go.
+
+    Attributes:
+        kind: `tcp`, `kafka` or `spark`.
+        fields: What the document says of this kind, in schema order.
+    """
 
     path: str
     name: str
-    host: str
-    port: int
+    kind: str
+    fields: dict[str, Any]
     inputs: tuple[str, ...]
     encode: Callable[[Any], Any]
     on_error: str = ""
@@ -102,13 +135,18 @@ class Pipeline:
 
 @dataclass(slots=True)
 class Application:
-    """What `ApplicationBuilder.build()` gives and `application_setup` returns."""
+    """What `ApplicationBuilder.build()` or `build_application` gives and `application_setup` returns.
+
+    Attributes:
+        connectors: The connectors' configs by name; scripts of `wallaroo.experimental` look for theirs here.
+    """
 
     name: str
     pipelines: list[Pipeline]
     components: list[Component]
     serializer: Serializer = field(default_factory=Serializer)
     on_error: str = ""
+    connectors: dict[str, Any] = field(default_factory=dict)
 
     def nodes(self) -> Iterator[Source | Step | Sink]:
         """Yield all sources, steps and sinks in document order."""

@@ -5,17 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo import check, component
-from wallaroo.application import CREATE, DEAD_LETTER, Application, Component, Pipeline, Sink, Source, State, Step
+from wallaroo.application import CREATE, DEAD_LETTER, Application, Pipeline, State
 from wallaroo.component import Place
-from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.config import SinkConfig, SourceConfig
+from wallaroo.declaration import Declaration
+from wallaroo.diagnostic import Diagnostic
 from wallaroo.error import WallarooParameterError
-from wallaroo.framing import probe
-from wallaroo.location import Location, called_from, declared_at
-from wallaroo.signature import arity_finding, partition_finding, shown_name
-from wallaroo.tcp import TCPSinkConfig, TCPSourceConfig
-from wallaroo.wrapped import BaseWrapped
-
-MAX_HEADER_BYTES = 64
+from wallaroo.location import called_from
+from wallaroo.signature import partition_finding
+from wallaroo.wrapped import BaseWrapped, KeyExtractor
 
 
 class ApplicationBuilder:
@@ -43,9 +41,9 @@ class ApplicationBuilder:
     """
 
     def __init__(self, name: str, *, on_error: str | None = None) -> None:
-        self._findings: list[Diagnostic] = []
+        self._declaration = Declaration()
+        self._findings: list[Diagnostic] = self._declaration.findings
         self._pipelines: list[Pipeline] = []
-        self._components: list[Component] = []
         self._open: Pipeline | None = None
         self._has_sink = False
         self._previous = "ApplicationBuilder"
@@ -55,7 +53,7 @@ class ApplicationBuilder:
     def __repr__(self) -> str:
         return f"ApplicationBuilder({self._name!r})"
 
-    def new_pipeline(self, name: str, source_config: TCPSourceConfig) -> "ApplicationBuilder":
+    def new_pipeline(self, name: str, source_config: SourceConfig) -> "ApplicationBuilder":
         """Begin a pipeline with its source.
 
         Args:
@@ -70,13 +68,7 @@ class ApplicationBuilder:
         self._pipelines.append(self._open)
         self._previous = "new_pipeline"
         place.pointer += "/sources/0"
-        if not isinstance(source_config, TCPSourceConfig):
-            self._wrong(place, "source_config", source_config, "a TCPSourceConfig")
-            return self
-        decorator = "decoder(header_length, length_fmt)"
-        decoder = component.instance(place, "decoder", source_config.decoder, decorator, "a decoder")
-        if decoder is not None:
-            self._add_source(place, self._open, source_config, decoder)
+        self._declaration.source(self._open, place, source_config, name)
         return self
 
     def to(self, computation: Any, *, on_error: str | None = None) -> "ApplicationBuilder":
@@ -168,22 +160,22 @@ class ApplicationBuilder:
         rule = (partition_function, partition_keys, unknown_keys)
         return self._to_state("to_state_partition_u64", computation, builder, state_name, rule, on_error)
 
-    def to_sink(self, sink_config: TCPSinkConfig) -> "ApplicationBuilder":
+    def to_sink(self, sink_config: SinkConfig) -> "ApplicationBuilder":
         """Send the messages to a sink; ends the pipeline.
 
         Args:
             sink_config: Where they go.
         """
-        return self._to_sinks("to_sink", "sink_config", [sink_config])
+        return self._to_sinks("to_sink", [sink_config])
 
-    def to_sinks(self, sink_configs: Sequence[TCPSinkConfig]) -> "ApplicationBuilder":
+    def to_sinks(self, sink_configs: Sequence[SinkConfig]) -> "ApplicationBuilder":
         """Send every message to each of several sinks; ends the pipeline.
 
         Args:
             sink_configs: Where they go; at least one.
         """
         is_list = isinstance(sink_configs, (list, tuple)) and bool(sink_configs)
-        return self._to_sinks("to_sinks", "sink_configs", sink_configs if is_list else [sink_configs])
+        return self._to_sinks("to_sinks", sink_configs if is_list else [sink_configs])
 
     def done(self) -> "ApplicationBuilder":
         """End the pipeline without a sink; what leaves its last step is dropped."""
@@ -201,16 +193,10 @@ class ApplicationBuilder:
         findings = self._findings + check.application(self._name, self._pipelines, has_sink=self._has_sink)
         if findings:
             raise WallarooParameterError(findings)
-        return Application(self._name, self._pipelines, self._components, on_error=self._on_error)
+        return Application(self._name, self._pipelines, self._declaration.components, on_error=self._on_error)
 
     def _place(self, method: str, pointer: str) -> Place:
         return Place(method, pointer, called_from(), self._findings)
-
-    def _wrong(self, place: Place, parameter: str, actual: object, expected: str) -> None:
-        place.add(
-            "T207", method=place.method, parameter=parameter, actual=shown(actual), expected=expected,
-            fix=f"pass {expected}",
-        )  # fmt: skip
 
     def _begin(self, method: str, part: str) -> tuple[Pipeline, Place] | None:
         """Return the open pipeline and the place of the new part; None after T212."""
@@ -232,23 +218,6 @@ class ApplicationBuilder:
             pointer = f"/pipelines/{self._open.number}"
             self._findings.append(Diagnostic.of("T222", pointer=pointer, **at._asdict(), name=self._open.name))
             self._open = None
-
-    def _add_source(self, place: Place, pipeline: Pipeline, config: TCPSourceConfig, decoder: Any) -> None:
-        host, port = check.address(place, "source", config.host, config.port, config.location)
-        header_length = component.method(place, "decoder", decoder, ("header_length",), ())
-        payload_length = component.method(place, "decoder", decoder, ("payload_length",), ("bs",))
-        decode = component.method(place, "decoder", decoder, ("decode",), ("bs",))
-        if header_length is None or payload_length is None or decode is None:
-            return
-        size = header_length()
-        if not isinstance(size, int) or not 1 <= size <= MAX_HEADER_BYTES:
-            place.add("T224", declared_at(decoder), name=pipeline.name, value=shown(size))
-            return
-        path = f"{pipeline.number}/sources/0"
-        framing = probe(size, payload_length)
-        policy = check.policy(replace(place, method="TCPSourceConfig"), config.on_error)
-        pipeline.sources.append(Source(path, pipeline.name, host, port, framing, size, payload_length, decode, policy))
-        self._component(path, decoder)
 
     def _to(self, method: str, value: Any, on_error: str | None) -> "ApplicationBuilder":
         begun = self._begin(method, "steps")
@@ -273,7 +242,7 @@ class ApplicationBuilder:
         pipeline, place = begun
         call = component.computation(place, value, has_state=True)
         name = check.name(place, "state", state_name)
-        build = self._state_build(place, builder)
+        build = self._declaration.state_build(place, builder)
         partition = None if rule is None else self._partition(place, name, rule[0])
         keys: tuple[Any, ...] = () if rule is None else check.keys(place, name, rule[1])
         if rule is None:
@@ -282,15 +251,15 @@ class ApplicationBuilder:
             is_closed = bool(keys) and not isinstance(value, BaseWrapped)
             unknown = (DEAD_LETTER if is_closed else CREATE) if rule[2] is None else rule[2]
         if unknown not in (CREATE, DEAD_LETTER):
-            self._wrong(place, "unknown_keys", unknown, '"create" or "dead_letter"')
+            self._declaration.wrong(place, "unknown_keys", unknown, '"create" or "dead_letter"')
         if build is None or (rule is not None and partition is None):
             call = None
         state = State(name, builder, build, partition, keys, unknown) if build is not None else None
         self._add_step(pipeline, place, value, call, state, on_error)
         if call is not None and rule is not None:
-            self._component(pipeline.steps[-1].path + "/partition", rule[0])
+            self._declaration.note(pipeline.steps[-1].path + "/partition", rule[0])
         if call is not None:
-            self._component(pipeline.steps[-1].path + "/state", builder)
+            self._declaration.note(pipeline.steps[-1].path + "/state", builder)
         return self
 
     def _add_step(
@@ -302,27 +271,15 @@ class ApplicationBuilder:
         state: State | None,
         on_error: str | None,
     ) -> None:
-        path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
         policy = check.policy(place, on_error)
-        if call is None:
-            return
-        name = check.name(place, "computation", call.name)
-        pipeline.steps.append(Step(path, name, call.kind, _inputs(pipeline), call.run, place.location, state, policy))
-        self._component(path, value)
-
-    def _state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
-        if isinstance(builder, type):
-            finding = arity_finding("state class", shown_name(builder), builder, ())
-            if finding is not None:
-                self._findings.append(replace(finding, pointer=place.pointer))
-            return builder
-        if callable(getattr(builder, "build", None)):
-            build: Callable[[], Any] = builder.build
-            return build
-        self._wrong(place, "state_class", builder, "a class, or an object with build()")
-        return None
+        if call is not None:
+            self._declaration.step(pipeline, place, value, call, _inputs(pipeline), state, policy)
 
     def _partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
+        if isinstance(function, KeyExtractor):
+            fix = f"decorate {function.name()} with @wallaroo.partition"
+            component.other_generation(place, function, component.SOURCE, component.BUILDER, fix)
+            return None
         found = component.instance(place, "partition_function", function, "partition", "a partition function")
         if found is None:
             return None
@@ -332,7 +289,7 @@ class ApplicationBuilder:
             self._findings.append(replace(finding, pointer=place.pointer))
         return run
 
-    def _to_sinks(self, method: str, parameter: str, configs: Sequence[Any]) -> "ApplicationBuilder":
+    def _to_sinks(self, method: str, configs: Sequence[Any]) -> "ApplicationBuilder":
         self._has_sink = True
         begun = self._begin(method, "sinks")
         if begun is None:
@@ -340,26 +297,10 @@ class ApplicationBuilder:
         pipeline, place = begun
         inputs = _inputs(pipeline)
         for config in configs:
-            path = f"{pipeline.number}/sinks/{len(pipeline.sinks)}"
             place.pointer = f"/pipelines/{pipeline.number}/sinks/{len(pipeline.sinks)}"
-            if not isinstance(config, TCPSinkConfig):
-                self._wrong(place, parameter, config, "a TCPSinkConfig" + ("" if method == "to_sink" else " list"))
-                continue
-            encoder = component.instance(place, "encoder", config.encoder, "encoder", "an encoder")
-            if encoder is None:
-                continue
-            host, port = check.address(place, "sink", config.host, config.port, config.location)
-            encode = component.method(place, "encoder", encoder, ("encode",), ("data",))
-            if encode is not None:
-                policy = check.policy(replace(place, method="TCPSinkConfig"), config.on_error)
-                pipeline.sinks.append(Sink(path, pipeline.name, host, port, inputs, encode, policy))
-                self._component(path, encoder)
+            self._declaration.sink(pipeline, place, config, pipeline.name, inputs)
         self._open = None
         return self
-
-    def _component(self, path: str, value: object) -> None:
-        target = value if isinstance(value, (type, BaseWrapped)) else type(value)
-        self._components.append(Component(path, shown_name(target), Location(*declared_at(value))))
 
 
 def _inputs(pipeline: Pipeline) -> tuple[str, ...]:

@@ -119,15 +119,15 @@ def _addresses(pipelines: list[Pipeline]) -> list[Diagnostic]:
     first: dict[tuple[str, int], str] = {}
     for pipeline in pipelines:
         for number, source in enumerate(pipeline.sources):
-            if source.port < 1:
+            host, port = source.fields.get("host", ""), source.fields.get("port", 0)
+            if port < 1:
                 continue
-            other = first.setdefault((source.host, source.port), source.path)
+            other = first.setdefault((host, port), source.path)
             if other != source.path:
                 pointer = f"/pipelines/{pipeline.number}/sources/{number}"
-                address = f"{source.host}:{source.port}"
                 names = {each.path: each.name for line in pipelines for each in line.sources}
                 names_values = {"first": names[other], "second": source.name}
-                findings.append(_finding("T219", pointer, pipeline.location, address=address, **names_values))
+                findings.append(_finding("T219", pointer, pipeline.location, address=f"{host}:{port}", **names_values))
     return findings
 
 
@@ -137,7 +137,8 @@ def _class_name(builder: object) -> str:
 
 def _key_rule(step: Step) -> tuple[object, ...]:
     assert step.state is not None
-    return (step.state.partition is None, *map(key_bytes, step.state.keys), step.state.unknown)
+    state = step.state
+    return (state.partition is None, state.is_by_message, *map(key_bytes, state.keys), state.unknown)
 
 
 def _has_no_list(*steps: Step) -> bool:

@@ -97,6 +97,10 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
             fix=f"decorate {component.name()} with @wallaroo.{decorator}, or use {_other_method(component)}",
         )  # fmt: skip
         return None
+    if has_state and getattr(component, "state_class", None) is not None and place.method != "to":
+        fix = f'leave `state` out: @wallaroo.{component.kind}("{component.name()}"), and return (output, True)'
+        other_generation(place, component, SOURCE, BUILDER, fix)
+        return None
     is_multi = callable(getattr(component, "compute_multi", None))
     names = ("compute_multi",) if is_multi else ("compute",)
     parameters = ("data", "state") if has_state else ("data",)
@@ -108,7 +112,14 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
     return Call(kind, label(), run, is_multi)
 
 
-_DIRECT = {"compute", "compute_multi", "partition", "encode", "decode"}
+def other_generation(place: Place, component: Any, actual: str, expected: str, fix: str) -> None:
+    """Record that a part of one generation of the API stands where one of another belongs."""
+    at = declared_at(component)
+    place.add("T230", at, method=place.method, function=_name(component), actual=actual, expected=expected, fix=fix)
+
+
+_DIRECT = {"compute", "compute_multi", "partition", "extract_key", "encode", "decode"}
+BUILDER, SOURCE = "ApplicationBuilder (Wallaroo 0.1 to 0.5)", "wallaroo.source (Wallaroo 0.6)"
 
 
 def _decorated(place: Place, component: BaseWrapped) -> Callable[..., Any] | None:

@@ -1,4 +1,4 @@
-"""The decorators of Wallaroo 0.4 and 0.5.
+"""The decorators of Wallaroo 0.4 to 0.6.
 
 A decorated function can still be called; `f()` gives the object, `f(x)` runs the function.
 """
@@ -16,6 +16,7 @@ from wallaroo.wrapped import (
     ComputationMulti,
     Decoder,
     Encoder,
+    KeyExtractor,
     Partition,
     StateComputation,
     StateComputationMulti,
@@ -61,42 +62,75 @@ def computation_multi(name: str) -> Callable[[Function], ComputationMulti]:
     return _named(ComputationMulti, name)
 
 
-def state_computation(name: str) -> Callable[[Function], StateComputation]:
-    """Make a function `f(data, state)` a state computation: it returns `(message or None, persist)`.
+def state_computation(name: str, state: Any = None) -> Callable[[Function], StateComputation]:
+    """Make a function `f(data, state)` a state computation. What it returns depends on `state`.
 
-    It may change `state` in place. Messages of one key run one after the other, in arrival order. With `persist`
+    With a state class, for `wallaroo.source(...).to(...)`: the message or None; the state is always saved. Without one,
+    for `ApplicationBuilder`: `(message or None, persist)`.
+
+    It may change the state in place. Messages of one key run one after the other, in arrival order. With `persist`
     False nothing is written for that message: what it changed is saved with the key's next True, and is undefined
     after the state has been read again (restart, failure, full cache). `wallaroo run --check-persist` finds
     such changes.
 
     Args:
         name: Name of the step.
+        state: Class that makes the state of a key; its constructor takes no arguments.
 
     Example:
+        >>> class Total:
+        ...     votes = 0
+        >>> @state_computation("add", state=Total)
+        ... def add(data, state):
+        ...     state.votes += data
+        ...     return state.votes
         >>> @state_computation("count")
         ... def count(data, state):
         ...     state[data] = state.get(data, 0) + 1
         ...     return state[data], True
-        >>> count("a", {"a": 1})
-        (2, True)
+        >>> add(3, Total()), count("a", {"a": 1})
+        (3, (2, True))
+
+    Source: Wallaroo 0.4 to 0.5 without, 0.6 with a state class.
     """
-    return _named(StateComputation, name)
+    return _named(StateComputation, name, state)
 
 
-def state_computation_multi(name: str) -> Callable[[Function], StateComputationMulti]:
-    """Make a function `f(data, state)` a state computation that returns `(list of messages or None, persist)`.
+def state_computation_multi(name: str, state: Any = None) -> Callable[[Function], StateComputationMulti]:
+    """Make a function `f(data, state)` a state computation with any number of outputs.
+
+    It returns a list of messages or None, and without a state class the pair of that and `persist`.
 
     Args:
         name: Name of the step.
+        state: As for `state_computation`.
 
     Example:
-        >>> @state_computation_multi("pair")
+        >>> @state_computation_multi("pair", state=list)
         ... def pair(data, state):
-        ...     return [data, state], False
-        >>> pair(1, 2)
-        ([1, 2], False)
+        ...     state.append(data)
+        ...     return [data, len(state)]
+        >>> pair("a", [])
+        ['a', 1]
     """
-    return _named(StateComputationMulti, name)
+    return _named(StateComputationMulti, name, state)
+
+
+def key_extractor(function: Function) -> KeyExtractor:
+    """Make a function `f(data)` a key extractor for `key_by`: it returns a key as str, bytes or int.
+
+    It runs once per message and again after a restart, so it must depend on the message alone.
+
+    Example:
+        >>> @key_extractor
+        ... def symbol(order):
+        ...     return order["symbol"]
+        >>> symbol({"symbol": "AAPL"})
+        'AAPL'
+
+    Source: Wallaroo 0.6.
+    """
+    return KeyExtractor(function)
 
 
 def partition(function: Function) -> Partition:
@@ -163,7 +197,7 @@ def decoder(header_length: int, length_fmt: str) -> Callable[[Function], Decoder
     return lambda function: Decoder(function, header_length, length_fmt)
 
 
-def _named(cls: type[Wrapped], name: str) -> Callable[[Function], Wrapped]:
+def _named(cls: type[Wrapped], name: str, *rest: Any) -> Callable[[Function], Wrapped]:
     if not isinstance(name, str):
         raise WallarooParameterError(
             Diagnostic.of(
@@ -176,4 +210,4 @@ def _named(cls: type[Wrapped], name: str) -> Callable[[Function], Wrapped]:
                 fix=f'write @wallaroo.{cls.kind}("name")',
             )  # fmt: skip
         )
-    return lambda function: cls(function, name)
+    return lambda function: cls(function, name, *rest)

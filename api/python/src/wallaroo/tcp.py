@@ -1,32 +1,84 @@
 """TCP sources and sinks, and the options that give their addresses."""
 
 import argparse
-from collections.abc import Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, overload
 
+from wallaroo import check, component
+from wallaroo.application import Source
+from wallaroo.component import Place
+from wallaroo.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.error import WallarooParameterError
-from wallaroo.location import called_from
+from wallaroo.framing import probe
+from wallaroo.location import called_from, declared_at
+
+MAX_HEADER_BYTES = 64
 
 
-class TCPSourceConfig:
+class TCPSourceConfig(SourceConfig):
     """A listener to which senders connect.
 
+    Two orders of parameters are taken: `(host, port, decoder)` and, with a name first, `(name, host, port, decoder)`.
+
     Args:
+        name: Name of the source; the pipeline's by default.
         host: Host name or address to listen at.
         port: Port as text or number; 0 lets the system choose.
         decoder: Object (or class) with `header_length()`, `payload_length(bs)` and `decode(bs)`.
+        parallelism: Has no effect: a listener takes any number of connections. Nor have `valid`, `max_size` and
+            `max_received_count`.
         on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.
 
-    Source: Wallaroo 0.1 to 0.5.
+    Source: Wallaroo 0.1 to 0.6, and its unreleased version, where the name comes first.
     """
 
-    def __init__(self, host: str, port: str | int, decoder: Any, *, on_error: str | None = None) -> None:
-        self.host, self.port, self.decoder, self.on_error = host, port, decoder, on_error
-        self.location = called_from()
+    @overload
+    def __init__(
+        self, host: str, port: str | int, decoder: Any, parallelism: int = 10, *, name: str | None = None,
+        on_error: str | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, name: str, host: str, port: str | int, decoder: Any, valid: bool = True, parallelism: int = 10,
+        max_size: int = 16384, max_received_count: int = 50, *, on_error: str | None = None,
+    ) -> None: ...  # fmt: skip
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        is_named = len(args) > 2 and isinstance(args[2], (str, int))
+        form: Callable[..., tuple[Any, ...]] = _named if is_named else _plain
+        inspect.signature(form).bind(*args, **keywords)
+        name, self.host, self.port, self.decoder, on_error = form(*args, **keywords)
+        super().__init__(name, on_error)
+
+    @property
+    def given(self) -> Any:
+        """The decoder."""
+        return self.decoder
+
+    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+        """Return the source; None after a finding."""
+        host, port = check.address(place, "source", self.host, self.port, self.location)
+        header_length = component.method(place, "decoder", found, ("header_length",), ())
+        payload_length = component.method(place, "decoder", found, ("payload_length",), ("bs",))
+        decode = decode_of(place, found)
+        if header_length is None or payload_length is None or decode is None:
+            return None
+        size = header_length()
+        if not isinstance(size, int) or not 1 <= size <= MAX_HEADER_BYTES:
+            place.add("T224", declared_at(found), name=name, value=shown(size))
+            return None
+        framing = probe(size, payload_length)
+        fields = {"host": host, "port": port, "framing": framing, "max_message_bytes": MAX_MESSAGE_BYTES}
+        times = getattr(found, "event_time", None)
+        source = Source(path, name, "tcp", fields, decode, header_length=size, payload_length=payload_length)
+        return replace(source, event_time=times, gives_time=True) if callable(times) else source
 
 
-class TCPSinkConfig:
+class TCPSinkConfig(SinkConfig):
     """A receiver to which output is sent.
 
     Args:
@@ -35,25 +87,48 @@ class TCPSinkConfig:
         encoder: Object (or class) with `encode(data)`.
         on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.
 
-    Source: Wallaroo 0.1 to 0.5.
+    Source: Wallaroo 0.1 to 0.6.
     """
 
     def __init__(self, host: str, port: str | int, encoder: Any, *, on_error: str | None = None) -> None:
-        self.host, self.port, self.encoder, self.on_error = host, port, encoder, on_error
-        self.location = called_from()
+        super().__init__(encoder, on_error)
+        self.host, self.port = host, port
+
+    def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
+        """Return the kind, and the address."""
+        host, port = check.address(place, "sink", self.host, self.port, self.location)
+        return "tcp", {"host": host, "port": port}
 
 
-def tcp_parse_input_addrs(args: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the addresses of `-i/--in HOST:PORT,...` as (host, port) pairs of text.
+class Address(tuple[str, str]):
+    """Host and port of `[NAME@]HOST:PORT`, as text.
+
+    Attributes:
+        name: The name in front of them, empty without one.
+    """
+
+    name: str
+
+    def __new__(cls, host: str, port: str, name: str = "") -> "Address":
+        """Make the pair."""
+        made = super().__new__(cls, (host, port))
+        made.name = name
+        return made
+
+
+def tcp_parse_input_addrs(args: Sequence[str]) -> list[Address]:
+    """Return the addresses of `-i/--in [NAME@]HOST:PORT,...` as (host, port) pairs of text, each with its `name`.
 
     Example:
         >>> tcp_parse_input_addrs(["wallaroo", "--in", "127.0.0.1:7010,127.0.0.1:7011"])
         [('127.0.0.1', '7010'), ('127.0.0.1', '7011')]
+        >>> tcp_parse_input_addrs(["wallaroo", "--in", "orders@127.0.0.1:7010"])[0].name
+        'orders'
     """
     return _addresses("source", "-i", "--in", args)
 
 
-def tcp_parse_output_addrs(args: Sequence[str]) -> list[tuple[str, str]]:
+def tcp_parse_output_addrs(args: Sequence[str]) -> list[Address]:
     """Return the addresses of `-o/--out HOST:PORT,...` as (host, port) pairs of text.
 
     Example:
@@ -76,7 +151,7 @@ def split_address(text: str) -> tuple[str, str]:
     return host.removeprefix("[").removesuffix("]"), port
 
 
-def _addresses(what: str, short: str, option: str, args: Sequence[str]) -> list[tuple[str, str]]:
+def _addresses(what: str, short: str, option: str, args: Sequence[str]) -> list[Address]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument(short, option, dest="addresses")
     text = parser.parse_known_args(list(args))[0].addresses
@@ -85,7 +160,8 @@ def _addresses(what: str, short: str, option: str, args: Sequence[str]) -> list[
     found, findings = [], []
     for part in text.split(","):
         try:
-            found.append(split_address(part))
+            name, _, rest = part.rpartition("@")
+            found.append(Address(*split_address(rest), name))
         except ValueError as err:
             findings.append(_finding(what, part, str(err)))
     if findings:
@@ -95,3 +171,17 @@ def _addresses(what: str, short: str, option: str, args: Sequence[str]) -> list[
 
 def _finding(what: str, value: object, reason: str) -> Diagnostic:
     return Diagnostic.of("T211", **called_from().shown()._asdict(), what=what, value=shown(value), reason=reason)
+
+
+def _plain(
+    host: str, port: str | int, decoder: Any, parallelism: int = 10, *, name: str | None = None,
+    on_error: str | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
+    return name, host, port, decoder, on_error
+
+
+def _named(
+    name: str, host: str, port: str | int, decoder: Any, valid: bool = True, parallelism: int = 10,
+    max_size: int = 16384, max_received_count: int = 50, *, on_error: str | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
+    return name, host, port, decoder, on_error

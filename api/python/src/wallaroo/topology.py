@@ -8,7 +8,7 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wallaroo.application import Application, Component, Pipeline, Sink, Source, Step
+from wallaroo.application import Application, Component, Pipeline, Sink, Source, State, Step
 from wallaroo.key import key_json
 from wallaroo.location import relative
 
@@ -17,7 +17,7 @@ PROTOCOL_VERSION = 1
 SDK_VERSION = "0.1.0"
 WORKER = "main"
 CODEC = "native"
-MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+ADDRESS = ("host", "port", "cookie", "brokers")
 CALL_DEADLINE_MS = 60_000
 
 
@@ -97,7 +97,7 @@ def code_hash(directory: str) -> str:
 
 
 def _without_address(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in item.items() if name not in ("host", "port")}
+    return {name: value for name, value in item.items() if name not in ADDRESS}
 
 
 def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
@@ -110,41 +110,30 @@ def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _source(source: Source) -> dict[str, Any]:
-    return {
-        "path": source.path,
-        "name": source.name,
-        "kind": "tcp",
-        "host": source.host,
-        "port": source.port,
-        "framing": source.framing,
-        "max_message_bytes": MAX_MESSAGE_BYTES,
-        "codec": CODEC,
-        "worker": WORKER,
-        **_policy(source),
-    }
+    item = {"path": source.path, "name": source.name, "kind": source.kind, **source.fields}
+    return item | {"codec": CODEC, "worker": WORKER} | _policy(source)
 
 
 def _step(step: Step) -> dict[str, Any]:
     item: dict[str, Any] = {"path": step.path, "name": step.name, "kind": step.kind, "inputs": list(step.inputs)}
     if step.state is not None:
-        key: dict[str, Any] = {"kind": "single"}
-        if step.state.partition is not None:
-            key = {"kind": "partition", "values": list(map(key_json, step.state.keys)), "unknown": step.state.unknown}
-        item["state"] = {"name": step.state.name, "codec": CODEC, "key": key}
+        item["state"] = {"name": step.state.name, "codec": CODEC, "key": _key(step.state)}
+    if step.window is not None:
+        item["window"] = step.window
     return item | {"codec": CODEC, "worker": WORKER} | _policy(step)
 
 
+def _key(state: State) -> dict[str, Any]:
+    if state.is_by_message:
+        return {"kind": "message"}
+    if state.partition is None:
+        return {"kind": "single"}
+    return {"kind": "partition", "values": list(map(key_json, state.keys)), "unknown": state.unknown}
+
+
 def _sink(sink: Sink) -> dict[str, Any]:
-    return {
-        "path": sink.path,
-        "name": sink.name,
-        "kind": "tcp",
-        "host": sink.host,
-        "port": sink.port,
-        "inputs": list(sink.inputs),
-        "worker": WORKER,
-        **_policy(sink),
-    }
+    item = {"path": sink.path, "name": sink.name, "kind": sink.kind, **sink.fields}
+    return item | {"inputs": list(sink.inputs), "worker": WORKER} | _policy(sink)
 
 
 def _policy(part: Application | Source | Step | Sink) -> dict[str, str]:

@@ -81,22 +81,34 @@ class ComputationMulti(BaseWrapped):
         return self.function(data)
 
 
-class StateComputation(BaseWrapped):
-    """A message and its state in; (output or None, persist) out."""
+class _WithState(BaseWrapped):
+    """What both kinds of state computation have.
+
+    Attributes:
+        state_class: The class that was given to the decorator; None where the pipeline names it (Wallaroo 0.4 and 0.5).
+    """
+
+    parameters = ("data", "state")
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None, state_class: Any = None) -> None:
+        super().__init__(function, name)
+        self.state_class = state_class
+
+
+class StateComputation(_WithState):
+    """A message and its state in; (output or None, persist) out, with a state class the output or None."""
 
     kind = "state_computation"
-    parameters = ("data", "state")
 
     def compute(self, data: Any, state: Any) -> Any:
         """Run the computation."""
         return self.function(data, state)
 
 
-class StateComputationMulti(BaseWrapped):
-    """A message and its state in; (list of outputs or None, persist) out."""
+class StateComputationMulti(_WithState):
+    """A message and its state in; (list of outputs or None, persist) out, with a state class the list or None."""
 
     kind = "state_computation_multi"
-    parameters = ("data", "state")
 
     def compute_multi(self, data: Any, state: Any) -> Any:
         """Run the computation."""
@@ -109,6 +121,16 @@ class Partition(BaseWrapped):
     kind = "partition"
 
     def partition(self, data: Any) -> Any:
+        """Return the key of a message."""
+        return self.function(data)
+
+
+class KeyExtractor(BaseWrapped):
+    """Gives a message's key. Source: Wallaroo 0.6."""
+
+    kind = "key_extractor"
+
+    def extract_key(self, data: Any) -> Any:
         """Return the key of a message."""
         return self.function(data)
 

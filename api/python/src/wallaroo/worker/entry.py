@@ -27,8 +27,9 @@ class WireReader:
     """
 
     def __init__(self, source: Source, box: LetterBox) -> None:
-        self._source, self._box = source, box
-        self._fixed: Callable[[bytes], int] | None = length_of(source.framing)
+        assert source.payload_length is not None
+        self._source, self._box, self._asks = source, box, source.payload_length
+        self._fixed: Callable[[bytes], int] | None = length_of(source.fields["framing"])
         self._known: dict[bytes, int] = {}
 
     def payloads(
@@ -118,7 +119,7 @@ class WireReader:
 
     def _answer(self, header: bytes) -> Any:
         try:
-            return self._source.payload_length(header)
+            return self._asks(header)
         except BaseException as err:
             return one_line(err)
 

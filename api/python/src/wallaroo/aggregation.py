@@ -1,0 +1,50 @@
+"""What a window computes from its messages."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+
+class Aggregation(ABC):
+    """What a window computes: messages go into accumulators, which are combined and turned into an output.
+
+    Accumulators are saved like states. Parts of a window are computed apart and combined, so `combine` must be
+    associative, and combining with the initial accumulator must change nothing.
+
+    Example:
+        >>> class Total(Aggregation):
+        ...     def initial_accumulator(self):
+        ...         return [0]
+        ...
+        ...     def update(self, input, accumulator):
+        ...         accumulator[0] += input
+        ...
+        ...     def combine(self, accumulator1, accumulator2):
+        ...         return [accumulator1[0] + accumulator2[0]]
+        ...
+        ...     def output(self, key, accumulator):
+        ...         return key, accumulator[0]
+        >>> Total().name()
+        'Total'
+
+    Source: Wallaroo 0.6.
+    """
+
+    def name(self) -> str:
+        """Return the name of the step; the class's by default."""
+        return type(self).__name__
+
+    @abstractmethod
+    def initial_accumulator(self) -> Any:
+        """Return a new accumulator that holds no message."""
+
+    @abstractmethod
+    def update(self, input: Any, accumulator: Any) -> Any:
+        """Take a message into an accumulator, which it changes in place; what it returns has no effect."""
+
+    @abstractmethod
+    def combine(self, accumulator1: Any, accumulator2: Any) -> Any:
+        """Return the accumulator of the messages of both, which it leaves as they are."""
+
+    @abstractmethod
+    def output(self, key: str, accumulator: Any) -> Any:
+        """Return the window's output for a key, or None for none; it leaves the accumulator as it is."""

@@ -1,0 +1,108 @@
+"""What declarations of all generations do alike: sources, steps and sinks with their findings and components."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wallaroo import check, component
+from wallaroo.application import Component, Pipeline, State, Step
+from wallaroo.component import Place
+from wallaroo.config import SinkConfig, SourceConfig
+from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.location import Location, declared_at
+from wallaroo.signature import arity_finding, shown_name
+from wallaroo.wrapped import BaseWrapped
+
+
+@dataclass(slots=True)
+class Declaration:
+    """An application as far as it is declared: what was wrong with it, and the user's code behind its parts."""
+
+    findings: list[Diagnostic] = field(default_factory=list)
+    components: list[Component] = field(default_factory=list)
+
+    def wrong(self, place: Place, parameter: str, actual: object, expected: str) -> None:
+        """Record that a parameter is not what it must be."""
+        place.add(
+            "T207", method=place.method, parameter=parameter, actual=shown(actual), expected=expected,
+            fix=f"pass {expected}",
+        )  # fmt: skip
+
+    def note(self, path: str, value: object) -> None:
+        """Note the user's code behind a part."""
+        target = value if isinstance(value, (type, BaseWrapped)) else type(value)
+        self.components.append(Component(path, shown_name(target), Location(*declared_at(value))))
+
+    def source(self, pipeline: Pipeline, place: Place, config: Any, name: str) -> None:
+        """Add a source; `name` is its name unless the config has one."""
+        if not isinstance(config, SourceConfig):
+            self.wrong(place, "source_config", config, "a source config, e.g. TCPSourceConfig")
+            return
+        found = component.instance(place, _parameter(config), config.given, config.decorator, _expected(config))
+        if found is None:
+            return
+        path = f"{pipeline.number}/sources/{len(pipeline.sources)}"
+        name = name if config.name is None else check.name(place, "source", config.name)
+        source = config.declare(place, path, name, found)
+        if source is not None:
+            policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
+            pipeline.sources.append(replace(source, on_error=policy))
+            self.note(path, found)
+
+    def sink(self, pipeline: Pipeline, place: Place, config: Any, name: str, inputs: tuple[str, ...]) -> None:
+        """Add a sink."""
+        if not isinstance(config, SinkConfig):
+            is_list = place.method == "to_sinks"
+            parameter, expected = ("sink_configs", "sink configs, e.g. [TCPSinkConfig(...)]") if is_list else (
+                "sink_config", "a sink config, e.g. TCPSinkConfig"
+            )  # fmt: skip
+            self.wrong(place, parameter, config, expected)
+            return
+        encoder = component.instance(place, "encoder", config.encoder, "encoder", "an encoder")
+        if encoder is None:
+            return
+        path = f"{pipeline.number}/sinks/{len(pipeline.sinks)}"
+        sink = config.declare(place, path, name, inputs, encoder)
+        if sink is not None:
+            policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
+            pipeline.sinks.append(replace(sink, on_error=policy))
+            self.note(path, encoder)
+
+    def step(
+        self,
+        pipeline: Pipeline,
+        place: Place,
+        value: Any,
+        call: component.Call,
+        inputs: tuple[str, ...],
+        state: State | None,
+        on_error: str,
+    ) -> Step:
+        """Add a computation."""
+        path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
+        name = check.name(place, "computation", call.name)
+        step = Step(path, name, call.kind, inputs, call.run, place.location, state, on_error)
+        pipeline.steps.append(step)
+        self.note(path, value)
+        return step
+
+    def state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
+        """Return what makes a new state; None after a finding."""
+        if isinstance(builder, type):
+            finding = arity_finding("state class", shown_name(builder), builder, ())
+            if finding is not None:
+                self.findings.append(replace(finding, pointer=place.pointer))
+            return builder
+        if callable(getattr(builder, "build", None)):
+            build: Callable[[], Any] = builder.build
+            return build
+        self.wrong(place, "state_class", builder, "a class, or an object with build()")
+        return None
+
+
+def _parameter(config: SourceConfig) -> str:
+    return "gen" if config.decorator == "GenSourceConfig" else "decoder"
+
+
+def _expected(config: SourceConfig) -> str:
+    return "a generator" if config.decorator == "GenSourceConfig" else "a decoder"

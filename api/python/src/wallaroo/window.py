@@ -1,0 +1,211 @@
+"""Windows: which messages of a key an aggregation takes together."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.error import WallarooParameterError
+from wallaroo.location import called_from
+
+MAX_MS = 31_536_000_000
+MAX_COUNT = 1_000_000_000
+FLUSH_MS = 5000
+LATE = {"drop": "drop", "fire-per-message": "fire_per_message", "place-in-oldest-window": "place_in_oldest_window"}
+
+
+def nanoseconds(count: int) -> int:
+    """Return a span of time in nanoseconds. Source: Wallaroo 0.6."""
+    return count
+
+
+def microseconds(count: int) -> int:
+    """Return a span of time in nanoseconds. Source: Wallaroo 0.6."""
+    return count * 1000
+
+
+def milliseconds(count: int) -> int:
+    """Return a span of time in nanoseconds. Source: Wallaroo 0.6."""
+    return count * 1_000_000
+
+
+def seconds(count: int) -> int:
+    """Return a span of time in nanoseconds. Source: Wallaroo 0.6.
+
+    Example:
+        >>> seconds(2), minutes(1), hours(1) == minutes(60)
+        (2000000000, 60000000000, True)
+    """
+    return count * 1_000_000_000
+
+
+def minutes(count: int) -> int:
+    """Return a span of time in nanoseconds. Source: Wallaroo 0.6."""
+    return seconds(60 * count)
+
+
+def hours(count: int) -> int:
+    """Return a span of time in nanoseconds. Source: Wallaroo 0.6."""
+    return minutes(60 * count)
+
+
+def range_windows(range_ns: int) -> "RangeWindowsBuilder":
+    """Begin windows over a span of time, per key.
+
+    Without `with_slide` one window begins where the one before ends. A message's time is that of its arrival, or
+    its own where all sources give one (Kafka, connectors, Spark with `timestamp`).
+
+    Args:
+        range_ns: Length of a window in nanoseconds, whole milliseconds.
+
+    Raises:
+        WallarooParameterError: It is not of 1 millisecond to 365 days, or no whole number of milliseconds.
+
+    Example:
+        >>> windows = range_windows(seconds(9)).with_slide(seconds(3)).with_delay(seconds(1))
+        >>> windows.with_late_data_policy("fire-per-message")
+        range_windows(9000000000).with_slide(3000000000).with_delay(1000000000).with_late_data_policy('fire-per-message')
+
+    Source: Wallaroo 0.6.
+    """
+    return RangeWindowsBuilder({"range": _whole_ms("range_windows", "range_ns", range_ns, 1)})
+
+
+def count_windows(count: int) -> "CountWindowsBuilder":
+    """Begin windows of a number of messages, per key.
+
+    A window that is not full is given out when no message of its key came for 5 seconds.
+
+    Args:
+        count: How many messages make a window.
+
+    Raises:
+        WallarooParameterError: It is not an int of 1 to 1,000,000,000.
+
+    Source: Wallaroo 0.6.
+    """
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_COUNT:
+        raise _wrong(count, "count_windows", "count", f"an int of 1 to {MAX_COUNT}")
+    return CountWindowsBuilder(count)
+
+
+class Windows:
+    """Windows with their aggregation; what `over` gives and `Pipeline.to` takes.
+
+    Attributes:
+        fields: What the document says of them, but for `time`.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], aggregation: Any) -> None:
+        self.fields, self.aggregation = fields, aggregation
+
+    def document(self, *, has_event_time: bool) -> dict[str, Any]:
+        """Return what the document says of them."""
+        if self.fields["kind"] == "count":
+            return dict(self.fields)
+        return {**self.fields, "time": "event" if has_event_time else "ingest"}
+
+
+class RangeWindows(Windows):
+    """Windows over a span of time."""
+
+
+class CountWindows(Windows):
+    """Windows of a number of messages."""
+
+
+class RangeWindowsBuilder:
+    """Describes windows over a span of time; each method returns a new builder."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._given = given
+
+    def __repr__(self) -> str:
+        text = f"range_windows({self._given['range'] * 1_000_000})"
+        for name in ("slide", "delay"):
+            if name in self._given:
+                text += f".with_{name}({self._given[name] * 1_000_000})"
+        return text + (f".with_late_data_policy({self._given['late']!r})" if "late" in self._given else "")
+
+    def with_slide(self, slide: int) -> "RangeWindowsBuilder":
+        """Let a window begin every `slide` nanoseconds, at most the length of a window.
+
+        Raises:
+            WallarooParameterError: It is no such span, or is set already.
+        """
+        slide_ms = _whole_ms("with_slide", "slide", slide, 1)
+        if slide_ms > self._given["range"]:
+            raise _wrong(slide, "with_slide", "slide", f"at most the range, {self._given['range']} ms")
+        return self._with("with_slide", "slide", slide_ms)
+
+    def with_delay(self, delay: int) -> "RangeWindowsBuilder":
+        """Let windows wait `delay` nanoseconds for late messages; it is rounded up to a multiple of the slide.
+
+        Raises:
+            WallarooParameterError: It is no such span, or is set already.
+        """
+        return self._with("with_delay", "delay", _whole_ms("with_delay", "delay", delay, 0))
+
+    def with_late_data_policy(self, policy: str) -> "RangeWindowsBuilder":
+        """Say what happens to messages that are older than all open windows.
+
+        Args:
+            policy: "drop"; "fire-per-message": each is given out as a window of its own at once;
+                "place-in-oldest-window": they count in the oldest open window.
+
+        Raises:
+            WallarooParameterError: It is none of these, or is set already.
+        """
+        if policy not in LATE:
+            raise _wrong(policy, "with_late_data_policy", "policy", " or ".join(f'"{name}"' for name in LATE))
+        return self._with("with_late_data_policy", "late", policy)
+
+    def over(self, aggregation: Any) -> RangeWindows:
+        """Return the windows with their aggregation, an `Aggregation` class or object."""
+        given = self._given
+        fields = {
+            "kind": "range",
+            "range_ms": given["range"],
+            "slide_ms": given.get("slide", given["range"]),
+            "delay_ms": given.get("delay", 0),
+            "late": LATE[given.get("late", "drop")],
+        }
+        return RangeWindows(fields, aggregation)
+
+    def _with(self, method: str, name: str, value: Any) -> "RangeWindowsBuilder":
+        if name in self._given:
+            raise _wrong(value, method, name, f"one call of {method}")
+        return RangeWindowsBuilder({**self._given, name: value})
+
+
+class CountWindowsBuilder:
+    """Describes windows of a number of messages."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __repr__(self) -> str:
+        return f"count_windows({self._count})"
+
+    def over(self, aggregation: Any) -> CountWindows:
+        """Return the windows with their aggregation, an `Aggregation` class or object."""
+        return CountWindows({"kind": "count", "count": self._count, "flush_ms": FLUSH_MS}, aggregation)
+
+
+def _whole_ms(method: str, parameter: str, value: Any, least: int) -> int:
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    if not is_int or value % 1_000_000 or not least <= value // 1_000_000 <= MAX_MS:
+        raise _wrong(value, method, parameter, f"whole milliseconds, {least} ms to 365 days, in nanoseconds")
+    return int(value // 1_000_000)
+
+
+def _wrong(value: object, method: str, parameter: str, expected: str) -> WallarooParameterError:
+    fix = "range_windows(wallaroo.seconds(9)).with_slide(wallaroo.seconds(3)).over(YourAggregation)"
+    if method == "count_windows":
+        fix = "count_windows(100).over(YourAggregation)"
+    at = called_from().shown()._asdict()
+    return WallarooParameterError(
+        Diagnostic.of(
+            "T207", **at, method=method, parameter=parameter, actual=shown(value), expected=expected,
+            fix=f"write e.g. {fix}",
+        )
+    )  # fmt: skip
