@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from architecture.source import hand_written
+
 PACKAGES = "runtime/src/wallaroo_runtime"
 ROOT_DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
 DOCUMENTS = (*ROOT_DOCUMENTS, "tests/conformance/README.md", "topology-schema/SPECIFICATION.md")
@@ -85,8 +87,8 @@ def untested_codes(root: Path, folders: tuple[str, ...] = TEST_FILES) -> list[st
 
 def unused_codes(root: Path) -> list[str]:
     """Return the codes that no part of the product can report."""
-    files = [*root.glob("api/**/*.py"), *root.glob("api/**/*.go"), *root.glob("runtime/src/**/*.py")]
+    names = [name for name in hand_written(root, ".py", ".go") if name.startswith(("api/", "runtime/src/"))]
     text = "".join(
-        path.read_text(encoding="utf-8") for path in files if "tests" not in path.parts and "_test" not in path.name
+        (root / name).read_text(encoding="utf-8") for name in names if "/tests/" not in name and "_test." not in name
     )
     return [code for code in codes(root) if not re.search(rf"\b{code}\b", text)]

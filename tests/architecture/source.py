@@ -1,6 +1,7 @@
 """The repository's files as the rules see them."""
 
 import ast
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -21,11 +22,23 @@ class Import:
     module: str
 
 
+def files(root: Path) -> list[str]:
+    """Return the files below `root`, in a checkout without those that git ignores."""
+    if not (root / ".git").exists():
+        found = [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
+        return [name for name in found if not name.startswith((".venv/", "build/"))]
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=root, capture_output=True, text=True, timeout=60, check=True,
+    ).stdout  # fmt: skip
+    return [name for name in listed.split("\0") if name and (root / name).is_file()]
+
+
 def hand_written(root: Path, *endings: str) -> list[str]:
     """Return the source files below `root` that people write."""
-    found = [str(path.relative_to(root)) for ending in endings for path in root.rglob(f"*{ending}")]
-    hidden = (".venv/", ".git/", "build/", "node_modules/")
-    return sorted(name for name in found if not name.startswith(hidden) and not any(g in f"/{name}" for g in GENERATED))
+    return sorted(
+        name for name in files(root) if name.endswith(endings) and not any(part in f"/{name}" for part in GENERATED)
+    )
 
 
 def module_of(file: str, top: str) -> str:

@@ -1,5 +1,6 @@
 """Sizes, nesting and names; each rule sees a planted violation."""
 
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -47,6 +48,15 @@ def test_planted_violation(tmp_path: Path, rule: Rule, file: str, text: str) -> 
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(text, encoding="utf-8")
     assert len(list(rule(tmp_path))) == 1
+
+
+def test_files_that_git_ignores_do_not_count(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], timeout=60, check=True)
+    (tmp_path / ".gitignore").write_text("build/\n", encoding="utf-8")
+    for folder in ("runtime/build/lib", "runtime/src"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "utils.py").touch()
+    assert list(shape.name_violations(tmp_path)) == ["runtime/src/utils.py: utils says nothing; take a noun"]
 
 
 def test_elif_is_not_deeper_than_its_if(tmp_path: Path) -> None:
