@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
+# Two processes, each with a Spark session of its own (2 GiB); the tests of a file stay together and in order.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run build bench bench-keys lint test test-unit test-long soak fault poison conformance golden generate check-generated clean
@@ -48,7 +50,7 @@ test-unit: setup ## what needs no JVM and no process: under a minute
 	cd api/go && go test ./...
 
 test: setup lint check-generated ## everything but the long runs; CI runs this and test-long
-	@status=0; $(BIN)/pytest -m "not long" || status=1; \
+	@status=0; $(BIN)/pytest $(SIDE_BY_SIDE) -m "not long" || status=1; \
 	(cd api/go && go test -race -shuffle=on ./...) || status=1; exit $$status
 
 soak: setup ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7

@@ -1,4 +1,4 @@
-"""Fixtures that several test files share: built Go programs, and the option that rewrites golden files."""
+"""What test files share: built Go programs, the option that rewrites golden files, and which files come first."""
 
 from pathlib import Path
 
@@ -9,6 +9,16 @@ HERE = Path(__file__).resolve().parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="write the golden files anew instead of comparing")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the files that take longest come first: at the end two processes then share what is short."""
+    ranks: dict[Path, int] = {}
+    for item in items:
+        names = {marker.name for marker in item.iter_markers()}
+        rank = 0 if "jvm" in names else 1 if "slow" in names else 2
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])
 
 
 @pytest.fixture(scope="session")

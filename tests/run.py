@@ -205,7 +205,7 @@ class Run:
         return int(self.process.returncode)
 
     def processes(self, pattern: str) -> list[int]:
-        """Return the processes whose command line holds a text and whose environment names this run's checkpoint."""
+        """Return the processes whose command line holds a text, such as the path of this run's checkpoint."""
         found = []
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError, ValueError):
