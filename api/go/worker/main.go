@@ -15,13 +15,14 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/application"
 	"wallarooapi/internal/launch"
+	"wallarooapi/internal/trace"
 )
 
 // Main declares the application and does what the runtime asks for: emit its topology, or host its computations. It
 // does not return. setup runs once per process and gets the application's arguments without a program name; it must
 // declare the same application for the same arguments.
 func Main(setup func(args []string) *application.Application) {
-	os.Exit(launch.Run(func() string {
+	os.Exit(launch.Run(trace.Name(setup), func() string {
 		args := wa.Args
 		if len(args) > 0 {
 			args = args[1:]
@@ -37,5 +38,5 @@ func Main(setup func(args []string) *application.Application) {
 // MainJSON is Main for programs whose setup returns the text of ToJson, as Wallaroo's ApplicationSetup does. The
 // main function that `wallaroo build` makes calls it.
 func MainJSON(setup func() string) {
-	os.Exit(launch.Run(setup))
+	os.Exit(launch.Run("ApplicationSetup", setup))
 }

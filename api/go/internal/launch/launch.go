@@ -29,8 +29,8 @@ const (
 // Setup declares the application and returns the text of ToJson.
 type Setup func() string
 
-// Run does what the environment asks for and returns the exit status.
-func Run(setup Setup) int {
+// Run does what the environment asks for and returns the exit status. Findings name the setup by its function.
+func Run(function string, setup Setup) int {
 	mode := os.Getenv("WALLAROO_MODE")
 	if mode == "" {
 		fmt.Fprintln(os.Stderr, diagnostic.Of("W412", "program", filepath.Base(os.Args[0])))
@@ -39,7 +39,7 @@ func Run(setup Setup) int {
 	if mode != "emit" && mode != "worker" {
 		return fail(fmt.Errorf("WALLAROO_MODE is %q", mode))
 	}
-	result := declare(setup)
+	result := declare(function, setup)
 	if mode == "emit" {
 		return emit(result, os.Getenv("WALLAROO_EMIT_FILE"))
 	}
@@ -62,13 +62,13 @@ func fail(err error) int {
 }
 
 // declare runs the user's setup; a panic of it is a finding.
-func declare(setup Setup) (result declaration.Result) {
+func declare(function string, setup Setup) (result declaration.Result) {
 	defer func() {
 		if r := recover(); r != nil {
 			reason, stack := trace.Panic(r)
 			place := trace.First(stack)
 			result = declaration.Result{Found: []diagnostic.Diagnostic{
-				diagnostic.Of("T217", "function", "ApplicationSetup", "error", "panic: "+reason).
+				diagnostic.Of("T217", "function", function, "error", "panic: "+reason).
 					At("", place.File, place.Line).With(stack),
 			}}
 		}
@@ -80,7 +80,7 @@ func declare(setup Setup) (result declaration.Result) {
 	result, ok := declaration.Lookup(text)
 	if !ok {
 		return declaration.Result{Found: []diagnostic.Diagnostic{
-			diagnostic.Of("T216", "function", "ApplicationSetup", "actual", diagnostic.Shown(text)),
+			diagnostic.Of("T216", "function", function, "actual", diagnostic.Shown(text)),
 		}}
 	}
 	return result

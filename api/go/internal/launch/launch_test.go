@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"wallarooapi/application"
 	"wallarooapi/internal/example"
@@ -41,6 +43,9 @@ func setup(args []string) *application.Application {
 	if len(args) > 0 && args[0] == "--panic" {
 		var none *application.Application
 		none.NewPipeline("p", nil)
+	}
+	if len(args) > 0 && args[0] == "--nil" {
+		return nil
 	}
 	app := application.MakeApplication("Words")
 	if len(args) > 0 && args[0] == "--wrong" {
@@ -97,7 +102,8 @@ func TestEmit(t *testing.T) {
 func TestEmitSaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ kind, args, code, message string }{
 		{"new", `["--wrong"]`, "T204", `application "Words" has no sink`},
-		{"new", `["--panic"]`, "T217", "ApplicationSetup raised panic: runtime error: invalid memory address"},
+		{"new", `["--panic"]`, "T217", "setup raised panic: runtime error: invalid memory address"},
+		{"new", `["--nil"]`, "T216", `setup returned "nil"`},
 		{"new", `{"no": "array"}`, "R608", "WALLAROO_ARGS is not a JSON array"},
 		{"garbage", `[]`, "T216", `ApplicationSetup returned "no topology"`},
 	} {
@@ -180,18 +186,35 @@ func TestAWorkerLives(t *testing.T) {
 	if err != nil || reply.GetFailure().GetCode() != "W403" {
 		t.Errorf("init: %v, %v", reply, err)
 	}
-	stream, err := client.Process(ctx)
+}
+
+func TestSIGTERMDoesNotWaitForAStreamWithoutACall(t *testing.T) {
+	command, connection := started(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	stream, err := pb.NewWorkerClient(connection).Process(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: &pb.Opening{Stage: &pb.Stage{}}}}); err != nil {
+	opening := &pb.Opening{Stage: &pb.Stage{Id: "s0", Nodes: []*pb.Node{{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE}}}}
+	if err := stream.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: opening}}); err != nil {
 		t.Fatal(err)
+	}
+	if err := stream.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Data{Data: &pb.Data{}}}); err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := stream.Recv(); err != nil || reply.GetDone() == nil {
+		t.Fatalf("%v, %v", reply, err)
 	}
 	begun := time.Now()
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := command.Wait(); err != nil || time.Since(begun) > 5*time.Second {
+	if _, err := stream.Recv(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "the worker ends") {
+		t.Errorf("the stream ended with %v", err)
+	}
+	// Calls at work would have three seconds.
+	if err := command.Wait(); err != nil || time.Since(begun) > 2500*time.Millisecond {
 		t.Errorf("ended with %v after %v", err, time.Since(begun))
 	}
 }

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/server"
 )
@@ -61,7 +59,7 @@ func serve(application *declaration.Application, directory string) error {
 	case err := <-ended:
 		return err
 	case <-stop.Done():
-		end(workerServer)
+		workerServer.End(gracePeriod)
 		return nil
 	}
 }
@@ -99,19 +97,5 @@ func tune(cacheBytes int64) {
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(3*cacheBytes + 1<<30)
-	}
-}
-
-// end lets calls in flight finish, for a while.
-func end(workerServer *grpc.Server) {
-	finished := make(chan struct{})
-	go func() {
-		workerServer.GracefulStop()
-		close(finished)
-	}()
-	select {
-	case <-finished:
-	case <-time.After(gracePeriod):
-		workerServer.Stop()
 	}
 }

@@ -51,7 +51,7 @@ func (w *Worker) processState(stream stateStream) (err error) {
 		if bucket == nil || err != nil {
 			return err
 		}
-		if err := c.call(bucket); err != nil {
+		if err := w.work.do(func() error { return c.call(bucket) }); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -33,6 +34,8 @@ const (
 	bufferBytes  = 1 << 18
 )
 
+type processStream = grpc.BidiStreamingServer[pb.ProcessRequest, pb.ProcessReply]
+
 // Worker hosts one application.
 type Worker struct {
 	pb.UnimplementedWorkerServer
@@ -43,15 +46,22 @@ type Worker struct {
 	cache         *state.Cache
 	checksPersist bool
 	users         sync.RWMutex // held while messages run; exclusively by a call that runs alone
+	work          *work
+}
+
+// Server answers the calls to a worker.
+type Server struct {
+	*grpc.Server
+	work *work
 }
 
 // New makes the gRPC server of an application that listens at an endpoint, a gRPC target. Its state cache holds
 // at most cacheBytes.
-func New(application *declaration.Application, document *topology.Document, endpoint string, cacheBytes int64) *grpc.Server {
+func New(application *declaration.Application, document *topology.Document, endpoint string, cacheBytes int64) *Server {
 	w := &Worker{
 		application: application, document: document, endpoint: endpoint,
 		sources: map[string]*declaration.Source{}, cache: state.NewCache(cacheBytes),
-		checksPersist: os.Getenv("WALLAROO_CHECK_PERSIST") == "1",
+		checksPersist: os.Getenv("WALLAROO_CHECK_PERSIST") == "1", work: newWork(),
 	}
 	for _, pipeline := range application.Pipelines {
 		w.sources[pipeline.Source.Path] = pipeline.Source
@@ -60,10 +70,26 @@ func New(application *declaration.Application, document *topology.Document, endp
 		grpc.MaxRecvMsgSize(messageBytes), grpc.MaxSendMsgSize(messageBytes),
 		grpc.InitialWindowSize(windowBytes), grpc.InitialConnWindowSize(windowBytes),
 		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes),
+		grpc.StreamInterceptor(w.work.stream),
 	)
 	pb.RegisterWorkerServer(server, w)
 	healthpb.RegisterHealthServer(server, health.NewServer())
-	return server
+	return &Server{server, w.work}
+}
+
+// End finishes the calls that are at work, for a while, and ends the server; others are refused.
+func (s *Server) End(grace time.Duration) {
+	s.work.end()
+	finished := make(chan struct{})
+	go func() {
+		s.GracefulStop()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+	case <-time.After(grace):
+		s.Stop()
+	}
 }
 
 // Init is the handshake.
@@ -129,13 +155,13 @@ func (w *Worker) Drain(context.Context, *pb.DrainRequest) (*pb.DrainReply, error
 }
 
 // Process runs a stage without state.
-func (w *Worker) Process(stream grpc.BidiStreamingServer[pb.ProcessRequest, pb.ProcessReply]) error {
+func (w *Worker) Process(stream processStream) error {
 	return end(w.process(stream), func(failure *pb.Failure) error {
 		return stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Failure{Failure: failure}})
 	})
 }
 
-func (w *Worker) process(stream grpc.BidiStreamingServer[pb.ProcessRequest, pb.ProcessReply]) (err error) {
+func (w *Worker) process(stream processStream) (err error) {
 	defer guard(&err)
 	first, err := stream.Recv()
 	if err != nil {
@@ -155,27 +181,35 @@ func (w *Worker) process(stream grpc.BidiStreamingServer[pb.ProcessRequest, pb.P
 		if data == nil {
 			return protocol("a second opening")
 		}
-		fault.BeforeCompute.Reach()
-		turn := w.turn(record, data.GetAlone())
-		x.Begin(data.GetIndex(), data.GetSkips())
-		err = turn.run(func() error {
-			return x.Run(data.GetFrames(), func(port uint16, bucket int32, bytes []byte) error {
-				reply := &pb.ProcessReply{Kind: &pb.ProcessReply_Output{Output: &pb.Output{
-					Index: data.GetIndex(), Port: uint32(port), Bucket: bucket, Frame: bytes,
-				}}}
-				return turn.pause(func() error { return send(stream.Send(reply)) })
-			})
-		})
-		if err != nil {
+		if err := w.work.do(func() error { return w.call(stream, x, record, data) }); err != nil {
 			return err
 		}
-		fault.AfterCompute.Reach()
-		done := &pb.Done{Index: data.GetIndex(), Counts: x.Counts()}
-		if err := stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Done{Done: done}}); err != nil {
-			return broken(err)
-		}
-		fault.AfterReply.Reach()
 	}
+}
+
+// call runs one data and answers it.
+func (w *Worker) call(stream processStream, x *stage.Executor, record *flight.Record, data *pb.Data) error {
+	fault.BeforeCompute.Reach()
+	turn := w.turn(record, data.GetAlone())
+	x.Begin(data.GetIndex(), data.GetSkips())
+	err := turn.run(func() error {
+		return x.Run(data.GetFrames(), func(port uint16, bucket int32, bytes []byte) error {
+			reply := &pb.ProcessReply{Kind: &pb.ProcessReply_Output{Output: &pb.Output{
+				Index: data.GetIndex(), Port: uint32(port), Bucket: bucket, Frame: bytes,
+			}}}
+			return turn.pause(func() error { return send(stream.Send(reply)) })
+		})
+	})
+	if err != nil {
+		return err
+	}
+	fault.AfterCompute.Reach()
+	done := &pb.Done{Index: data.GetIndex(), Counts: x.Counts()}
+	if err := stream.Send(&pb.ProcessReply{Kind: &pb.ProcessReply_Done{Done: done}}); err != nil {
+		return broken(err)
+	}
+	fault.AfterReply.Reach()
+	return nil
 }
 
 // open compiles the stage of an opening and maps its file; the caller closes the record.
@@ -212,6 +246,8 @@ func closing(record *flight.Record, err *error) {
 type errBroken struct{ cause error }
 
 func (e errBroken) Error() string { return e.cause.Error() }
+
+func (e errBroken) Unwrap() error { return e.cause }
 
 // broken tells the client's proper end of a stream from a failure of the connection.
 func broken(err error) error {

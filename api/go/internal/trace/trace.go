@@ -3,6 +3,7 @@ package trace
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -53,6 +54,14 @@ func isForeign(function string) bool {
 func InSDK(function string) bool {
 	isUser := strings.Contains(function, "_test.") || strings.HasPrefix(function, "wallarooapi/internal/example.")
 	return !isUser && (strings.HasPrefix(function, "wallarooapi/") || strings.HasPrefix(function, "wallarooapi."))
+}
+
+// Name returns the name of a function as its program knows it, without its package; a literal has that of the function
+// around it and a number.
+func Name(function any) string {
+	full := runtime.FuncForPC(reflect.ValueOf(function).Pointer()).Name()
+	_, name, _ := strings.Cut(full[strings.LastIndexByte(full, '/')+1:], ".")
+	return name
 }
 
 // Place is a line of a program.
