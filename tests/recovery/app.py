@@ -62,7 +62,7 @@ def add(data, state):
     if data.startswith("hold-"):
         meet(data)
     with open(os.path.join(FOLDER[0], "runs"), "a", encoding="utf-8") as file:
-        file.write(f"{os.getpid()} {data}\n")
+        file.write(f"{data}\n")
     before = state.sum
     state.count += 1
     state.sum += random.randint(1, 1 << 40)
