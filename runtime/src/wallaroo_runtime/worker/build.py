@@ -5,22 +5,19 @@ A program in the style of Wallaroo's tutorials is built as it is: the compiler r
 workspace, so that the program needs no go.mod, and its directory is not touched.
 """
 
-import fcntl
-import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors.error import WORKER, RunError
+from wallaroo_runtime.worker.cache import cached
 from wallaroo_runtime.worker.sdk import go_command, sdk_directory
 
 MODULE = "wallarooapi"
@@ -68,7 +65,12 @@ def build(
         if output is not None:
             _compile(go, directory, overlay, output.absolute(), environment)
             return output.absolute()
-        return _compile_cached(go, directory, overlay, environment)
+        target = "-".join(environment.get(name, "") for name in ("GOOS", "GOARCH", "CGO_ENABLED"))
+        return cached(
+            f"{directory}\0{target}",
+            _module_name(directory),
+            lambda path: _compile(go, directory, overlay, path, environment),
+        )
 
 
 def init(directory: Path) -> list[Path]:
@@ -152,43 +154,6 @@ def _workspace(directory: Path, replace: dict[str, str], version: str, work: Pat
 def _compile(go: str, directory: Path, overlay: Path, output: Path, environment: dict[str, str]) -> None:
     command = [go, "build", "-overlay", str(overlay), "-buildvcs=false", "-o", str(output), "."]
     _run(command, directory, environment)
-
-
-def _compile_cached(go: str, directory: Path, overlay: Path, environment: dict[str, str]) -> Path:
-    """Build into the cache.
-
-    The go command knows best whether a binary is up to date, so each directory has a file that it builds in place. What
-    is returned is a copy of that file under the hash of its content.
-    """
-    target = "-".join(environment.get(name, "") for name in ("GOOS", "GOARCH", "CGO_ENABLED"))
-    place = hashlib.sha256(f"{directory}\0{target}".encode()).hexdigest()[:32]
-    slot = _cache_directory() / "slot" / place
-    slot.mkdir(parents=True, exist_ok=True, mode=0o700)
-    name = _module_name(directory)
-    with _locked(slot / "lock"):
-        built = slot / name
-        _compile(go, directory, overlay, built, environment)
-        digest = hashlib.sha256(built.read_bytes()).hexdigest()
-        final = _cache_directory() / "binary" / digest[:32] / name
-        if not final.exists():
-            final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            temporary = final.with_suffix(".part")
-            shutil.copy2(built, temporary)
-            temporary.replace(final)
-    return final
-
-
-def _cache_directory() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
-    return root / "wallaroo" / "go"
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _run(command: list[str], directory: Path, environment: dict[str, str]) -> str:

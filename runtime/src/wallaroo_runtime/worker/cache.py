@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,8 +38,9 @@ def cached(place: str, name: str, compile_to: Callable[[Path], None], bound_byte
                 temporary = final.with_suffix(".part")
                 shutil.copy2(built, temporary)
                 temporary.replace(final)
+        now = time.time_ns()  # the kernel's own would be the last tick's
         for used in (slot, final.parent):
-            os.utime(used)
+            os.utime(used, ns=(now, now))
     # Where another build goes on, that one looks after the bound when it is done.
     with suppress(BlockingIOError), _locked(root / "lock", fcntl.LOCK_EX | fcntl.LOCK_NB):
         _prune(root, bound_bytes)
