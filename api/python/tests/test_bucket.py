@@ -10,8 +10,8 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketResult, BucketRun
 from wallaroo.worker.service import ProtocolError, failure_of
 from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketKey, BucketState, NotSerializableError, StateCache, StateReadError, Version
-from wallaroo.worker.value import TEXT, ValueCodec, encode_text
+from wallaroo.worker.state import BucketKey, BucketState, StateCache, Version
+from wallaroo.worker.value import TEXT, NotSerializableError, StateReadError, ValueCodec, encode_text
 
 
 class Log:

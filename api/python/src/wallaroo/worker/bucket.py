@@ -1,18 +1,20 @@
 """Runs one bucket's messages of a micro-batch on its state, all or nothing."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, shown
-from wallaroo.frame import HEADER_BYTES, Frame, FrameError, read_body, split_frames
+from wallaroo.frame import HEADER_BYTES, TICK_PORT, Frame, FrameError, read_body, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.flight import MESSAGE
 from wallaroo.worker.stage import Stage, StateEntry
-from wallaroo.worker.state import UNREAD, BucketState, Cell, NotSerializableError, StateReadError, Table
+from wallaroo.worker.state import UNREAD, BucketState, Cell, Table
+from wallaroo.worker.turn import WindowTurn
+from wallaroo.worker.value import NotSerializableError, StateReadError
 
 MAX_CHANGE_BYTES = 8 * 1024 * 1024
 NOTHING = Cell(None)  # in the place of the state that a key does not have
@@ -73,19 +75,21 @@ class BucketRun:
             FrameError: The frames are damaged or do not belong to this stage.
         """
         self._begin()
-        for data in self._frames:
-            for header, start, _ in split_frames(data):
-                part = self._read(read_body(header, data, start + HEADER_BYTES), state)
-                cells = self._cells(part, state)
-                states = [cell.live for cell in cells]
-                dirty = bytearray(len(cells))
-                loop, flight = self._stage.loops[part.entry.number], self._stage.flight
-                failed = loop(part.messages, part.indexes, part.sequences, states, dirty, part.ordinals, flight)
-                flight[MESSAGE] = 0
-                if failed is not None:
-                    return None
-                changed = self._changed.setdefault(part.entry.node.state_port, {})
-                changed.update(compress(zip(part.keys, cells, strict=True), dirty))
+        turn = WindowTurn(self._stage, state)
+        for frame in self._of_states(turn):
+            part = self._read(frame, state)
+            cells = self._cells(part, state)
+            states = [cell.live for cell in cells]
+            dirty = bytearray(len(cells))
+            loop, flight = self._stage.loops[part.entry.number], self._stage.flight
+            failed = loop(part.messages, part.indexes, part.sequences, states, dirty, part.ordinals, flight)
+            flight[MESSAGE] = 0
+            if failed is not None:
+                return None
+            changed = self._changed.setdefault(part.entry.node.state_port, {})
+            changed.update(compress(zip(part.keys, cells, strict=True), dirty))
+        if not turn.attempt():
+            return None
         try:
             return self._result(state)
         except NotSerializableError:
@@ -100,12 +104,13 @@ class BucketRun:
         self._begin()
         cells = (cell for table in state.tables.values() for cell in table.values())
         before = {cell: cell.data for cell in cells if cell.live is UNREAD}
-        for data in self._frames:
-            for header, start, _ in split_frames(data):
-                part = self._read(read_body(header, data, start + HEADER_BYTES), state)
-                self._cells(part, state)
-                self._one_by_one(part, state, before)
-                self._stage.flight[MESSAGE] = 0
+        turn = WindowTurn(self._stage, state)
+        for frame in self._of_states(turn):
+            part = self._read(frame, state)
+            self._cells(part, state)
+            self._one_by_one(part, state, before)
+            self._stage.flight[MESSAGE] = 0
+        turn.careful()
         return self._result(state)
 
     def checked(self, state: BucketState) -> BucketResult:
@@ -117,6 +122,19 @@ class BucketRun:
         self._stage.clear()
         self._changed = {}
 
+    def _of_states(self, turn: WindowTurn) -> Iterator[Frame]:
+        """Yield the frames of state computations; those of windows, and ticks, wait in `turn`."""
+        for data in self._frames:
+            for header, start, _ in split_frames(data):
+                self._timestamp_ms = self._timestamp_ms or header.timestamp_ms
+                self._stage.box.timestamp_ms = header.timestamp_ms
+                if header.port == TICK_PORT:
+                    turn.tick(header)
+                elif header.port in self._stage.windows:
+                    turn.take(read_body(header, data, start + HEADER_BYTES))
+                else:
+                    yield read_body(header, data, start + HEADER_BYTES)
+
     def _read(self, frame: Frame, state: BucketState) -> _Messages:
         header = frame.header
         if header.port not in self._stage.states or (header.count and not frame.keys):
@@ -126,8 +144,6 @@ class BucketRun:
             msg = "messages without a value are not for a computation"
             raise FrameError(msg)
         entry = self._stage.states[header.port]
-        self._timestamp_ms = self._timestamp_ms or header.timestamp_ms
-        self._stage.box.timestamp_ms = header.timestamp_ms
         self._stage.entered[entry.number] += header.count
         messages = self._stage.codec.decode(header.encoding, frame.lengths, frame.data)
         base = header.sequence
@@ -278,7 +294,7 @@ class BucketRun:
             }
         changes: list[pb.StateChange] = []
         size = MAX_CHANGE_BYTES
-        for entry in state.entries(saved):
+        for entry in self._entries(state, saved):
             if size + len(entry) > MAX_CHANGE_BYTES:
                 changes.append(pb.StateChange(index=index))
                 size = 0
@@ -293,6 +309,11 @@ class BucketRun:
             counts=self._stage.counts(),
         )
         return BucketResult(outputs, changes, done)
+
+    def _entries(self, state: BucketState, saved: Mapping[int, Table]) -> Iterator[bytes]:
+        yield from state.entries(saved)
+        for entry in self._stage.windows.values():
+            yield from state.window_entries(entry.node.state_port, entry.window, is_whole=self._call.wants_snapshot)
 
 
 def _readable(key: bytes) -> str | bytes:

@@ -54,6 +54,12 @@ class ChainWriter:
         self._lines.append(" " * indent + line)
 
     def _entry(self, number: int, link: Link) -> None:
+        if link.kind == pb.WINDOW:
+            self._put(0, f"def run{number}(given, seq, k):")
+            self._put(1, f"made[{number}] += len(given)")
+            self._put(1, f"for v{number}, t in given:")
+            self._readers(number, f"v{number}", 2, 1)
+            return
         if link.kind not in STATE_KINDS:
             self._put(0, f"def run{number}(messages, sequences, ordinals, flight):")
             self._put(1, "for flight[1], m, seq in zip(ordinals, messages, sequences):")

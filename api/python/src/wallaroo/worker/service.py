@@ -23,8 +23,8 @@ from wallaroo.worker.entry import HeaderError, WireReader
 from wallaroo.worker.flight import InFlight
 from wallaroo.worker.letter import LetterBox
 from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketKey, BucketState, NotSerializableError, StateCache, StateReadError, Version
-from wallaroo.worker.value import ValueCodec
+from wallaroo.worker.state import BucketKey, BucketState, StateCache, Version
+from wallaroo.worker.value import NotSerializableError, StateReadError, ValueCodec
 
 MAX_STAGES = 64
 EMPTY = Version(0, 0)

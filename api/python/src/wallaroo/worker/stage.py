@@ -16,12 +16,14 @@ from wallaroo.worker.exit import KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.letter import LetterBox, WrongResultError
 from wallaroo.worker.value import ValueCodec
+from wallaroo.worker.window import Window, window_of
 
 STEP_KINDS = {
     "computation": pb.COMPUTATION,
     "computation_multi": pb.COMPUTATION_MULTI,
     "state_computation": pb.STATE_COMPUTATION,
     "state_computation_multi": pb.STATE_COMPUTATION_MULTI,
+    "window": pb.WINDOW,
 }
 LIST_EXPECTED = "a list or None"
 PAIR_EXPECTED = "a tuple (message or None, persist)"
@@ -41,6 +43,21 @@ class StateEntry:
     step: Step
     state: State
     closed_keys: frozenset[bytes] | None
+
+
+@dataclass(slots=True)
+class WindowEntry:
+    """A window step that a stage begins with.
+
+    Attributes:
+        give: Passes on messages with their times, a sequence and a key.
+    """
+
+    number: int
+    node: pb.Node
+    step: Step
+    window: Window
+    give: Callable[[list[tuple[Any, int]], int, bytes], None]
 
 
 class Stage:
@@ -68,10 +85,13 @@ class Stage:
         self._exits: list[KeyExit | SinkExit] = []
         self._readers: dict[int, tuple[int, Source, WireReader]] = {}
         self.states: dict[int, StateEntry] = {}
+        self.windows: dict[int, WindowEntry] = {}
         self._links = self._link()
         names = self._globals = self._names(stage)
         source = ChainWriter(self._links, is_custom=self.codec.is_custom).source()
         exec(compile(source, f"<stage {stage.id}>", "exec"), names)
+        for entry in self.windows.values():
+            entry.give = names[f"run{entry.number}"]
         self.loops: dict[int, Callable[..., Any]] = {
             number: names[f"run{number}"] for number, link in enumerate(self._links) if not link.input_count
         }
@@ -190,7 +210,7 @@ class Stage:
         counts = []
         for number, (node, link) in enumerate(zip(self.nodes, self._links, strict=True)):
             dead = self.box.counts.get(node.path, 0)
-            is_multi = node.kind in (pb.COMPUTATION_MULTI, pb.STATE_COMPUTATION_MULTI)
+            is_multi = node.kind in (pb.COMPUTATION_MULTI, pb.STATE_COMPUTATION_MULTI, pb.WINDOW)
             out = self._made[number] if is_multi else entered[number] - dead
             left[number] = out - self._dropped[number]
             for reader in link.readers:
@@ -224,6 +244,9 @@ class Stage:
                 self._add_sink(number, node, hosted, stage, names)
             elif isinstance(hosted, Step) and node.kind == pb.KEY and hosted.state is not None:
                 self._add_key(number, node, hosted, stage, names)
+            elif isinstance(hosted, Step) and node.kind == pb.WINDOW and hosted.window is not None:
+                window = window_of(hosted.aggregation, hosted.window)
+                self.windows[node.port] = WindowEntry(number, node, hosted, window, _give_nothing)
             elif isinstance(hosted, Step) and node.kind == STEP_KINDS[hosted.kind]:
                 self._add_step(number, node, hosted, names)
             else:
@@ -294,6 +317,10 @@ def _listed(result: Any) -> list[Any] | None:
 def _paired(result: Any) -> tuple[Any, Any] | None:
     """Return the pair that a tuple of another class, e.g. a named tuple, holds."""
     return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else None
+
+
+def _give_nothing(given: list[tuple[Any, int]], sequence: int, key: bytes) -> None:
+    """Stand in until the loops are written."""
 
 
 def _single_key(message: Any) -> bytes:

@@ -8,8 +8,9 @@ from operator import add
 from typing import Any, NamedTuple
 
 from wallaroo.frame import FrameError, encode_frame, read_frame
-from wallaroo.location import one_line
-from wallaroo.worker.value import ValueCodec
+from wallaroo.worker.calendar import WINDOWED, Calendar
+from wallaroo.worker.value import NotSerializableError, StateReadError, ValueCodec
+from wallaroo.worker.window import Window
 
 ENTRY_BYTES = 1024 * 1024
 # Objects take more memory than their pickles; measured on dicts of short texts it is 4 to 6 times as much.
@@ -33,22 +34,6 @@ class BucketKey(NamedTuple):
     query: str
     stage: str
     bucket: int
-
-
-class NotSerializableError(Exception):
-    """A state cannot be written. Code: C504."""
-
-    def __init__(self, state: Any, cause: BaseException) -> None:
-        super().__init__(one_line(cause))
-        self.type_name = type(state).__name__
-
-
-class StateReadError(Exception):
-    """A state of the log cannot be read. Code: C507."""
-
-    def __init__(self, key: bytes, cause: BaseException) -> None:
-        super().__init__(one_line(cause))
-        self.key = key
 
 
 class Cell:
@@ -76,16 +61,25 @@ class BucketState:
     Attributes:
         codec: Writes and reads states.
         tables: The states of one name, by the port of its log frames.
+        calendars: Those of window steps, likewise.
     """
 
     codec: ValueCodec
     tables: dict[int, Table] = field(default_factory=dict)
+    calendars: dict[int, Calendar] = field(default_factory=dict)
     _written: int = 0  # bytes of all states as they were last written or read
     _unread: int = 0  # of those that are unread
 
     def table(self, port: int) -> Table:
         """Return the states of one name."""
         return self.tables.setdefault(port, {})
+
+    def calendar(self, port: int) -> Calendar:
+        """Return the states of a window step."""
+        found = self.calendars.get(port)
+        if found is None:
+            found = self.calendars[port] = Calendar(self.codec)
+        return found
 
     def read(self, entries: Iterable[bytes]) -> None:
         """Take over the entries of a state log, in order.
@@ -98,6 +92,9 @@ class BucketState:
             if frame.header.count and not frame.keys:
                 msg = "an entry of a state log has no keys"
                 raise FrameError(msg)
+            if frame.header.encoding == WINDOWED:
+                self.calendar(frame.header.port).read(frame)
+                continue
             table, encoding = self.table(frame.header.port), frame.header.encoding
             keys = [frame.keys[index] for index in frame.key_indexes]
             absent = set(frame.absent)
@@ -161,6 +158,18 @@ class BucketState:
             if values:
                 yield _entry(port, keys[start:], values[start:], self.codec)
 
+    def window_entries(self, port: int, window: Window, *, is_whole: bool) -> Iterator[bytes]:
+        """Yield frames of the states of a window step: of the keys that changed, or of all.
+
+        Raises:
+            NotSerializableError: An accumulator cannot be written.
+        """
+        calendar = self.calendar(port)
+        try:
+            yield from calendar.entries(window, port, calendar.names() if is_whole else calendar.changed, ENTRY_BYTES)
+        except BaseException as err:
+            raise NotSerializableError(window, err) from err
+
     def _dumped(self, table: Table) -> list[bytes]:
         dump = self.codec.dump
         values: list[bytes] = []
@@ -197,11 +206,13 @@ class BucketState:
 
     def count(self) -> int:
         """Return how many keys have a state."""
-        return sum(map(len, self.tables.values()))
+        return sum(map(len, self.tables.values())) + sum(calendar.count() for calendar in self.calendars.values())
 
     def cost(self) -> int:
         """Return about how many bytes of memory the copy takes."""
-        return self._unread + (self._written - self._unread) * LIVE_FACTOR + KEY_BYTES * self.count()
+        unread = self._unread + sum(calendar.unread for calendar in self.calendars.values())
+        written = self._written + sum(calendar.written for calendar in self.calendars.values())
+        return unread + (written - unread) * LIVE_FACTOR + KEY_BYTES * self.count()
 
 
 class StateCache:

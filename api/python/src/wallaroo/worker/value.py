@@ -10,12 +10,29 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from wallaroo.frame import PLAIN, FrameError, cut
+from wallaroo.location import one_line
 from wallaroo.serialization import Serializer, deserialize
 
 PICKLED, TEXT, BYTES, INTEGERS, FLOATS, CUSTOM = 16, 17, 18, 19, 20, 32
 
 _IMMUTABLE = frozenset((str, bytes, int, float, bool))
 _NUMBERS = {INTEGERS: "q", FLOATS: "d"}
+
+
+class NotSerializableError(Exception):
+    """A state cannot be written. Code: C504."""
+
+    def __init__(self, state: Any, cause: BaseException) -> None:
+        super().__init__(one_line(cause))
+        self.type_name = type(state).__name__
+
+
+class StateReadError(Exception):
+    """A state of the log cannot be read. Code: C507."""
+
+    def __init__(self, key: bytes, cause: BaseException) -> None:
+        super().__init__(one_line(cause))
+        self.key = key
 
 
 class Serialized(bytes):

@@ -1,0 +1,200 @@
+"""The keys of one window step in one bucket: their states, and when a tick concerns them."""
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+from wallaroo.frame import Frame, encode_frame
+from wallaroo.worker.value import StateReadError, ValueCodec
+from wallaroo.worker.window import EARLIEST, Given, Window, WindowState
+
+# Encoding of state entries: 8 bytes due time, then a pickle of the encoding of the accumulators, the state's fields,
+# and number and bytes of each accumulator.
+WINDOWED = 33
+DUE_BYTES = 8
+PICKLE_PROTOCOL = 4
+
+
+@dataclass(slots=True)
+class Calendar:
+    """States of the keys of one window step.
+
+    Attributes:
+        codec: Writes and reads accumulators.
+        live: States that were needed.
+        stored: Serialized states of the other keys.
+        sizes: Serialized size of each state that is in the log.
+        changed: Keys whose state differs from the log's.
+        fresh: Keys that the next tick has to look at: they got a message since the last one.
+        heap: Times at which a tick may concern a key; None: not made yet.
+        written: Bytes of all states as they were last written or read.
+        unread: Of those that are `stored`.
+    """
+
+    codec: ValueCodec
+    live: dict[bytes, WindowState] = field(default_factory=dict)
+    stored: dict[bytes, bytes] = field(default_factory=dict)
+    sizes: dict[bytes, int] = field(default_factory=dict)
+    changed: dict[bytes, None] = field(default_factory=dict)
+    fresh: dict[bytes, None] = field(default_factory=dict)
+    heap: list[tuple[int, bytes]] | None = None
+    written: int = 0
+    unread: int = 0
+
+    def read(self, frame: Frame) -> None:
+        """Take over an entry of the state log."""
+        absent = set(frame.absent)
+        for position, data in enumerate(frame.values()):
+            key = frame.keys[frame.key_indexes[position]]
+            self._forget(key)
+            self._measure(key, b"" if position in absent else data)
+            if position not in absent:
+                self.stored[key] = data
+                self.unread += len(data)
+
+    def begin(self) -> None:
+        """Prepare for a call."""
+        self.changed = {}
+        if self.heap is None:
+            dues = [(int.from_bytes(data[:DUE_BYTES], "big", signed=True), key) for key, data in self.stored.items()]
+            self.fresh = {key: None for due, key in dues if due == EARLIEST}
+            self.heap = [item for item in dues if item[0] != EARLIEST]
+            heapify(self.heap)
+
+    def find(self, key: bytes) -> WindowState | None:
+        """Return the state of a key, None when it has none.
+
+        Raises:
+            StateReadError: Its accumulators cannot be read.
+        """
+        state = self.live.get(key)
+        if state is None and key in self.stored:
+            state = self.live[key] = self.load(key, self.stored[key])
+            self._forget(key)
+        return state
+
+    def load(self, key: bytes, data: bytes) -> WindowState:
+        """Return a state of its bytes.
+
+        Raises:
+            StateReadError: They cannot be read.
+        """
+        try:
+            encoding, fields, panes = pickle.loads(data[DUE_BYTES:])
+            load = self.codec.loader(encoding)
+            state = WindowState.of(readable(key), fields, {number: load(pane) for number, pane in panes})
+        except BaseException as err:
+            raise StateReadError(key, err) from err
+        due = int.from_bytes(data[:DUE_BYTES], "big", signed=True)
+        state.queued = None if due == EARLIEST else due
+        return state
+
+    def dump(self, window: Window, state: WindowState) -> bytes:
+        """Return a state's bytes."""
+        panes = [(number, self.codec.dump(pane)) for number, pane in state.panes.items()]
+        content = pickle.dumps((self.codec.encoding, state.fields(), panes), PICKLE_PROTOCOL)
+        return window.due(state).to_bytes(DUE_BYTES, "big", signed=True) + content
+
+    def enroll(self, window: Window, key: bytes, state: WindowState) -> None:
+        """See that the tick that concerns a state next will find it."""
+        assert self.heap is not None
+        due = window.due(state)
+        if due == EARLIEST:
+            self.fresh[key] = None
+        elif state.queued is None:
+            state.queued = due
+            heappush(self.heap, (due, key))
+
+    def drop(self, key: bytes) -> None:
+        """Take away the state of a key."""
+        self.live.pop(key, None)
+        self._forget(key)
+        self.fresh.pop(key, None)
+
+    def _forget(self, key: bytes) -> None:
+        self.unread -= len(self.stored.pop(key, b""))
+
+    def _measure(self, key: bytes, data: bytes) -> None:
+        """Take note of a state's size in the log; no bytes: it is not there any more."""
+        self.written += len(data) - self.sizes.pop(key, 0)
+        if data:
+            self.sizes[key] = len(data)
+
+    def tick(self, window: Window, time: int) -> Iterator[tuple[bytes, WindowState, Given]]:
+        """Run a tick; yield the keys that give something out, in the order of their bytes."""
+        assert self.heap is not None
+        if window.waits:
+            for key in self.fresh:
+                state = self.find(key)
+                if state is not None:
+                    state.silent = time
+                    state.slow()
+                    self.changed[key] = None
+                    self.enroll(window, key, state)
+            self.fresh = {}
+        for key in sorted(self._due(time)):
+            state = self.find(key)
+            assert state is not None
+            if not EARLIEST < window.due(state) <= time:
+                self.enroll(window, key, state)
+                continue
+            given, is_over = window.tick(state, time)
+            self.changed[key] = None
+            if is_over:
+                self.drop(key)
+            else:
+                self.enroll(window, key, state)
+            yield key, state, given
+
+    def _due(self, time: int) -> Iterator[bytes]:
+        """Take the keys out of the heap that a tick may concern."""
+        assert self.heap is not None
+        while self.heap and self.heap[0][0] <= time:
+            due, key = heappop(self.heap)
+            state = self.find(key)
+            if state is not None and state.queued == due:
+                state.queued = None
+                yield key
+
+    def entries(self, window: Window, port: int, keys: Iterable[bytes], entry_bytes: int) -> Iterator[bytes]:
+        """Yield frames of the states of some keys; absent where a key of the log has none any more."""
+        names: list[bytes] = []
+        values: list[bytes] = []
+        size = 0
+        for key in keys:
+            state = self.live.get(key)
+            data = self.stored.get(key, b"") if state is None else self.dump(window, state)
+            if not data and key not in self.sizes:
+                continue
+            cost = len(key) + len(data) + 2 * DUE_BYTES
+            if names and size + cost > entry_bytes:
+                yield _entry(port, names, values)
+                names, values, size = [], [], 0
+            names.append(key)
+            values.append(data)
+            size += cost
+            self._measure(key, data)
+        if names:
+            yield _entry(port, names, values)
+
+    def count(self) -> int:
+        """Return how many keys have a state."""
+        return len(self.live) + len(self.stored)
+
+    def names(self) -> list[bytes]:
+        """Return all keys that have a state."""
+        return [*self.live, *self.stored]
+
+
+def readable(key: bytes) -> str | bytes:
+    """Return a key as user code gets it: text where it is UTF-8, else the bytes."""
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return key
+
+
+def _entry(port: int, keys: list[bytes], values: list[bytes]) -> bytes:
+    absent = [position for position, value in enumerate(values) if not value]
+    return encode_frame(values, port=port, encoding=WINDOWED, keys=keys, key_indexes=range(len(keys)), absent=absent)

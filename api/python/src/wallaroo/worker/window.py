@@ -1,0 +1,274 @@
+"""Windows of one step: what a message or a tick does to the state of its key, and what that gives out.
+
+SPECIFICATION.md, section 8, says what is right; here a message costs one call of `update` as long as it falls into the
+pane of the message before it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from math import gcd
+from typing import Any, NamedTuple
+
+EARLIEST = -(1 << 63)
+
+
+class Failed(NamedTuple):
+    """Stands for what a window would have given, had `combine` or `output` not failed. Code: C517."""
+
+    accumulator: Any
+    error: BaseException
+
+
+Given = list[tuple[Any, int]]  # message or `Failed`, time
+
+
+class WindowState:
+    """State of one key.
+
+    Attributes:
+        key: The key as user code gets it.
+        low: Messages from this time to before `high` only update `pane`.
+        pane: The accumulator that the last message updated.
+        first: Time of the first message.
+        latest: The latest time of a message; of a count window that of its last message.
+        oldest: Number of the oldest open window; of a count window how many messages it has.
+        has_begun: Whether a window with messages was given out.
+        silent: Time of the first tick behind the last message, where that matters; None: none came.
+        panes: Accumulators by number of the pane.
+        queued: Under which time the calendar has the key; None: it does not.
+    """
+
+    __slots__ = ("first", "has_begun", "high", "key", "latest", "low", "oldest", "pane", "panes", "queued", "silent")
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.queued: int | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Become the state of a key without messages."""
+        self.low = self.high = 0
+        self.first: int = 0
+        self.latest: int = 0
+        self.oldest: int = 0
+        self.pane: Any = None
+        self.has_begun = False
+        self.silent: int | None = None
+        self.panes: dict[int, Any] = {}
+
+    def slow(self) -> None:
+        """Let the next message look at everything."""
+        self.low = self.high = 0
+
+    def fields(self) -> tuple[int, int, int, bool, int | None]:
+        """Return what is saved beside the accumulators."""
+        return self.first, self.latest, self.oldest, self.has_begun, self.silent
+
+    @classmethod
+    def of(cls, key: Any, fields: tuple[Any, ...], panes: dict[int, Any]) -> "WindowState":
+        """Return the state that had these fields and accumulators."""
+        state = cls(key)
+        state.first, state.latest, state.oldest, state.has_begun, state.silent = fields
+        state.panes = panes
+        return state
+
+
+class Window(ABC):
+    """The windows of one step.
+
+    Args:
+        aggregation: The user's aggregation.
+    """
+
+    waits = False  # whether ticks tell of silence instead of moving time
+
+    def __init__(self, aggregation: Any) -> None:
+        self.initial: Callable[[], Any] = aggregation.initial_accumulator
+        self.update: Callable[[Any, Any], Any] = aggregation.update
+        self.combine: Callable[[Any, Any], Any] = aggregation.combine
+        self.output: Callable[[Any, Any], Any] = aggregation.output
+
+    @abstractmethod
+    def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
+        """Add a message to the state of its key; what `update` raises goes through, and the state is then spoilt."""
+
+    @abstractmethod
+    def due(self, state: WindowState) -> int:
+        """Return the time of the first tick that gives something out; EARLIEST where only a tick can tell."""
+
+    @abstractmethod
+    def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
+        """Return what a tick gives out, and whether the key has no more state."""
+
+    def is_empty(self, state: WindowState) -> bool:
+        """Say whether a key has no more state after a message."""
+        return False
+
+    def result(self, state: WindowState, accumulator: Any, time: int, given: Given) -> None:
+        """Add what `output` gives."""
+        try:
+            value = self.output(state.key, accumulator)
+        except BaseException as err:
+            given.append((Failed(accumulator, err), time))
+            return
+        if value is not None:
+            given.append((value, time))
+
+
+class RangeWindow(Window):
+    """Windows of a length of time."""
+
+    def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
+        super().__init__(aggregation)
+        self.range: int = window["range_ms"]
+        self.slide: int = window["slide_ms"]
+        self.late: str = window["late"]
+        self.delay: int = -(-window["delay_ms"] // self.slide) * self.slide
+        self.waits = window["time"] == "event"
+        self.silence: int = 2 * (self.range + self.delay)
+        self.length = gcd(self.range, self.slide)
+        self.per_window, self.per_slide = self.range // self.length, self.slide // self.length
+
+    def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
+        """Add a message; windows that its time makes due come before it."""
+        given: Given = []
+        state.silent = None
+        if is_new:
+            self._begin(state, time)
+        elif time >= state.latest + self.silence:
+            self._advance(state, state.latest + self.silence, time, given)
+            state.reset()
+            self._begin(state, time)
+        elif time >= self._end(state) + self.delay:
+            self._advance(state, time, time, given)
+        if time >= state.first + state.oldest * self.slide:
+            self._add(state, message, time)
+        elif self.late != "drop":
+            self._late(state, message, time, given)
+        return given
+
+    def due(self, state: WindowState) -> int:
+        """Return when the next window is due, or the key ends."""
+        if self.waits:
+            return EARLIEST if state.silent is None else state.silent + self.silence
+        return min(self._end(state) + self.delay, state.latest + self.silence)
+
+    def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
+        """Give out what is due."""
+        given: Given = []
+        last = state.latest + self.silence
+        is_over = self.waits or time >= last
+        self._advance(state, last if is_over else time, time, given)
+        return given, is_over
+
+    def _begin(self, state: WindowState, time: int) -> None:
+        state.first = state.latest = time
+        state.oldest = -((self.range + self.delay) // self.slide)
+        if (self.range + self.delay) % self.slide == 0:
+            state.oldest += 1
+
+    def _end(self, state: WindowState) -> int:
+        """Return the end of the oldest open window."""
+        return state.first + state.oldest * self.slide + self.range
+
+    def _add(self, state: WindowState, message: Any, time: int) -> None:
+        number = (time - state.first) // self.length
+        pane = self._pane(state, number, message)
+        if time > state.latest:
+            state.latest = time
+        state.pane = pane
+        state.low = state.first + number * self.length
+        state.high = min(state.low + self.length, self._end(state) + self.delay, state.latest + self.silence)
+
+    def _pane(self, state: WindowState, number: int, message: Any) -> Any:
+        pane = state.panes[number] if number in state.panes else self.initial()
+        self.update(message, pane)
+        state.panes[number] = pane
+        return pane
+
+    def _late(self, state: WindowState, message: Any, time: int, given: Given) -> None:
+        if self.late == "place_in_oldest_window":
+            self._pane(state, state.oldest * self.per_slide, message)
+            return
+        accumulator = self.initial()
+        self.update(message, accumulator)
+        self.result(state, accumulator, time, given)
+
+    def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
+        """Give out the windows that are due at the time `until`."""
+        state.slow()
+        while (end := self._end(state)) + self.delay <= until:
+            begin = state.oldest * self.per_slide
+            inside = self._numbers(state, begin, begin + self.per_window)
+            state.has_begun = state.has_begun or bool(inside)
+            if state.has_begun:
+                self._give(state, inside, end - 1 if self.waits else time, given)
+            for number in self._numbers(state, begin, begin + self.per_slide):
+                del state.panes[number]
+            state.oldest += 1
+
+    @staticmethod
+    def _numbers(state: WindowState, begin: int, end: int) -> list[int]:
+        """Return the panes from `begin` to before `end` that have an accumulator, in order."""
+        panes = state.panes
+        if len(panes) < end - begin:
+            return sorted(number for number in panes if begin <= number < end)
+        return [number for number in range(begin, end) if number in panes]
+
+    def _give(self, state: WindowState, inside: list[int], time: int, given: Given) -> None:
+        accumulator: Any = None
+        try:
+            accumulator = self.initial()
+            for number in inside:
+                accumulator = self.combine(accumulator, state.panes[number])
+        except BaseException as err:
+            given.append((Failed(accumulator, err), time))
+        else:
+            self.result(state, accumulator, time, given)
+
+
+class CountWindow(Window):
+    """Windows of a number of messages; `oldest` of a state counts them."""
+
+    waits = True
+
+    def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
+        super().__init__(aggregation)
+        self.count: int = window["count"]
+        self.flush: int = window["flush_ms"]
+
+    def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
+        """Add a message; the one that fills the window gives it out."""
+        if is_new:
+            state.panes[0] = self.initial()
+        self.update(message, state.panes[0])
+        state.oldest += 1
+        state.latest, state.silent = time, None
+        given: Given = []
+        if state.oldest == self.count:
+            self.result(state, state.panes[0], time, given)
+        return given
+
+    def is_empty(self, state: WindowState) -> bool:
+        """Say whether the window is full, and was given out."""
+        return state.oldest == self.count
+
+    def due(self, state: WindowState) -> int:
+        """Return when the silence has been long enough."""
+        return EARLIEST if state.silent is None else state.silent + self.flush
+
+    def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
+        """Give out what there is."""
+        given: Given = []
+        self.result(state, state.panes[0], state.latest, given)
+        return given, True
+
+
+def window_of(aggregation: Any, window: Mapping[str, Any]) -> Window:
+    """Return the windows of a step from what the topology says of it."""
+    return (RangeWindow if window["kind"] == "range" else CountWindow)(aggregation, window)
+
+
+def split(given: Given) -> Iterator[tuple[Any, int]]:
+    """Yield what is no failure."""
+    return (item for item in given if not isinstance(item[0], Failed))

@@ -1,0 +1,352 @@
+"""Windows in the worker: the vectors, in one call and in a call for each event, and what they do not say."""
+
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wallaroo
+from wallaroo.application import Application, State, Step
+from wallaroo.frame import FRAMED, TICK_PORT, FrameError, FrameHeader, encode_frame, write_frame
+from wallaroo.location import Location
+from wallaroo.serialization import Serializer
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket import BucketResult, BucketRun
+from wallaroo.worker.flight import InFlight
+from wallaroo.worker.stage import Stage
+from wallaroo.worker.state import BucketState
+from wallaroo.worker.value import StateReadError, ValueCodec
+
+VECTORS = Path(__file__).resolve().parents[3] / "topology-schema" / "vectors"
+PORT, SINK = 1, 2
+TUMBLING = {"kind": "range", "range_ms": 10, "slide_ms": 10, "delay_ms": 0, "late": "drop", "time": "ingest"}
+Event = dict[str, Any]
+
+
+class Values:
+    """The vectors' aggregation."""
+
+    def initial_accumulator(self) -> list[int]:
+        return []
+
+    def update(self, data: int, accumulator: list[int]) -> None:
+        accumulator.append(data)
+        if data == -1:
+            msg = "minus one"
+            raise ValueError(msg)
+
+    def combine(self, left: list[int], right: list[int]) -> list[int]:
+        return left + right
+
+    def output(self, key: Any, accumulator: list[int]) -> Any:
+        if -2 in accumulator:
+            msg = "minus two"
+            raise ValueError(msg)
+        return f"{key!r} {accumulator}"
+
+
+@wallaroo.encoder
+def plain(data: str) -> str:
+    return data
+
+
+@wallaroo.computation("pass")
+def passed(data: Any) -> Any:
+    return data
+
+
+def application(kit: Any, window: dict[str, Any], aggregation: Any = None) -> Application:
+    app: Application = kit.build(lambda builder: builder.to(passed), encoder=plain)
+    (old,) = app.pipelines[0].steps
+    app.pipelines[0].steps = [
+        Step(
+            old.path, "values", "window", old.inputs, passed.compute, Location("", 0),
+            State("w", Values, dict, None), window=window, aggregation=aggregation or Values(),
+        )
+    ]  # fmt: skip
+    return app
+
+
+def make(kit: Any, window: dict[str, Any], aggregation: Any = None, app: Application | None = None) -> Stage:
+    stage = pb.Stage(id="s", bucket_count=4, frame_bytes=1 << 20)
+    stage.nodes.append(pb.Node(path="0/steps/0", kind=pb.WINDOW, port=PORT, state="w", state_port=PORT))
+    stage.nodes.append(pb.Node(path="0/sinks/0", kind=pb.SINK, port=SINK, inputs=["0/steps/0"]))
+    return Stage(app or application(kit, window, aggregation), stage)
+
+
+def tick(sequence: int, time: int) -> bytes:
+    return write_frame(FrameHeader(TICK_PORT, 0, sequence, 0, FRAMED, time), [])
+
+
+def message(codec: ValueCodec, event: Event) -> bytes:
+    encoding, lengths, data = codec.encode([codec.freeze(event["value"])])
+    assert sum(lengths) == len(data)
+    key = event["key"] if isinstance(event["key"], bytes) else event["key"].encode()
+    return encode_frame(
+        [data], port=PORT, sequence=event["sequence"], encoding=encoding, timestamp_ms=event["time"], keys=[key],
+        key_indexes=[0],
+    )  # fmt: skip
+
+
+def frames(stage: Stage, events: list[Event]) -> list[bytes]:
+    return [
+        tick(event["sequence"], event["tick"]) if "tick" in event else message(stage.codec, event) for event in events
+    ]
+
+
+def run(stage: Stage, events: list[Event], log: list[bytes], **wishes: Any) -> BucketResult:
+    """Do what the service does, the state read from its log."""
+    call = BucketRun(stage, pb.Bucket(index=0, bucket=0, **wishes), frames(stage, events))
+    result = call.attempt(read(stage, log))
+    return call.careful(read(stage, log)) if result is None else result
+
+
+def read(stage: Stage, log: list[bytes]) -> BucketState:
+    state = BucketState(stage.codec)
+    state.read(log)
+    return state
+
+
+def entries(result: BucketResult) -> list[bytes]:
+    return [entry for change in result.changes for entry in change.entries]
+
+
+def keys(stage: Stage, log: list[bytes]) -> list[str]:
+    return sorted(key.decode() for key in read(stage, log).calendar(PORT).names())
+
+
+def expected(case: dict[str, Any]) -> tuple[list[tuple[int, bytes]], list[tuple[int, str, str]]]:
+    outputs = [(each["sequence"], f"{each['key']!r} {each['values']}".encode()) for each in case["outputs"]]
+    return outputs, [(each["sequence"], each["key"], each["code"]) for each in case["dead_letters"]]
+
+
+def letters(kit: Any, result: BucketResult) -> list[tuple[int, str, str]]:
+    return [(each.sequence, each.key.decode(), each.code) for each in kit.letters(result.outputs)]
+
+
+def check(kit: Any, case: dict[str, Any]) -> None:
+    stage = make(kit, case["window"])
+    outputs, dead = expected(case)
+    result = run(stage, case["events"], [])
+    assert kit.sunk(result.outputs) == outputs
+    assert letters(kit, result) == dead
+    assert keys(stage, entries(result)) == case["keys"]
+    assert result.done.keys == len(case["keys"])
+    if case["is_one_call"]:
+        return
+    log: list[bytes] = []
+    given, failed = [], []
+    for number, event in enumerate(case["events"]):
+        result = run(stage, [event], log, wants_snapshot=number % 4 == 3)
+        log = entries(result) if result.done.snapshot else log + entries(result)
+        given += kit.sunk(result.outputs)
+        failed += letters(kit, result)
+    assert given == outputs
+    assert failed == dead
+    assert keys(stage, log) == case["keys"]
+
+
+def vectors(name: str, part: str) -> list[Any]:
+    cases = json.loads((VECTORS / name).read_text(encoding="utf-8"))[part]
+    return [pytest.param(case, id=case["name"]) for case in cases]
+
+
+@pytest.mark.parametrize("case", vectors("windows.json", "cases"))
+def test_vectors(kit: Any, case: dict[str, Any]) -> None:
+    check(kit, case)
+
+
+@pytest.mark.parametrize("case", vectors("selftest.json", "windows"))
+def test_a_wrong_vector_fails(kit: Any, case: dict[str, Any]) -> None:
+    with pytest.raises(AssertionError):
+        check(kit, case)
+
+
+WINDOWS = [
+    *(
+        {"kind": "range", "range_ms": size, "slide_ms": slide, "delay_ms": delay, "late": late, "time": time}
+        for size, slide, delay in ((10, 10, 0), (9, 3, 4), (10, 4, 0))
+        for late in ("drop", "fire_per_message", "place_in_oldest_window")
+        for time in ("ingest", "event")
+    ),
+    {"kind": "count", "count": 3, "flush_ms": 30},
+]
+
+
+def some_events(seed: int) -> list[Event]:
+    """Return messages of a few keys whose times go forth and back, and ticks."""
+    source = random.Random(seed)
+    found: list[Event] = []
+    now = 1000
+    for sequence in range(400):
+        now += source.choice((0, 0, 1, 2, 5, 30))
+        if source.random() < 0.2:
+            found.append({"sequence": sequence, "tick": now})
+        value = -1 if source.random() < 0.02 else -2 if source.random() < 0.02 else sequence
+        time = now - source.choice((0, 0, 0, 3, 12, 40))
+        found.append({"sequence": sequence, "key": source.choice("abcdef"), "time": time, "value": value})
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_calls_of_any_size_give_what_the_reference_gives(kit: Any, window: dict[str, Any], seed: int) -> None:
+    sys.path.insert(0, str(VECTORS))
+    from make_windows import Reference
+
+    reference = Reference(window)
+    reference.run(some_events(seed))
+    wanted = [
+        (each.sequence, f"{each.key!r} {list(each.values)}".encode()) for each in reference.given if not each.code
+    ]
+    dead = [(each.sequence, each.key, each.code) for each in reference.given if each.code]
+    stage = make(kit, window)
+    source, events = random.Random(seed), some_events(seed)
+    log: list[bytes] = []
+    state = read(stage, log)
+    given, failed = [], []
+    while events:
+        size = source.choice((1, 3, 40, 200))
+        part, events = events[:size], events[size:]
+        run_ = BucketRun(stage, pb.Bucket(index=0, bucket=0), frames(stage, part))
+        if source.random() < 0.3:
+            state = read(stage, log)  # evicted
+        result = run_.attempt(state)
+        if result is None:
+            state = read(stage, log)
+            result = run_.careful(state)
+        log += entries(result)
+        given += kit.sunk(result.outputs)
+        failed += letters(kit, result)
+        calendar = state.calendar(PORT)
+        assert calendar.written == sum(calendar.sizes.values())
+        assert calendar.unread == sum(map(len, calendar.stored.values()))
+    assert given == wanted
+    assert sorted(failed) == sorted(dead)
+    assert keys(stage, log) == sorted(reference.keys) == sorted(map(bytes.decode, state.calendar(PORT).names()))
+
+
+def sums(*values: int, key: Any = "a", start: int = 0) -> list[Event]:
+    return [{"sequence": start + at, "key": key, "time": start + at, "value": each} for at, each in enumerate(values)]
+
+
+def test_a_skipped_message_is_a_dead_letter_and_its_key_gets_no_state(kit: Any) -> None:
+    stage = make(kit, TUMBLING)
+    events = [*sums(1, 2, key="a"), *sums(3, key="b", start=2), {"sequence": 3, "tick": 12}]
+    skips = [pb.Skip(ordinal=at, code="C508", reason="it fell") for at in (1, 2)]
+    with stage.call(0, InFlight(""), skips):
+        result = BucketRun(stage, pb.Bucket(index=0), frames(stage, events)).attempt(read(stage, []))
+    assert result is not None
+    assert kit.sunk(result.outputs) == [(3, b"'a' [1]")]
+    assert letters(kit, result) == [(1, "a", "C508"), (2, "b", "C508")]
+    assert keys(stage, entries(result)) == ["a"]
+
+
+def test_a_skipped_tick_is_a_dead_letter_without_a_key_and_the_next_one_does_its_work(kit: Any) -> None:
+    stage = make(kit, TUMBLING)
+    events = [*sums(1), {"sequence": 1, "tick": 10}, {"sequence": 1, "tick": 11}]
+    with stage.call(0, InFlight(""), [pb.Skip(ordinal=1, code="C509", reason="no answer within 1 s")]):
+        result = BucketRun(stage, pb.Bucket(index=0), frames(stage, events)).attempt(read(stage, []))
+    assert result is not None
+    assert kit.sunk(result.outputs) == [(1, b"'a' [1]")]
+    (letter,) = kit.letters(result.outputs)
+    assert (letter.code, letter.sequence, letter.has_key) == ("C509", 1, False)
+
+
+def test_the_message_at_work_is_noted_for_ticks_too(kit: Any) -> None:
+    seen: list[tuple[str, int]] = []
+
+    class Noting(Values):
+        def update(self, data: int, accumulator: list[int]) -> None:
+            seen.append(("update", stage.flight[1]))
+            super().update(data, accumulator)
+
+        def output(self, key: Any, accumulator: list[int]) -> Any:
+            seen.append(("output", stage.flight[1]))
+
+    stage = make(kit, TUMBLING, Noting())
+    events = [*sums(1), {"sequence": 1, "tick": 10}, *sums(2, start=12)]
+    with stage.call(0, InFlight(""), []):
+        assert BucketRun(stage, pb.Bucket(index=0), frames(stage, events)).attempt(read(stage, [])) is not None
+        assert stage.flight[1] == 0
+    # The message of sequence 12 makes the second window due.
+    assert seen == [("update", 1), ("output", 2), ("update", 3)]
+
+
+def test_a_window_that_gives_nothing_is_told_with_its_accumulator(kit: Any) -> None:
+    stage = make(kit, TUMBLING)
+    result = run(stage, [*sums(1, -2), {"sequence": 2, "tick": 10}], [])
+    (letter,) = kit.letters(result.outputs)
+    assert (letter.code, letter.path, letter.step, letter.preview) == ("C517", "0/steps/0", "values", "[1, -2]")
+    assert letter.error == "the window of key 'a' gave nothing; ValueError: minus two"
+    assert "minus two" in letter.traceback
+    assert stage.codec.loader(letter.encoding)(letter.input) == [1, -2]
+
+
+def test_an_accumulator_that_cannot_be_written_is_a_dead_letter(kit: Any) -> None:
+    class Odd(Values):
+        def update(self, data: int, accumulator: list[Any]) -> None:
+            accumulator.append((lambda: 0) if data == 7 else data)
+
+    stage = make(kit, TUMBLING, Odd())
+    result = run(stage, sums(1, 7, 2), [])
+    after = run(stage, [{"sequence": 3, "tick": 10}], entries(result))
+    assert kit.sunk(after.outputs) == [(3, b"'a' [1, 2]")]
+    (letter,) = kit.letters(result.outputs)
+    assert (letter.code, letter.sequence) == ("C504", 1)
+    assert letter.error.startswith("list cannot be serialized; ")
+
+
+def test_the_users_serialize_sees_every_accumulator(kit: Any) -> None:
+    seen: list[Any] = []
+    app = application(kit, TUMBLING)
+    app.serializer = Serializer(lambda value: (seen.append(value), json.dumps(value).encode())[1], json.loads, True)
+    stage = make(kit, TUMBLING, app=app)
+    log = entries(run(stage, sums(1, 2), []))
+    assert seen[-1] == [1, 2]
+    assert kit.sunk(run(stage, [{"sequence": 2, "tick": 10}], log).outputs) == [(2, b"'a' [1, 2]")]
+
+
+def test_an_accumulator_that_cannot_be_read_is_an_error_of_the_call(kit: Any) -> None:
+    stage = make(kit, TUMBLING)
+    log = entries(run(stage, sums(1), []))
+    app = application(kit, TUMBLING)
+    app.serializer = app.serializer._replace(load=lambda data: [][1])
+    with pytest.raises(StateReadError):
+        run(make(kit, TUMBLING, app=app), sums(1, start=1), log)
+
+
+def test_keys_are_text_where_they_can_be(kit: Any) -> None:
+    stage = make(kit, {"kind": "count", "count": 1, "flush_ms": 5})
+    result = run(stage, [*sums(1, key="Grüße"), *sums(2, key=b"\xff", start=1)], [])
+    assert kit.sunk(result.outputs) == [(0, "'Grüße' [1]".encode()), (1, b"b'\\xff' [2]")]
+
+
+def test_ticks_and_silent_keys_leave_nothing_to_write(kit: Any) -> None:
+    stage = make(kit, TUMBLING)
+    log = entries(run(stage, [*sums(1), *sums(2, key="b", start=1)], []))
+    assert not entries(run(stage, [{"sequence": 2, "tick": 9}], log))
+    snapshot = run(stage, [{"sequence": 2, "tick": 9}], log, wants_snapshot=True)
+    assert keys(stage, entries(snapshot)) == ["a", "b"]
+    ended = run(stage, [{"sequence": 2, "tick": 99}], log)
+    assert keys(stage, log + entries(ended)) == []
+    assert not entries(run(stage, [{"sequence": 2, "tick": 999}], log + entries(ended)))
+
+
+def test_counts(kit: Any) -> None:
+    stage = make(kit, TUMBLING)
+    result = run(stage, [*sums(1, 2, -1), {"sequence": 3, "tick": 10}], [])
+    assert [(each.messages_in, each.messages_out, each.dead_letters) for each in result.done.counts] == [
+        (3, 1, 1), (1, 1, 0)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("absent", [[], [0]])
+def test_a_frame_that_is_not_for_windows(kit: Any, absent: list[int]) -> None:
+    stage = make(kit, TUMBLING)
+    frame = encode_frame([b""], port=PORT, keys=[b"a"] * len(absent), key_indexes=[0] * len(absent), absent=absent)
+    with pytest.raises(FrameError, match="a frame of port 1 with "):
+        BucketRun(stage, pb.Bucket(index=0), [frame]).attempt(read(stage, []))
