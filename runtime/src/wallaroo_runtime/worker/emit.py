@@ -18,6 +18,7 @@ from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES
 from wallaroo_runtime.worker.app import App, AppKind
 from wallaroo_runtime.worker.launch import status_text
+from wallaroo_runtime.worker.library import find_library, join_libraries
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
 DEADLINE_SECONDS = 120.0
@@ -27,15 +28,36 @@ STDERR = 2
 def emit(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_SECONDS) -> dict[str, Any]:
     """Return the document that the program declares; what the program prints goes to our stderr.
 
-    A Go program is built first.
+    A Go program is built first. Programs whose components it names are run likewise, and their workers put into the
+    document.
 
     Args:
         app: What `resolve` found; not a topology.
         args: What the application sees on its command line, without a program name.
-        deadline_seconds: How long the program's setup may take.
+        deadline_seconds: How long the setup of one program may take.
 
     Raises:
-        RunError: With exit code 3 and the program's faults, or exit code 4 when the program cannot be run.
+        RunError: With exit code 3 and the program's faults (T258 to T260 for components of others), or exit code 4 when
+            a program cannot be run.
+    """
+    result = run_front_end(app, args, deadline_seconds)
+    if "library" in result:
+        raise RunError.of("T258", TOPOLOGY, app=app.path)
+    document: dict[str, Any] = result["topology"]
+    programs = result.get("programs", {})
+    if programs:
+        home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
+        libraries = {name: find_library(name, home, target) for name, target in programs.items()}
+        results = {name: run_front_end(found, args, deadline_seconds) for name, found in libraries.items()}
+        join_libraries(document, {name: (libraries[name].path, result) for name, result in results.items()})
+    return document
+
+
+def run_front_end(app: App, args: Sequence[str], deadline_seconds: float) -> dict[str, Any]:
+    """Return what one program writes in mode `emit`, its worker with the command that starts it.
+
+    Raises:
+        RunError: As `emit`.
     """
     if app.kind is AppKind.GO_DIRECTORY:
         # Late: only Go programs need it.
@@ -51,10 +73,15 @@ def emit(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_SECON
     with tempfile.TemporaryDirectory(prefix="wallaroo-emit-") as folder:
         file = Path(folder) / "topology.json"
         ending = _run(front_end, args, file, deadline_seconds, app.path)
-        document = _read(file, ending, app.path)
-    for worker in document.get("workers", []):
-        worker["command"], worker["directory"] = list(started), os.getcwd()
-    return document
+        result = _read(file, ending, app.path)
+    for entry in own_workers(result):
+        entry["command"], entry["directory"] = list(started), os.getcwd()
+    return result
+
+
+def own_workers(result: Any) -> list[Any]:
+    """Return the entries of the program's own workers in what it wrote in mode `emit`."""
+    return [result["library"]["worker"]] if "library" in result else list(result["topology"]["workers"])
 
 
 def _refuse_other_wallaroo(app: App) -> None:
@@ -109,8 +136,9 @@ def _read(file: Path, ending: str, path: str) -> dict[str, Any]:
         if "diagnostics" in result:
             findings = [Diagnostic.from_json(entry) for entry in result["diagnostics"]]
         else:
-            document: dict[str, Any] = result["topology"]
-            return document
+            own_workers(result)
+            checked: dict[str, Any] = result
+            return checked
     except (ValueError, TypeError, KeyError) as err:
         reason = f"its result in mode emit is damaged: {type(err).__name__}: {err}"
         raise RunError.of("W410", WORKER, worker="main", reason=reason) from err
