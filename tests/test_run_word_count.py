@@ -82,9 +82,10 @@ def running(bench: Bench) -> Run:
 
 
 def test_input_of_the_case(bench: Bench) -> None:
-    texts = [message.decode() for message in CASE.messages()]
+    (messages,) = CASE.inputs()
+    texts = [message.decode() for message in messages]
     bench.expect(texts)
-    running(bench).send(framed(CASE.messages()))
+    running(bench).send(framed(messages))
     bench.check()
     lines = bench.receiver.lines()
     assert CASE.arranged(lines) == CASE.arranged(CASE.expected(bench.language))

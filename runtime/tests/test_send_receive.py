@@ -134,14 +134,19 @@ def test_receive_framed_shows_messages_that_came_in_pieces_and_drops_a_cut_one()
     assert output == b"ab\n\ncd\n"
 
 
-def test_receive_stops_when_idle_and_refuses_a_used_port() -> None:
+def test_receive_refuses_a_used_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = start("receive", "--listen", f"127.0.0.1:{port}")
+        _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 1
+    assert f'R601 source "receive" cannot listen at 127.0.0.1:{port}; Address already in use' in errors.decode()
+
+
+def test_receive_stops_when_idle() -> None:
     begin = time.monotonic()
     process = start("receive", "--listen", "127.0.0.1:0", "--stop-when-idle", "0.5")
-    _, port = listening(process)
-    second = start("receive", "--listen", f"127.0.0.1:{port}")
-    _, errors = second.communicate(timeout=DEADLINE_S)
-    assert second.returncode == 1
-    assert f'R601 source "receive" cannot listen at 127.0.0.1:{port}; Address already in use' in errors.decode()
+    listening(process)
     process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0
     assert time.monotonic() - begin < DEADLINE_S

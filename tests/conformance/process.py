@@ -95,7 +95,10 @@ class Worker:
         self.out, self.err = Drain(self.process.stdout), Drain(self.process.stderr)
 
     def said(self) -> str:
-        """Return the end of what the worker printed."""
+        """Return the end of what the worker printed; all of it when it has ended."""
+        if self.process.poll() is not None:
+            for drain in (self.out, self.err):
+                drain.join(timeout=10)
         return (self.out.tail + self.err.tail).decode(errors="replace")[-2000:]
 
     def ready(self) -> "Worker":

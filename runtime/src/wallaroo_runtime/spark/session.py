@@ -118,9 +118,15 @@ def retrying(master: str) -> str:
 def _keep_quiet(session: SparkSession) -> None:
     """Let threads of PySpark and Py4J log, not print, that the JVM is gone; the query's caller gets R617."""
     logging.getLogger("py4j").addHandler(logging.NullHandler())
+    logging.getLogger().addFilter(_is_not_of_py4j)
     server = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: _log.debug("a thread of PySpark failed", exc_info=True)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Say whether a record of the root logger, which Py4J uses for some of its own, is another's."""
+    return "py4j" not in Path(record.pathname).parts
 
 
 @contextmanager
