@@ -38,7 +38,9 @@ def build(
     return builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "7002", encoder)).build()
 
 
-def stage_of(application: Application, first: str, *, buckets: int = 4, frame_bytes: int = 1 << 20) -> pb.Stage:
+def stage_of(
+    application: Application, first: str, *, buckets: int = 4, frame_bytes: int = 1 << 20, timestamps: bool = False
+) -> pb.Stage:
     """Return the stage that begins at a source or state step and goes on to the next state step or the sinks."""
     nodes = list(application.nodes())
     ports = {node.path: at for at, node in enumerate(sorted(nodes, key=_port_order)) if _has_port(node)}
@@ -55,7 +57,9 @@ def stage_of(application: Application, first: str, *, buckets: int = 4, frame_by
         if isinstance(node, Sink):
             stage.nodes.append(pb.Node(path=node.path, kind=pb.SINK, inputs=node.inputs, port=ports[node.path]))
         elif node.state is not None:
-            stage.nodes.append(pb.Node(path=node.path, kind=pb.KEY, inputs=node.inputs, port=ports[node.path]))
+            key = pb.Node(path=node.path, kind=pb.KEY, inputs=node.inputs, port=ports[node.path])
+            key.keys, key.timestamps = node.state.is_by_message, timestamps
+            stage.nodes.append(key)
         else:
             stage.nodes.append(pb.Node(path=node.path, kind=STEP_KINDS[node.kind], inputs=node.inputs))
             inside.add(node.path)

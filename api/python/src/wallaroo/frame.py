@@ -78,6 +78,11 @@ class Frame:
         """Return the sequence number of the message at `index`."""
         return self.header.sequence + (self.sequences[index] if self.sequences else index)
 
+    def times(self) -> Sequence[int]:
+        """Return the time of each message in milliseconds since 1970."""
+        first = self.header.timestamp_ms
+        return [first + each for each in self.timestamps] if self.timestamps else [first] * self.header.count
+
 
 def cut(data: bytes, lengths: Iterable[int]) -> list[bytes]:
     """Cut `data` into pieces of the given lengths."""

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, repeat
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, shown
@@ -40,6 +40,7 @@ class _Messages:
     indexes: Sequence[int]
     sequences: Sequence[int]
     ordinals: Sequence[int]
+    times: Sequence[int] = ()  # where the stage needs them
 
     def keep(self, positions: Sequence[int]) -> None:
         """Drop all messages but those at some positions."""
@@ -47,6 +48,7 @@ class _Messages:
         self.indexes = [self.indexes[position] for position in positions]
         self.sequences = [self.sequences[position] for position in positions]
         self.ordinals = [self.ordinals[position] for position in positions]
+        self.times = [self.times[position] for position in positions] if self.times else ()
 
 
 class UnsavedChangeError(Exception):
@@ -82,7 +84,8 @@ class BucketRun:
             states = [cell.live for cell in cells]
             dirty = bytearray(len(cells))
             loop, flight = self._stage.loops[part.entry.number], self._stage.flight
-            failed = loop(part.messages, part.indexes, part.sequences, states, dirty, part.ordinals, flight)
+            columns = self._columns(part.keys, part.times)
+            failed = loop(part.messages, part.indexes, part.sequences, states, dirty, part.ordinals, flight, *columns)
             flight[MESSAGE] = 0
             if failed is not None:
                 return None
@@ -150,10 +153,18 @@ class BucketRun:
         sequences = [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count)
         ordinals = self._stage.take(header.count)
         table = state.table(entry.node.state_port)
-        part = _Messages(entry, table, frame.keys, messages, frame.key_indexes, sequences, ordinals)
+        times = frame.times() if self._stage.has_times else ()
+        part = _Messages(entry, table, frame.keys, messages, frame.key_indexes, sequences, ordinals, times)
         if self._stage.skips:
             self._skip(part)
         return part
+
+    def _columns(self, keys: Sequence[bytes], times: Sequence[int]) -> Iterator[Sequence[Any]]:
+        """Yield what the loops take beside messages and states: keys and times, if at all."""
+        if self._stage.has_keys:
+            yield keys
+        if self._stage.has_times:
+            yield times
 
     def _cells(self, part: _Messages, state: BucketState) -> list[Cell]:
         """Return the states of the keys; messages of keys that cannot have one become dead letters.
@@ -222,9 +233,10 @@ class BucketRun:
     def _one_by_one(self, part: _Messages, state: BucketState, before: dict[Cell, bytes]) -> None:
         loop = self._stage.loops[part.entry.number]
         after: list[bytes] = []
+        always = part.entry.step.is_always_persisted
 
         def save(result: Any, live: Any) -> None:
-            persists = isinstance(result, tuple) and len(result) == 2 and result[1]
+            persists = always or (isinstance(result, tuple) and len(result) == 2 and result[1])
             try:
                 after.append(state.write(live))
             except NotSerializableError:
@@ -236,15 +248,17 @@ class BucketRun:
                 raise UnsavedChangeError
 
         with self._stage.guarded(part.entry.number, save):
-            rows = zip(part.messages, part.indexes, part.sequences, part.ordinals, strict=True)
-            for message, index, sequence, ordinal in rows:
+            times = part.times or repeat(0, len(part.messages))
+            rows = zip(part.messages, part.indexes, part.sequences, part.ordinals, times, strict=True)
+            for message, index, sequence, ordinal, time in rows:
                 key = part.keys[index]
                 after.clear()
                 dirty = bytearray(1)
                 cell = state.cell(part.table, key, part.entry.state.build)
                 if self._checks_persist:
                     self._note(cell, state, before)
-                failed = loop([message], [0], [sequence], [cell.live], dirty, (ordinal,), self._stage.flight)
+                columns = self._columns((key,), (time,))
+                failed = loop([message], [0], [sequence], [cell.live], dirty, (ordinal,), self._stage.flight, *columns)
                 if failed is not None:
                     self._letter(part, key, failed)
                     self._put_back(part.table, key, before.get(cell), state)

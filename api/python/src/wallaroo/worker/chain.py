@@ -3,6 +3,7 @@
 A message goes depth first through the nodes that read it. Each node's code stands inside its producer's code; a
 node with several producers, or one too deep for Python's limits on nested blocks, becomes a function of its own.
 Names in the code end in the node's number: `f` the user's function, `fail` what takes its exception, `v` its result.
+Where a stage needs them, `k` is the key that a message carries and `t` its time; behind a key_by the key is its `v`.
 The loops' own iteration stores 1 + the message's ordinal where the runtime finds it should user code end the process.
 """
 
@@ -20,9 +21,20 @@ MULTI_KINDS = (pb.COMPUTATION_MULTI, pb.STATE_COMPUTATION_MULTI)
 
 @dataclass(slots=True)
 class Link:
-    """A node of the loop: its kind and who reads it."""
+    """A node of the loop: its kind and who reads it.
+
+    Attributes:
+        takes_key: KEY: the key is the one that the message carries.
+        has_times: KEY: frames carry the messages' times.
+        is_always_persisted: State kinds: the user's function returns its output alone.
+        is_record: SINK: the encoder may return a key and a partition, too.
+    """
 
     kind: int
+    takes_key: bool = False
+    has_times: bool = False
+    is_always_persisted: bool = False
+    is_record: bool = False
     readers: list[int] = field(default_factory=list)
     input_count: int = 0
 
@@ -33,10 +45,16 @@ class ChainWriter:
     Args:
         links: The stage's nodes in topological order.
         is_custom: Whether every message at a key exit is serialized by the user's function.
+
+    Attributes:
+        has_keys: Whether the loops take the keys that messages carry.
+        has_times: Whether they take the messages' times.
     """
 
     def __init__(self, links: Sequence[Link], *, is_custom: bool) -> None:
         self._links, self._is_custom = links, is_custom
+        self.has_keys = any(link.takes_key for link in links)
+        self.has_times = any(link.has_times for link in links)
         self._lines: list[str] = []
         self._functions: list[int] = []
 
@@ -46,12 +64,16 @@ class ChainWriter:
             if not link.input_count:
                 self._entry(number, link)
         for number in self._functions:
-            self._put(0, f"def node{number}(m, seq):")
+            self._put(0, f"def node{number}(m, seq{self._carried('k')}):")
             self._node(number, "m", 1, 0)
         return "\n".join(self._lines) + "\n"
 
     def _put(self, indent: int, line: str) -> None:
         self._lines.append(" " * indent + line)
+
+    def _carried(self, key: str) -> str:
+        """Return what stands behind `seq` in lists of names: the key and the time, where the loops take them."""
+        return (f", {key}" if self.has_keys else "") + (", t" if self.has_times else "")
 
     def _entry(self, number: int, link: Link) -> None:
         if link.kind == pb.WINDOW:
@@ -60,18 +82,29 @@ class ChainWriter:
             self._put(1, f"for v{number}, t in given:")
             self._readers(number, f"v{number}", 2, 1)
             return
+        columns = (", keys" if self.has_keys else "") + (", times" if self.has_times else "")
         if link.kind not in STATE_KINDS:
-            self._put(0, f"def run{number}(messages, sequences, ordinals, flight):")
-            self._put(1, "for flight[1], m, seq in zip(ordinals, messages, sequences):")
+            self._put(0, f"def run{number}(messages, sequences, ordinals, flight{columns}):")
+            self._put(1, f"for flight[1], m, seq{self._carried('k')} in zip(ordinals, messages, sequences{columns}):")
             self._node(number, "m", 2, 1)
             return
-        self._put(0, f"def run{number}(messages, indexes, sequences, states, dirty, ordinals, flight):")
-        self._put(1, "for flight[1], m, x, seq in zip(ordinals, messages, indexes, sequences):")
+        times, t = (", times", ", t") if self.has_times else ("", "")
+        self._put(0, f"def run{number}(messages, indexes, sequences, states, dirty, ordinals, flight{columns}):")
+        self._put(1, f"for flight[1], m, x, seq{t} in zip(ordinals, messages, indexes, sequences{times}):")
+        if self.has_keys:
+            self._put(2, "k = keys[x]")
+        self._state(number, link)
+
+    def _state(self, number: int, link: Link) -> None:
+        result = f"v{number}" if link.is_always_persisted else "r"
         for line in (
             "try:",
-            f" r = f{number}(m, states[x])",
+            f" {result} = f{number}(m, states[x])",
             "except BaseException as error:",
             " return m, x, seq, error",
+        ):
+            self._put(2, line)
+        pair = (
             "if r.__class__ is not tuple or len(r) != 2:",
             " pair = paired(r)",
             " if pair is None:",
@@ -80,18 +113,20 @@ class ChainWriter:
             f"v{number}, persist = r",
             "if persist:",
             " dirty[x] = 1",
-        ):
+        )
+        for line in ("dirty[x] = 1",) if link.is_always_persisted else pair:
             self._put(2, line)
         if link.kind in MULTI_KINDS:
             self._put(2, f"if v{number}.__class__ is not list:")
-            self._put(3, f"v{number} = listed{number}(v{number})")
-            self._put(3, f"if v{number} is None:")
-            self._put(4, f"return m, x, seq, wrong{number}(r)")
+            self._put(3, f"items = listed{number}(v{number})")
+            self._put(3, "if items is None:")
+            self._put(4, f"return m, x, seq, wrong{number}({result})")
+            self._put(3, f"v{number} = items")
             self._items(number, f"v{number}", 2, 1)
         else:
             self._result(number, 2, 1)
 
-    def _readers(self, number: int, value: str, indent: int, loops: int) -> None:
+    def _readers(self, number: int, value: str, indent: int, loops: int, key: str = "k") -> None:
         readers = self._links[number].readers
         if not readers:
             self._put(indent, "pass")
@@ -99,64 +134,84 @@ class ChainWriter:
             if self._links[reader].input_count > 1 or indent > MAX_INDENT or loops > MAX_LOOPS:
                 if reader not in self._functions:
                     self._functions.append(reader)
-                self._put(indent, f"node{reader}({value}, seq)")
+                self._put(indent, f"node{reader}({value}, seq{self._carried(key)})")
             else:
-                self._node(reader, value, indent, loops)
+                self._node(reader, value, indent, loops, key)
 
-    def _node(self, number: int, value: str, indent: int, loops: int) -> None:
-        kind = self._links[number].kind
+    def _node(self, number: int, value: str, indent: int, loops: int, key: str = "k") -> None:
+        link = self._links[number]
+        if link.kind == pb.KEY and link.takes_key:
+            self._key(number, value, indent, key)
+            return
+        if link.kind == pb.COLLECT:
+            self._readers(number, value, indent, loops, "b''")
+            return
         self._put(indent, "try:")
         self._put(indent + 1, f"v{number} = f{number}({value})")
         self._put(indent, "except BaseException as error:")
         self._put(indent + 1, f"fail{number}({value}, seq, error)")
         self._put(indent, "else:")
-        if kind == pb.KEY:
-            self._key(number, value, indent + 1)
-        elif kind == pb.SINK:
+        if link.kind == pb.KEY:
+            self._key(number, value, indent + 1, f"v{number}")
+        elif link.kind == pb.KEY_BY:
+            self._key_by(number, value, indent + 1, loops)
+        elif link.kind == pb.SINK:
             self._sink(number, value, indent + 1)
-        elif kind in MULTI_KINDS:
+        elif link.kind in MULTI_KINDS:
             self._put(indent + 1, f"if v{number}.__class__ is not list:")
             self._put(indent + 2, f"v{number} = items{number}(v{number}, {value}, seq)")
-            self._items(number, f"v{number}", indent + 1, loops)
+            self._items(number, f"v{number}", indent + 1, loops, key)
         else:
-            self._result(number, indent + 1, loops)
+            self._result(number, indent + 1, loops, key)
 
-    def _result(self, number: int, indent: int, loops: int) -> None:
+    def _result(self, number: int, indent: int, loops: int, key: str = "k") -> None:
         self._put(indent, f"if v{number} is None:")
         self._put(indent + 1, f"dropped[{number}] += 1")
         self._put(indent, "else:")
-        self._readers(number, f"v{number}", indent + 1, loops)
+        self._readers(number, f"v{number}", indent + 1, loops, key)
 
-    def _items(self, number: int, items: str, indent: int, loops: int) -> None:
+    def _items(self, number: int, items: str, indent: int, loops: int, key: str = "k") -> None:
         self._put(indent, f"made[{number}] += len({items})")
         self._put(indent, f"for i{number} in {items}:")
         self._put(indent + 1, f"if i{number} is None:")
         self._put(indent + 2, f"dropped[{number}] += 1")
         self._put(indent + 1, "else:")
-        self._readers(number, f"i{number}", indent + 2, loops + 1)
+        self._readers(number, f"i{number}", indent + 2, loops + 1, key)
 
-    def _key(self, number: int, value: str, indent: int) -> None:
+    def _key_by(self, number: int, value: str, indent: int, loops: int) -> None:
+        self._put(indent, f"if v{number}.__class__ is not str:")
+        self._put(indent + 1, f"v{number} = keyed{number}(v{number}, {value}, seq)")
+        self._put(indent, f"if v{number} is not None:")
+        self._readers(number, value, indent + 1, loops, f"v{number}")
+
+    def _key(self, number: int, value: str, indent: int, key: str) -> None:
         frozen = f"w{number}"
+        has_times = self._links[number].has_times
         for line in (
             "try:",
-            f" slot = find{number}(v{number})",
+            f" slot = find{number}({key})",
             "except Exception:",
             " slot = None",
             "if slot is None:",
-            f" slot = slot{number}(v{number}, {value}, seq)",
+            f" slot = slot{number}({key}, {value}, seq)",
             "if slot is not None:",
             f" {frozen} = {value}",
             *([] if self._is_custom else [f" if {frozen}.__class__ is not str:"]),
             f"{' ' if self._is_custom else '  '}{frozen} = freeze{number}({frozen}, seq)",
             f" if {frozen} is not None:",
-            "  add, point, mark, x_ = slot",
+            f"  add, point, mark, x_{', stamp' if has_times else ''} = slot",
             f"  add({frozen})",
             "  point(x_)",
             "  mark(seq)",
+            *(["  stamp(t)"] if has_times else []),
         ):
             self._put(indent, line)
 
     def _sink(self, number: int, value: str, indent: int) -> None:
+        if self._links[number].is_record:
+            self._put(indent, f"if v{number} is None or not record{number}(v{number}, {value}, seq):")
+            self._put(indent + 1, f"dropped[{number}] += 1")
+            return
         for line in (
             f"if v{number}.__class__ is str or v{number}.__class__ is bytes:",
             f" put{number}(v{number})",

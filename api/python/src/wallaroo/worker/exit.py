@@ -1,11 +1,21 @@
 """Where messages leave a stage: frames per bucket for the next state step, or a sink's frames."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from wallaroo.frame import DEAD_LETTER_PORT, KEYS, MAX_BODY_BYTES, PLAIN, SEQUENCES, FrameHeader, column, write_frame
+from wallaroo.frame import (
+    DEAD_LETTER_PORT,
+    KEYS,
+    MAX_BODY_BYTES,
+    PLAIN,
+    SEQUENCES,
+    TIMESTAMPS,
+    FrameHeader,
+    column,
+    write_frame,
+)
 from wallaroo.key import bucket_of, key_bytes
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.letter import LetterBox, WrongResultError
@@ -16,13 +26,13 @@ COLUMN_BYTES = 24
 MAX_VALUE_BYTES = MAX_BODY_BYTES - (1 << 20)
 KEY_EXPECTED = "a key: str, bytes, or int of 0 to 2**64-1"
 
-Slot = tuple[Callable[[Any], None], Callable[[int], None], Callable[[int], None], int]
+Slot = tuple[Any, ...]  # functions that append value, index of the key and sequence; the index; one for the time
 
 
 class Group:
     """Messages of one bucket that wait for their frame."""
 
-    __slots__ = ("add", "bucket", "indexes", "keys", "mark", "point", "sequences", "values")
+    __slots__ = ("add", "bucket", "indexes", "keys", "mark", "point", "sequences", "times", "values")
 
     def __init__(self, bucket: int) -> None:
         self.bucket = bucket
@@ -30,6 +40,7 @@ class Group:
         self.values: list[Any] = []
         self.indexes: list[int] = []
         self.sequences: list[int] = []
+        self.times: list[int] = []
         self.add, self.point, self.mark = self.values.append, self.indexes.append, self.sequences.append
 
 
@@ -50,7 +61,7 @@ class KeyExit:
     def __init__(self, node: pb.Node, name: str, stage: pb.Stage, codec: ValueCodec, box: LetterBox) -> None:
         self.path, self.port, self.name = node.path, node.port, name
         self._bucket_count, self._frame_bytes = max(1, stage.bucket_count), stage.frame_bytes
-        self._codec, self._box = codec, box
+        self._codec, self._box, self._has_times = codec, box, node.timestamps
         self._int_slots: dict[int, Slot] = {}
         self._groups: dict[int, Group] = {}
         self.slots: dict[Any, Slot] = {}
@@ -76,7 +87,9 @@ class KeyExit:
         if group is None:
             group = self._groups[bucket] = Group(bucket)
         keys = group.keys
-        slot = (group.add, group.point, group.mark, keys.setdefault(data, len(keys)))
+        slot: Slot = (group.add, group.point, group.mark, keys.setdefault(data, len(keys)))
+        if self._has_times:
+            slot = (*slot, group.times.append)
         if isinstance(key, (str, bytes)):
             self.slots[key] = slot
         elif type(key) is int:
@@ -109,7 +122,8 @@ class KeyExit:
                 body = [
                     len(used).to_bytes(4, "little"), column(list(map(len, used))), b"".join(used), column(indexes)
                 ]  # fmt: skip
-                frame = finish(header, body, group.sequences[start:end], lengths[start:end], piece)
+                times = group.times[start:end]
+                frame = finish(header, body, group.sequences[start:end], lengths[start:end], piece, times)
                 yield pb.Output(index=index, port=self.port, bucket=bucket, frame=frame)
 
     def _is_too_large(self, piece: bytes, sequence: int) -> bool:
@@ -190,12 +204,23 @@ def letter_outputs(box: LetterBox, index: int, frame_bytes: int) -> Iterator[pb.
 
 
 def finish(
-    header: FrameHeader, body: list[bytes], sequences: Sequence[int], lengths: Sequence[int], data: bytes
+    header: FrameHeader,
+    body: list[bytes],
+    sequences: Sequence[int],
+    lengths: Sequence[int],
+    data: bytes,
+    times: Sequence[int] = (),
 ) -> bytes:
-    """Write a frame with the columns that all our frames have."""
+    """Write a frame with the columns that all our frames have, and that of the times where there are any."""
     first = min(sequences)
     header.sequence = first
-    body += [column([sequence - first for sequence in sequences]), column(lengths), data]
+    body.append(column([sequence - first for sequence in sequences]))
+    if times:
+        earliest = min(times)
+        header.flags |= TIMESTAMPS
+        header.timestamp_ms = earliest
+        body.append(column([time - earliest for time in times]))
+    body += [column(lengths), data]
     return write_frame(header, body)
 
 

@@ -21,6 +21,7 @@ from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.bucket import BucketRun
 from wallaroo.worker.entry import HeaderError, WireReader
 from wallaroo.worker.flight import InFlight
+from wallaroo.worker.generate import generate
 from wallaroo.worker.letter import LetterBox
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketKey, BucketState, StateCache, Version
@@ -99,15 +100,24 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         """Cut bytes where the user's decoder says."""
         with self._call():
             try:
-                sources = [node for node in self._program.application.nodes() if node.path == request.path]
-                if not sources or not isinstance(sources[0], Source):
-                    raise DiagnosticError([Diagnostic.of("W413", stage="SplitFrames", path=request.path)])
-                reader = WireReader(sources[0], LetterBox(self._codec))
+                reader = WireReader(self._source("SplitFrames", request.path), LetterBox(self._codec))
                 with self._user:
                     lengths, wanted = reader.split(request.data, request.max_message_bytes)
             except Exception as err:
                 return pb.SplitReply(failure=failure_of(err))
             return pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
+
+    def Generate(self, request: pb.GenerateRequest, context: Any) -> pb.GenerateReply:
+        """Make the next messages of a generator; each process can, for it knows nothing of the ones before."""
+        reply = pb.GenerateReply(encoding=self._codec.encoding)
+        with self._call():
+            try:
+                source = self._source("Generate", request.path)
+                with self._user:
+                    generate(source, self._codec, request, reply)
+            except Exception as err:
+                reply.failure.CopyFrom(failure_of(err))
+        return reply
 
     def Drain(self, request: pb.DrainRequest, context: Any) -> pb.DrainReply:
         """Wait until no call is in flight, and flush output."""
@@ -116,6 +126,14 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         return pb.DrainReply()
+
+    def _source(self, call: str, path: str) -> Source:
+        """Return the source that a call names, if it is one for this call."""
+        for node in self._program.application.nodes():
+            wanted = isinstance(node, Source) and (node.generator if call == "Generate" else node.payload_length)
+            if node.path == path and isinstance(node, Source) and wanted:
+                return node
+        raise DiagnosticError([Diagnostic.of("W413", stage=call, path=path)])
 
     @contextmanager
     def _call(self) -> Iterator[None]:
@@ -217,6 +235,7 @@ def failure_of(error: Exception) -> pb.Failure:
     trace = ""
     if isinstance(error, DiagnosticError):
         finding = error.diagnostics[0]
+        trace = finding.traceback
     elif isinstance(error, FrameError):
         finding = Diagnostic.of("W414", reason=error)
     elif isinstance(error, StateReadError):

@@ -3,18 +3,20 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from wallaroo.application import DEAD_LETTER, Application, Sink, Source, State, Step
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
-from wallaroo.frame import FRAMED, HEADER_BYTES, FrameError, cut, read_body, split_frames
+from wallaroo.frame import FRAMED, HEADER_BYTES, Frame, FrameError, cut, read_body, split_frames
 from wallaroo.key import key_bytes
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
 from wallaroo.worker.entry import WireReader
-from wallaroo.worker.exit import KeyExit, SinkExit, letter_outputs
+from wallaroo.worker.exit import KEY_EXPECTED, KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.letter import LetterBox, WrongResultError
+from wallaroo.worker.record import RecordExit
 from wallaroo.worker.value import ValueCodec
 from wallaroo.worker.window import Window, window_of
 
@@ -24,6 +26,8 @@ STEP_KINDS = {
     "state_computation": pb.STATE_COMPUTATION,
     "state_computation_multi": pb.STATE_COMPUTATION_MULTI,
     "window": pb.WINDOW,
+    "key_by": pb.KEY_BY,
+    "collect": pb.COLLECT,
 }
 LIST_EXPECTED = "a list or None"
 PAIR_EXPECTED = "a tuple (message or None, persist)"
@@ -82,14 +86,15 @@ class Stage:
         self.flight: Words = InFlight("").words
         self.skips: dict[int, pb.Skip] = {}
         self._ordinal = 0
-        self._exits: list[KeyExit | SinkExit] = []
-        self._readers: dict[int, tuple[int, Source, WireReader]] = {}
+        self._exits: list[KeyExit | SinkExit | RecordExit] = []
+        self._readers: dict[int, tuple[int, Source, WireReader | None]] = {}
         self.states: dict[int, StateEntry] = {}
         self.windows: dict[int, WindowEntry] = {}
         self._links = self._link()
         names = self._globals = self._names(stage)
-        source = ChainWriter(self._links, is_custom=self.codec.is_custom).source()
-        exec(compile(source, f"<stage {stage.id}>", "exec"), names)
+        writer = ChainWriter(self._links, is_custom=self.codec.is_custom)
+        self.has_keys, self.has_times = writer.has_keys, writer.has_times
+        exec(compile(writer.source(), f"<stage {stage.id}>", "exec"), names)
         for entry in self.windows.values():
             entry.give = names[f"run{entry.number}"]
         self.loops: dict[int, Callable[..., Any]] = {
@@ -141,21 +146,48 @@ class Stage:
             self.box.source_port, self.box.timestamp_ms = header.port, header.timestamp_ms
             self.entered[number] += header.count
             ordinals: Sequence[int] = self.take(header.count)
-            enter = self._enter(self._ordinal - header.count)
-            if header.encoding == FRAMED:
-                payloads, sequences = wire.payloads(frame.data, header.count, header.sequence, enter)
+            first = self._ordinal - header.count
+            if header.encoding == FRAMED and wire is not None:
+                payloads, sequences = wire.payloads(frame.data, header.count, header.sequence, self._enter(first))
             else:
                 payloads = cut(frame.data, frame.lengths)
                 sequences = list(range(header.sequence, header.sequence + header.count))
+            if source.generator is not None:
+                self._globals[f"f{number}"] = self.codec.loader(header.encoding)
             if len(payloads) < header.count:
                 ordinals = [ordinals[sequence - header.sequence] for sequence in sequences]
             if frame.sequences:
                 sequences = [frame.sequence_of(sequence - header.sequence) for sequence in sequences]
             if self.skips:
                 payloads, sequences, ordinals = self._without_skipped(source, payloads, sequences, ordinals)
-            self.loops[number](payloads, sequences, ordinals, self.flight)
+            columns = self._columns(source, frame, payloads, [ordinal - first - 1 for ordinal in ordinals])
+            self.loops[number](payloads, sequences, ordinals, self.flight, *columns)
             self.flight[MESSAGE] = 0
         return list(self.outputs(index, timestamp_ms))
+
+    def _columns(
+        self, source: Source, frame: Frame, payloads: Sequence[bytes], positions: Sequence[int]
+    ) -> Iterator[Iterable[Any]]:
+        """Yield what the loops take beside the payloads: keys and times, if at all."""
+        if self.has_keys:
+            keys, indexes = frame.keys, frame.key_indexes
+            yield [keys[indexes[position]] for position in positions] if keys else repeat(b"")
+        if not self.has_times:
+            return
+        times = frame.times()
+        if source.event_time is None:
+            yield [times[position] for position in positions]
+        else:
+            arrived = zip(payloads, positions, strict=True)
+            yield [self._event_time(source, payload, times[position]) for payload, position in arrived]
+
+    @staticmethod
+    def _event_time(source: Source, payload: bytes, arrived: int) -> int:
+        assert source.event_time is not None
+        try:
+            return int(source.event_time(payload))
+        except Exception:
+            return arrived  # the decoder fails on such a payload, too, and tells why
 
     def _enter(self, first: int) -> Callable[[int], bool]:
         """Return what notes that a message's header is shown to the user's decoder, unless that must not be."""
@@ -220,8 +252,18 @@ class Stage:
             )
         return counts
 
+    def _link_of(self, node: pb.Node) -> Link:
+        hosted = self._hosted.get(node.path)
+        return Link(
+            node.kind,
+            takes_key=node.kind == pb.KEY and node.keys,
+            has_times=node.kind == pb.KEY and node.timestamps,
+            is_always_persisted=isinstance(hosted, Step) and hosted.is_always_persisted,
+            is_record=isinstance(hosted, Sink) and hosted.kind != "tcp",
+        )
+
     def _link(self) -> list[Link]:
-        links = [Link(node.kind) for node in self.nodes]
+        links = [self._link_of(node) for node in self.nodes]
         number_of = {node.path: number for number, node in enumerate(self.nodes) if node.kind not in (pb.KEY, pb.SINK)}
         for number, node in enumerate(self.nodes):
             for path in node.inputs:
@@ -237,7 +279,8 @@ class Stage:
         for number, node in enumerate(self.nodes):
             hosted = self._hosted.get(node.path)
             if isinstance(hosted, Source) and node.kind == pb.SOURCE:
-                self._readers[node.port] = (number, hosted, WireReader(hosted, self.box))
+                wire = None if hosted.payload_length is None else WireReader(hosted, self.box)
+                self._readers[node.port] = (number, hosted, wire)
                 names[f"f{number}"] = hosted.decode
                 names[f"fail{number}"] = self._fail(node, hosted.name, code="C505", is_payload=True)
             elif isinstance(hosted, Sink) and node.kind == pb.SINK:
@@ -247,7 +290,7 @@ class Stage:
             elif isinstance(hosted, Step) and node.kind == pb.WINDOW and hosted.window is not None:
                 window = window_of(hosted.aggregation, hosted.window)
                 self.windows[node.port] = WindowEntry(number, node, hosted, window, _give_nothing)
-            elif isinstance(hosted, Step) and node.kind == STEP_KINDS[hosted.kind]:
+            elif isinstance(hosted, Step) and node.kind == STEP_KINDS.get(hosted.kind):
                 self._add_step(number, node, hosted, names)
             else:
                 raise self._unknown(node.path)
@@ -258,9 +301,11 @@ class Stage:
         names[f"fail{number}"] = self._fail(node, step.name)
         names[f"items{number}"] = self._items(node, step.name)
         names[f"listed{number}"] = _listed
+        names[f"keyed{number}"] = self._keyed(node, step.name)
         if node.kind in STATE_KINDS:
             assert step.state is not None
             expected = PAIRS_EXPECTED if node.kind == pb.STATE_COMPUTATION_MULTI else PAIR_EXPECTED
+            expected = LIST_EXPECTED if step.is_always_persisted else expected
             names[f"wrong{number}"] = lambda result: WrongResultError(result, expected)
             closed = frozenset(map(key_bytes, step.state.keys)) if step.state.unknown == DEAD_LETTER else None
             self.states[node.port] = StateEntry(number, node, step, step.state, closed)
@@ -275,10 +320,15 @@ class Stage:
         names[f"freeze{number}"] = key_exit.freeze
 
     def _add_sink(self, number: int, node: pb.Node, sink: Sink, stage: pb.Stage, names: dict[str, Any]) -> None:
-        sink_exit = SinkExit(node, sink.name, stage, self.box)
-        self._exits.append(sink_exit)
         names[f"f{number}"] = sink.encode
         names[f"fail{number}"] = self._fail(node, sink.name)
+        if sink.kind != "tcp":
+            record_exit = RecordExit(node, sink.name, stage, self.box)
+            self._exits.append(record_exit)
+            names[f"record{number}"] = record_exit.put
+            return
+        sink_exit = SinkExit(node, sink.name, stage, self.box)
+        self._exits.append(sink_exit)
         names[f"put{number}"], names[f"mark{number}"] = sink_exit.values.append, sink_exit.sequences.append
         names[f"other{number}"] = sink_exit.other
 
@@ -302,6 +352,18 @@ class Stage:
             return found or ()
 
         return items
+
+    def _keyed(self, node: pb.Node, step: str) -> Callable[[Any, Any, int], bytes | None]:
+        path, add = node.path, self.box.add
+
+        def keyed(key: Any, message: Any, sequence: int) -> bytes | None:
+            try:
+                return key_bytes(key)
+            except (TypeError, ValueError):
+                add(path, step, message, sequence, WrongResultError(key, KEY_EXPECTED))
+                return None
+
+        return keyed
 
     def _unknown(self, path: str) -> DiagnosticError:
         return DiagnosticError([Diagnostic.of("W413", stage=self.id, path=path)])
