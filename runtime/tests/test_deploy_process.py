@@ -129,6 +129,9 @@ def test_idle_needs_silence_everything_processed_and_everything_delivered() -> N
     assert not watch.is_over(Activity(10, 0, True), 8)
     assert not watch.is_over(Activity(10, 10, False), 9)
     assert watch.is_over(Activity(10, 10, True), 9)
+    assert not watch.is_over(Activity(10, 5, True), 9)
+    assert watch.is_over(Activity(10, 5, True, is_held=True), 9), "nothing happens before a sink can be reached"
+    assert not watch.is_over(Activity(10, 5, False, is_held=True), 9), "a sink is slow, not away"
 
 
 def test_addresses_go_to_the_named_ones_first_and_change_nothing_else() -> None:

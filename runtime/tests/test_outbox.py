@@ -8,7 +8,7 @@ import pytest
 from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo_runtime.egress import Outbox, StagedFile, StagingWriter
 from wallaroo_runtime.egress.log import LogReader, Record
-from wallaroo_runtime.egress.position import Delivered, write_position
+from wallaroo_runtime.egress.position import Delivered, write_position, write_retained
 from wallaroo_runtime.errors import RunError
 
 
@@ -205,6 +205,27 @@ def test_the_log_is_cut_as_far_as_everything_is_delivered(place: Place) -> None:
     late = LogReader(place.outbox, number=99)
     assert [record.number for record in late.records()] == [99]
     late.close()
+
+
+def test_what_is_kept_for_a_sink_that_is_gone_is_removed(place: Place) -> None:
+    outbox = place.open(compact_bytes=500)
+    for batch in range(50):
+        outbox.publish("q-1", batch, place.stage(batch, 0, 7, 8))
+        write_position(place.outbox, 7, Delivered(record=batch + 1), durable=False)
+        write_position(place.outbox, 8, Delivered(record=batch + 1), durable=False)
+        write_retained(place.outbox, 8, Delivered(record=1))
+    assert len(place.records()) == 50, "port 8 has asked to keep what it got"
+    changed = Outbox(place.outbox, place.root / "dead-letters", place.staging, ports={7, 9}, compact_bytes=500)
+    assert place.names() == sorted(f"q-1-{batch}-0-7.frames" for batch in range(50))
+    assert not (place.outbox / "position-8").exists()
+    assert not (place.outbox / "retained-8").exists()
+    for batch in range(50, 150):
+        changed.publish("q-1", batch, place.stage(batch, 0, 7, 9))
+        for port in (7, 9):
+            write_position(place.outbox, port, Delivered(record=batch + 1), durable=False)
+    assert changed.size() == 0
+    assert place.records()[0].number > 50
+    assert changed.messages() == {7: 150, 8: 50, 9: 100}
 
 
 def test_the_log_is_not_cut_while_a_sink_is_away(place: Place) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import wallaroo
+from wallaroo.diagnostic import DiagnosticError
 from wallaroo.frame import FrameError, encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketResult, BucketRun
@@ -201,6 +202,22 @@ def test_later_entries_win_and_tombstones_remove(kit: Any) -> None:
     gone = encode_frame([b""], port=1, encoding=16, keys=[b"b"], key_indexes=[0], absent=[0])
     result = run(stage, [("c", "q")], [*one, *two, gone], wants_snapshot=True)
     assert stored(stage, result) == {b"a": ["x", "z"], b"c": ["q"]}
+
+
+@wallaroo.state_computation("spoil")
+def spoil(data: str, state: Log) -> Any:
+    state.extra = (lambda: 0) if data == "spoil" else data
+    return None, data != "spoil"
+
+
+def test_a_state_that_is_spoilt_without_persistence_names_step_and_key(kit: Any) -> None:
+    stage = make(kit, spoil)
+    with pytest.raises(DiagnosticError) as caught:
+        run(stage, [("a", "x"), ("b", "y"), ("b", "spoil")])
+    (finding,) = caught.value.diagnostics
+    assert finding.code == "C511"
+    assert finding.message.startswith("spoil: the state of key 'b' cannot be serialized; ")
+    assert failure_of(caught.value).code == "C511"
 
 
 def test_a_state_that_cannot_be_read_stops_the_call(kit: Any) -> None:

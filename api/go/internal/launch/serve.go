@@ -20,6 +20,8 @@ import (
 const (
 	socketName        = "worker.sock"
 	defaultCacheBytes = 512 << 20
+	// besideCacheBytes is for the program itself and for messages on their way.
+	besideCacheBytes = 192 << 20
 	// gracePeriod is for calls in flight; the whole end may take 5 s.
 	gracePeriod = 3 * time.Second
 )
@@ -90,12 +92,13 @@ func cacheLimit(text string) (int64, error) {
 }
 
 // tune trades memory for time: the live heap is small beside what passes through, and at Go's default the collector
-// takes a third of the time. Near the memory limit it becomes eager again. What the user sets in the environment stays.
+// takes a third of the time. Near the memory limit, a quarter and besideCacheBytes above the cache, it becomes eager
+// again. What the user sets in the environment stays.
 func tune(cacheBytes int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(3*cacheBytes + 1<<30)
+		debug.SetMemoryLimit(cacheBytes + cacheBytes/4 + besideCacheBytes)
 	}
 }

@@ -131,14 +131,22 @@ func (c *conversation) call(first *pb.Bucket) error {
 			return protocol("a bucket call without its last part")
 		}
 	}
-	return c.finish(run, index, version, whole)
-}
-
-func (c *conversation) finish(run *stage.Call, index uint64, version state.Version, whole bool) error {
-	outputs, changes, bucket, err := run.Finish(whole)
+	var outputs []stage.Output
+	var changes [][]byte
+	err := turn.run(func() (err error) {
+		outputs, changes, bucket, err = run.Finish(whole)
+		return err
+	})
 	if err != nil {
 		return err
 	}
+	return c.finish(index, version, whole, outputs, changes, bucket)
+}
+
+// finish sends what a call gave.
+func (c *conversation) finish(
+	index uint64, version state.Version, whole bool, outputs []stage.Output, changes [][]byte, bucket *state.Bucket,
+) error {
 	fault.AfterCompute.Reach()
 	for _, output := range outputs {
 		if err := c.send(&pb.StateReply{Kind: &pb.StateReply_Output{Output: &pb.Output{

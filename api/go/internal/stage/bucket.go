@@ -31,9 +31,7 @@ type Call struct {
 func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *Call {
 	c := &Call{x: x, bucket: bucket, rebuild: rebuild}
 	x.keyed.careful = x.keyed.checks
-	if x.keyed.checks {
-		x.keyed.saver = codec.NewEncoder()
-	}
+	x.keyed.saved = map[*state.Entry][]byte{}
 	return c
 }
 
@@ -61,7 +59,7 @@ func (c *Call) replay() error {
 	c.x.Reset()
 	c.x.ordinal = 0
 	c.bucket, c.outputs = bucket, nil
-	c.x.keyed.bucket, c.x.keyed.careful, c.x.keyed.saver = bucket, true, codec.NewEncoder()
+	c.x.keyed.bucket, c.x.keyed.careful, c.x.keyed.saved = bucket, true, map[*state.Entry][]byte{}
 	for _, frames := range c.parts {
 		if err := c.x.feed(frames, c.keep); err != nil {
 			return err
@@ -77,16 +75,15 @@ func (c *Call) keep(port uint16, bucket int32, bytes []byte) error {
 
 // Finish ends the call: it returns its outputs, the frames of the changed states (with whole: of all states), and the
 // bucket, which has no version yet.
+//
+// A state that cannot be written is the fault of a message: all run again, with each state written after each message.
 func (c *Call) Finish(whole bool) (outputs []Output, changes [][]byte, bucket *state.Bucket, err error) {
-	c.x.flush()
-	if c.x.err != nil {
-		return nil, nil, nil, c.x.err
+	changes, err = c.settle(whole)
+	if failed := (*Failure)(nil); errors.As(err, &failed) && failed.Code == "C511" && !c.x.keyed.careful {
+		if err = c.replay(); err == nil {
+			changes, err = c.settle(whole)
+		}
 	}
-	err = c.bucket.Tables(func(table *state.Table) error {
-		frames, err := c.x.changes(table, whole)
-		changes = append(changes, frames...)
-		return err
-	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -94,8 +91,23 @@ func (c *Call) Finish(whole bool) (outputs []Output, changes [][]byte, bucket *s
 	return c.outputs, changes, c.bucket, nil
 }
 
+// settle closes the frames of the outputs and writes the states.
+func (c *Call) settle(whole bool) (changes [][]byte, err error) {
+	c.x.flush()
+	if c.x.err != nil {
+		return nil, c.x.err
+	}
+	err = c.bucket.Tables(func(table *state.Table) error {
+		frames, err := c.x.changes(table, whole)
+		changes = append(changes, frames...)
+		return err
+	})
+	return changes, err
+}
+
 // changes writes the states of a table that are to be persisted.
 func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err error) {
+	n, key := x.stepOf(table.Port), []byte(nil)
 	encoder := codec.NewEncoder()
 	builder := frame.Builder{Port: table.Port, Encoding: encoder.Encoding()}
 	end := func() error {
@@ -104,7 +116,7 @@ func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err
 		}
 		bytes, err := builder.Frame()
 		if err != nil {
-			return &Failure{Code: "C504", Reason: "state \"" + x.stateName(table.Port) + "\" cannot be persisted; " + err.Error()}
+			return n.notWritten(key, err)
 		}
 		frames = append(frames, bytes)
 		builder.Reset()
@@ -115,7 +127,7 @@ func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err
 		before := len(builder.Buffer())
 		buffer, err := encoder.Append(builder.Buffer(), entry.Value)
 		if err != nil {
-			return notSerializable(x.stateName(table.Port), entry.Value, err)
+			return n.notWritten([]byte(entry.Key), err)
 		}
 		size := len(buffer) - before
 		if builder.Count() > 0 && builder.BodyBytes()+size+len(entry.Key) > changeBytes {
@@ -124,10 +136,11 @@ func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err
 				return err
 			}
 			if buffer, err = encoder.Append(builder.Buffer(), entry.Value); err != nil {
-				return notSerializable(x.stateName(table.Port), entry.Value, err)
+				return n.notWritten([]byte(entry.Key), err)
 			}
 		}
-		builder.UseKey(builder.AddKey([]byte(entry.Key)))
+		key = []byte(entry.Key)
+		builder.UseKey(builder.AddKey(key))
 		builder.Extend(buffer)
 		table.Resize(entry, size)
 		return nil
@@ -138,13 +151,14 @@ func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err
 	return frames, end()
 }
 
-func (x *Executor) stateName(port uint16) string {
+// stepOf returns the first step of a state, nil when the stage does not use it.
+func (x *Executor) stepOf(port uint16) *node {
 	for _, n := range x.nodes {
 		if n.stateful != nil && n.stateful.port == port {
-			return n.stateful.state.Name
+			return n
 		}
 	}
-	return ""
+	return nil
 }
 
 // Loader builds a bucket from its state log.
@@ -172,12 +186,7 @@ func (l *Loader) Load(entry []byte) error {
 	case len(rest) > 0 || l.frame.Flags&frame.FlagKeys == 0 || l.frame.Encoding == frame.Framed:
 		return damaged(errors.New("an entry of a state log is not one frame of keyed states"))
 	}
-	var owner *stateful
-	for _, n := range l.x.nodes {
-		if n.stateful != nil && n.stateful.port == l.frame.Port {
-			owner = n.stateful
-		}
-	}
+	owner := l.x.stepOf(l.frame.Port)
 	if owner == nil {
 		return damaged(errors.New("a state log has a state that the stage does not use"))
 	}
@@ -185,11 +194,11 @@ func (l *Loader) Load(entry []byte) error {
 	return l.loadStates(owner)
 }
 
-func (l *Loader) loadStates(owner *stateful) error {
+func (l *Loader) loadStates(owner *node) error {
 	table := l.bucket.Table(l.frame.Port)
 	var prototype any
 	if l.frame.Encoding == codec.Native {
-		prototype = owner.state.Builder.Build()
+		prototype = owner.stateful.state.Builder.Build()
 	}
 	data := l.frame.Values
 	for i := range l.frame.Count {
@@ -203,7 +212,7 @@ func (l *Loader) loadStates(owner *stateful) error {
 		}
 		value, err := l.decoder.Decode(l.frame.Encoding, serialized)
 		if err != nil {
-			return notReadable(owner.state.Name, err)
+			return owner.notReadable(key, err)
 		}
 		if prototype != nil {
 			codec.FillMaps(value, prototype)

@@ -23,12 +23,11 @@ var errRollback = errors.New("a state computation failed")
 // keyed is what an executor knows while it runs messages against states.
 type keyed struct {
 	bucket  *state.Bucket
-	careful bool // states are saved before each message
-	checks  bool // a change of state that is not persisted is a failure
-	saver   *codec.Encoder
-	saved   []byte
-	entries []*state.Entry // of the keys of the frame at hand
-	key     []byte         // of the message at work
+	careful bool                    // states are saved between messages
+	checks  bool                    // a change of state that is not persisted is a failure
+	saved   map[*state.Entry][]byte // the states to go back to, as far as they can be serialized
+	entries []*state.Entry          // of the keys of the frame at hand
+	key     []byte                  // of the message at work
 }
 
 // stateful is the state side of a state step.
@@ -102,9 +101,7 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 		x.keyed.entries[position] = entry
 	}
 	if x.keyed.careful && (!fresh || x.keyed.checks) {
-		if err := x.save(n, entry); err != nil {
-			return err
-		}
+		x.save(entry)
 	}
 	single, many, persist, fault := n.computeState(message, entry.Value)
 	if fault != nil {
@@ -114,17 +111,18 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 		n.bury(fault.Code, message, fault.Reason, fault.Traceback)
 		return x.restore(n, table, entry, position, fresh)
 	}
-	if persist {
-		table.Touch(entry)
-	} else if x.keyed.checks {
-		changed, err := x.changed(n, entry)
+	if x.keyed.careful {
+		fault, err := x.inspect(n, entry, persist)
 		if err != nil {
 			return err
 		}
-		if changed {
-			n.bury("C510", message, diagnostic.Of("C510", "step", n.name, "key", topology.ShowKey(x.keyed.key)).Message, "")
+		if fault != nil {
+			n.bury(fault.Code, message, fault.Reason, fault.Traceback)
 			return x.restore(n, table, entry, position, fresh)
 		}
+	}
+	if persist {
+		table.Touch(entry)
 	}
 	n.forward(single)
 	for _, item := range many {
@@ -188,30 +186,52 @@ func (n *node) computeState(message, value any) (single any, many []any, persist
 	return nil, many, persist, nil
 }
 
-// save keeps the bytes of a state, to go back to them when the next message fails.
-func (x *Executor) save(n *node, entry *state.Entry) (err error) {
-	x.keyed.saver.Reset()
-	x.keyed.saved, err = x.keyed.saver.Append(x.keyed.saved[:0], entry.Value)
-	if err != nil {
-		return notSerializable(n.stateful.state.Name, entry.Value, err)
+// save keeps the bytes of a state before its first message, to go back to them when one fails.
+func (x *Executor) save(entry *state.Entry) {
+	if _, known := x.keyed.saved[entry]; known {
+		return
 	}
-	return nil
+	// A state that was never persisted need not be serializable; a failure then costs the key all of it.
+	if serialized, err := codec.NewEncoder().Append(nil, entry.Value); err == nil {
+		x.keyed.saved[entry] = serialized
+	}
 }
 
-// changed says whether a state differs from what save kept.
-func (x *Executor) changed(n *node, entry *state.Entry) (bool, error) {
-	now, err := codec.NewEncoder().Append(nil, entry.Value)
-	if err != nil {
-		return false, notSerializable(n.stateful.state.Name, entry.Value, err)
+// inspect looks at a state after a message: it must be serializable if the message asked for persistence, and, where
+// that is checked, unchanged if not. What it finds is the message's fault; else the state is saved.
+func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Failure, err error) {
+	now, notWritten := codec.NewEncoder().Append(nil, entry.Value)
+	if notWritten != nil {
+		if persist {
+			fault = notSerializable(n.name, entry.Value, notWritten)
+		}
+		return fault, nil
 	}
-	if bytes.Equal(now, x.keyed.saved) {
+	if before, known := x.keyed.saved[entry]; known && x.keyed.checks && !persist {
+		changed, err := differ(before, now)
+		if err != nil {
+			return nil, n.notReadable([]byte(entry.Key), err)
+		}
+		if changed {
+			key := topology.ShowKey(x.keyed.key)
+			return &Failure{"C510", diagnostic.Of("C510", "step", n.name, "key", key).Message, ""}, nil
+		}
+	}
+	x.keyed.saved[entry] = now
+	return nil, nil
+}
+
+// differ says whether two serialized states of one key are different states.
+func differ(before, now []byte) (bool, error) {
+	if bytes.Equal(before, now) {
 		return false, nil
 	}
 	// The entries of a map are written in any order.
 	var values [2]any
-	for i, serialized := range [2][]byte{x.keyed.saved, now} {
-		if values[i], err = codec.NewDecoder().Decode(x.keyed.saver.Encoding(), serialized); err != nil {
-			return false, notReadable(n.stateful.state.Name, err)
+	for i, serialized := range [2][]byte{before, now} {
+		var err error
+		if values[i], err = codec.NewDecoder().Decode(codec.NewEncoder().Encoding(), serialized); err != nil {
+			return false, err
 		}
 	}
 	return !reflect.DeepEqual(values[0], values[1]), nil
@@ -219,28 +239,36 @@ func (x *Executor) changed(n *node, entry *state.Entry) (bool, error) {
 
 // restore gives a key the state that it had before the message at work.
 func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, position int, fresh bool) error {
-	if fresh {
+	saved, known := x.keyed.saved[entry]
+	if fresh || !known {
 		table.Remove(entry.Key)
 		x.keyed.entries[position] = nil
 		return nil
 	}
-	decoder := codec.NewDecoder()
-	value, err := decoder.Decode(x.keyed.saver.Encoding(), x.keyed.saved)
+	value, err := codec.NewDecoder().Decode(codec.NewEncoder().Encoding(), saved)
 	if err != nil {
-		return notReadable(n.stateful.state.Name, err)
+		return n.notReadable([]byte(entry.Key), err)
 	}
 	codec.FillMaps(value, n.stateful.state.Builder.Build())
 	entry.Value = value
 	return nil
 }
 
-func notSerializable(stateName string, value any, err error) error {
-	return &Failure{"C504", diagnostic.Of("C504", "step", "state \""+stateName+"\"", "type", fmt.Sprintf("%T", value),
+// notSerializable is the fault of a message that left a state which cannot be written.
+func notSerializable(step string, value any, err error) *Failure {
+	return &Failure{"C504", diagnostic.Of("C504", "step", step, "type", fmt.Sprintf("%T", value),
 		"error", err, "fix", codec.Fix).Message + "; " + codec.Fix, stackOf(err)}
 }
 
-func notReadable(stateName string, err error) error {
-	return &Failure{"C504", fmt.Sprintf("state %q cannot be read back; %v", stateName, err), stackOf(err)}
+// notWritten is the failure of a state that cannot be written when no message is at work.
+func (n *node) notWritten(key []byte, err error) *Failure {
+	return &Failure{"C511", diagnostic.Of("C511", "step", n.name, "key", topology.ShowKey(key), "error", err).Message,
+		stackOf(err)}
+}
+
+// notReadable is the failure of a state that cannot be read back.
+func (n *node) notReadable(key []byte, err error) *Failure {
+	return &Failure{"C507", diagnostic.Of("C507", "key", topology.ShowKey(key), "error", err).Message, stackOf(err)}
 }
 
 func stackOf(err error) string {

@@ -1,11 +1,13 @@
 package stage_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
+	wa "wallarooapi"
 	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/stage"
@@ -235,5 +237,75 @@ func TestDamagedFramesEndTheCall(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "W414 ") {
 			t.Errorf("error is %v; want W414", err)
 		}
+	}
+}
+
+func TestAMessageThatLeavesAStateWithoutBytesIsADeadLetter(t *testing.T) {
+	defer example.SetSerialize(true)()
+	serialize := wa.Serialize
+	wa.Serialize = func(value any) []byte {
+		if totals, ok := value.(*example.Totals); ok && totals.Counts["stain"] > 0 {
+			panic("this state is stained")
+		}
+		return serialize(value)
+	}
+	x := newExecutor(t, wordCount(t), countStage)
+	_, log, bucket := countCall(t, x, state.NewBucket(), noRebuild(t), false, keyedWords(t, "soap", "a"))
+	reload := func() (*state.Bucket, error) {
+		loader := x.NewLoader()
+		for _, entry := range log {
+			if err := loader.Load(entry); err != nil {
+				return nil, err
+			}
+		}
+		return loader.Bucket(), nil
+	}
+	got, changes, _ := countCall(t, x, bucket, reload, false, keyedWords(t, "soap", "stain", "a", "soap"))
+	if want := "soap => 2\na => 2\nsoap => 3\n"; strings.Join(got.sink, "") != want {
+		t.Errorf("output is %q; want %q", got.sink, want)
+	}
+	if len(got.letters) != 1 || len(changes) != 1 || len(values(t, changes[0])) != 2 {
+		t.Fatalf("dead letters %v; %d changes", got.letters, len(changes))
+	}
+	letter := got.letters[0]
+	if letter.GetCode() != "C504" || string(letter.GetKey()) != "s" || letter.GetPreview() != "stain" ||
+		!strings.Contains(letter.GetError(), "this state is stained") {
+		t.Errorf("the dead letter says %v", letter)
+	}
+}
+
+func TestAStateThatHasNoBytesAtTheEndOfACallNamesStepAndKey(t *testing.T) {
+	defer example.SetSerialize(true)()
+	serialize, written := wa.Serialize, 0
+	wa.Serialize = func(value any) []byte {
+		if _, ok := value.(*example.Totals); ok {
+			if written++; written != 2 {
+				panic("only the second time is a good time")
+			}
+		}
+		return serialize(value)
+	}
+	x := newExecutor(t, wordCount(t), countStage)
+	call := x.NewCall(state.NewBucket(), func() (*state.Bucket, error) { return state.NewBucket(), nil })
+	if err := call.Run(keyedWords(t, "soap")); err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, err := call.Finish(false)
+	failed := (*stage.Failure)(nil)
+	if !errors.As(err, &failed) || failed.Code != "C511" {
+		t.Fatalf("the call ended with %v; want C511", err)
+	}
+	for _, part := range []string{"the state of key \"s\" cannot be serialized", "only the second time"} {
+		if !strings.Contains(failed.Reason, part) {
+			t.Errorf("the reason is %q; want %q in it", failed.Reason, part)
+		}
+	}
+	wa.Serialize = serialize
+	_, log, _ := countCall(t, x, state.NewBucket(), noRebuild(t), false, keyedWords(t, "soap"))
+	wa.Deserialize = func([]byte) any { panic("it cannot be read") }
+	loader := x.NewLoader()
+	err = loader.Load(log[0])
+	if !errors.As(err, &failed) || failed.Code != "C507" || !strings.HasPrefix(failed.Reason, "the state of key \"s\" cannot be read") {
+		t.Errorf("the log was read with %v; want C507", err)
 	}
 }

@@ -81,7 +81,7 @@ class Flow:
     def activity(self) -> Activity:
         """Return how far everything has come."""
         progress = self._query.progress()
-        return Activity(self._journal.end().offset, progress.offset, self._is_delivered())
+        return Activity(self._journal.end().offset, progress.offset, self._is_delivered(), self._query.is_held)
 
     def _is_delivered(self) -> bool:
         sinks = self._egress.status().get("sinks", [])

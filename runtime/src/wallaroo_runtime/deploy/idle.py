@@ -11,15 +11,19 @@ class Activity:
         received: How far the journal goes, in bytes.
         processed: How far batches have been finished, in bytes.
         is_delivered: Whether no output waits, except for sinks that cannot be reached.
+        is_held: Whether the outbox is full, so that nothing is processed before sinks have taken something.
     """
 
     received: int
     processed: int
     is_delivered: bool
+    is_held: bool = False
 
 
 class IdleWatch:
-    """Says that nothing came in for so long, and that everything before is done.
+    """Says that nothing came in for so long, and that everything before is done that can be.
+
+    What waits for a sink that cannot be reached, output or, behind a full outbox, messages, is the next run's.
 
     Args:
         seconds: How long nothing may have come in.
@@ -37,5 +41,5 @@ class IdleWatch:
             if self._received >= 0:
                 self._since = now
             self._received = activity.received
-        done = activity.processed >= activity.received and activity.is_delivered
-        return done and now - self._since >= self._seconds
+        is_processed = activity.processed >= activity.received or activity.is_held
+        return is_processed and activity.is_delivered and now - self._since >= self._seconds

@@ -3,14 +3,14 @@
 import os
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.daemon import replace_file, sync_directory
 from wallaroo_runtime.egress.log import LOG_NAME, LogReader, OutboxFile, Record, cut_delivered, pack_line
-from wallaroo_runtime.egress.position import read_position, read_retained
+from wallaroo_runtime.egress.position import forget_position, read_position, read_retained
 from wallaroo_runtime.egress.staging import StagedFile
 from wallaroo_runtime.errors import RunError
 
@@ -26,6 +26,7 @@ class Outbox:
         directory: The outbox; made when it does not exist.
         dead_letters: Where files of port 65535 go.
         staging: The staging directory, whose leftovers of earlier runs are removed now; None: they stay.
+        ports: Of the sinks that there are; what is kept for others, which are gone, is removed. None: of any.
         fsync: Whether what is published survives a loss of power.
         compact_bytes: The log is cut when it is longer and its beginning is delivered.
 
@@ -39,11 +40,12 @@ class Outbox:
         dead_letters: Path | str,
         staging: Path | str | None = None,
         *,
+        ports: Collection[int] | None = None,
         fsync: bool = True,
         compact_bytes: int = COMPACT_BYTES,
     ) -> None:
         self.directory, self.dead_letters = Path(directory), Path(dead_letters)
-        self._fsync, self._compact_bytes = fsync, compact_bytes
+        self._fsync, self._compact_bytes, self._ports = fsync, compact_bytes, ports
         for folder in (self.directory, self.dead_letters):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._log = self.directory / LOG_NAME
@@ -53,12 +55,14 @@ class Outbox:
         self._size = 0
         known: set[str] = set()
         for record in reader.records():
-            known.update(file.name for file in record.files)
+            known.update(file.name for file in record.files if self._has_sink(file.port))
             self._await(record)
         reader.close()
         self._base = reader.base
         self._compact_at = max(compact_bytes, self._log.stat().st_size)
         self._remove_unknown(known)
+        for port in filter(lambda port: not self._has_sink(port), self._base.messages):
+            forget_position(self.directory, port)
         for path in Path(staging).glob("*.frames") if staging is not None else ():
             path.unlink(missing_ok=True)
 
@@ -127,10 +131,13 @@ class Outbox:
                 self._size -= waiting.popleft()[2]
         return self._size
 
+    def _has_sink(self, port: int) -> bool:
+        return self._ports is None or port in self._ports
+
     def _await(self, record: Record) -> None:
         """Note what a record's files wait for."""
         for index, file in enumerate(record.files):
-            if file.port != DEAD_LETTER_PORT:
+            if file.port != DEAD_LETTER_PORT and self._has_sink(file.port):
                 self._waiting.setdefault(file.port, deque()).append((record.number, index, file.bytes))
                 self._size += file.bytes
 
@@ -200,7 +207,7 @@ class Outbox:
         sync_directory(self.directory)
 
     def _remove_unknown(self, known: set[str]) -> None:
-        """Remove files that a publication moved here before it failed."""
+        """Remove files that a publication moved here before it failed, and those of sinks that are gone."""
         for path in self.directory.glob("*.frames"):
             if path.name not in known:
                 path.unlink()
@@ -219,8 +226,11 @@ class Outbox:
         if self._log.stat().st_size < self._compact_at:
             return
         ports = set(self._base.messages) - {DEAD_LETTER_PORT}
-        needed = {port: read_retained(self.directory, port) or read_position(self.directory, port) for port in ports}
-        content = cut_delivered(self.directory, {port: position.record for port, position in needed.items()})
+        needed = dict.fromkeys(ports, self._base.number)
+        for port in filter(self._has_sink, ports):
+            position = read_retained(self.directory, port) or read_position(self.directory, port)
+            needed[port] = position.record
+        content = cut_delivered(self.directory, needed)
         if content is not None:
             replace_file(self._log, content, durable=self._fsync)
         # Where little could be cut the next try comes when the log has doubled: a sink that is away costs no rereading.

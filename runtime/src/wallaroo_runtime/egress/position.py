@@ -58,6 +58,12 @@ def write_retained(directory: Path, port: int, position: Delivered | None) -> No
         replace_file(path, _line(position), durable=True)
 
 
+def forget_position(directory: Path, port: int) -> None:
+    """Remove what is recorded of a port whose sink is gone."""
+    for name in ("position", "retained"):
+        (directory / f"{name}-{port}").unlink(missing_ok=True)
+
+
 def _read(path: Path) -> Delivered | None:
     try:
         line = path.read_bytes()

@@ -1,6 +1,6 @@
 """Where the journal is read and output is put; a place pickles into tasks and opens what they need there."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -110,10 +110,13 @@ class OutputPlace:
         """Return what takes the output of a task attempt; arguments as `StagingWriter` has them."""
         return StagingWriter(self.staging, query, batch, partition, stage_attempt, task_attempt)
 
-    def open(self) -> Output:
+    def open(self, ports: Collection[int] | None = None) -> Output:
         """Return what the driver publishes to; leftovers of earlier runs are removed from staging.
+
+        Args:
+            ports: Of the sinks that there are; what is kept for others is removed. None: of any.
 
         Raises:
             RunError: R620, it is damaged.
         """
-        return Outbox(Path(self.outbox), Path(self.dead_letters), Path(self.staging))
+        return Outbox(Path(self.outbox), Path(self.dead_letters), Path(self.staging), ports=ports)

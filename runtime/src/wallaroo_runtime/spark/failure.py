@@ -5,12 +5,14 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from tempfile import gettempdir
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RUN, RunError
 
 MARK = "wallaroo-error:"
 _MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
+_NO_ROOM = re.compile(r"^.*(?:No space left on device|Disk quota exceeded|File too large).*$", re.MULTILINE)
 _PYTHON_ERROR = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (.+)$", re.MULTILINE)
 
 
@@ -32,8 +34,12 @@ def carried() -> Iterator[None]:
         raise TaskFailure(error) from error
 
 
-def translated(report: str) -> RunError:
+def translated(report: str, checkpoint: str = "") -> RunError:
     """Return the error that Spark's report of a failed query is about, without Spark's and the JVM's stack traces.
+
+    Args:
+        report: What Spark says.
+        checkpoint: Its checkpoint directory; empty: it has none yet.
 
     Example:
         >>> print(translated(str(TaskFailure(RunError.of("R602", reason="no `java` on PATH")))))
@@ -43,6 +49,10 @@ def translated(report: str) -> RunError:
     if marked := _MARKED.search(report):
         value = json.loads(base64.b64decode(marked[1]))
         return RunError([Diagnostic.from_json(finding) for finding in value["diagnostics"]], value["exit_code"])
+    if full := _NO_ROOM.search(report):
+        # The line names the file where the system told it.
+        reason, place = full[0].strip().removeprefix("Caused by: "), checkpoint or "not made yet"
+        return RunError.of("R630", RUN, reason=reason, path=place, temporary=gettempdir())
     python_errors = _PYTHON_ERROR.findall(report)
     reason = (
         ": ".join(python_errors[-1]) if python_errors else next(iter(report.strip().splitlines()), "no reason given")

@@ -152,7 +152,7 @@ class RunningQuery:
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
         self._room, self._counts = room, counts
         self._progress = committed_progress(Path(options.checkpoint))
-        self._log = options.logs / "spark.log"
+        self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._lock = threading.Lock()
         self._is_stopped = False
 
@@ -169,7 +169,7 @@ class RunningQuery:
             return failure
         with self._of_jvm():
             error = self._query.exception()
-            return None if error is None else translated(str(error))
+            return None if error is None else translated(str(error), self._checkpoint)
 
     def progress(self) -> Progress:
         """Return how far the query has come."""
@@ -195,6 +195,11 @@ class RunningQuery:
     def new_findings(self) -> list[Diagnostic]:
         """Return what was found wrong since the last call and does not end the query."""
         return self._room.new_findings()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a micro-batch waits until sinks have taken more of the outbox."""
+        return self._room.is_waiting
 
     def recent(self) -> list[dict[str, Any]]:
         """Return Spark's own reports of the latest micro-batches."""
@@ -257,7 +262,7 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         chunk_bytes=options.chunk_bytes,
         counts=counts,
     )
-    outbox = options.output.open()
+    outbox = options.output.open({plan.ports[sink.path] for sink in topology.sinks()})
     publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error))
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.

@@ -26,10 +26,12 @@ class OutboxRoom:
 
     Attributes:
         failure: Why it stopped the query, when it did.
+        is_waiting: Whether a micro-batch waits for room.
     """
 
     def __init__(self, publish: Callable[[DataFrame, int], None], outbox: Output, limit_bytes: int) -> None:
         self.failure: RunError | None = None
+        self.is_waiting = False
         self._publish, self._outbox, self._limit_bytes = publish, outbox, limit_bytes
         self._findings: list[Diagnostic] = []
         self._ended = threading.Event()
@@ -46,14 +48,14 @@ class OutboxRoom:
             raise TaskFailure(self.failure) from error
 
     def _wait(self) -> None:
-        said = False
         while (size := self._outbox.size()) > self._limit_bytes:
-            if not said:
+            if not self.is_waiting:
                 self._findings.append(Diagnostic.of("R625", size=size, limit=self._limit_bytes))
-                said = True
+                self.is_waiting = True
             if self._ended.wait(LOOK_S):
                 reason, fix = "it was told to stop while it waited for the sinks", "run again to continue"
                 raise TaskFailure(RunError.of("R611", reason=reason, fix=fix))
+        self.is_waiting = False
 
     def end(self) -> None:
         """Let a micro-batch that waits fail; the next run processes it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.frame import HEADER_BYTES, TICK_PORT, Frame, FrameError, read_body, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.flight import MESSAGE
@@ -103,6 +103,9 @@ class BucketRun:
 
         Args:
             state: The committed state once more.
+
+        Raises:
+            DiagnosticError: C511, a state that a message asked to persist was spoilt by a later one that did not.
         """
         self._begin()
         cells = (cell for table in state.tables.values() for cell in table.values())
@@ -114,7 +117,14 @@ class BucketRun:
             self._one_by_one(part, state, before)
             self._stage.flight[MESSAGE] = 0
         turn.careful()
-        return self._result(state)
+        try:
+            return self._result(state)
+        except NotSerializableError as err:
+            steps = [each.step.name for each in self._stage.states.values() if each.node.state_port == err.port]
+            if not steps:
+                raise
+            finding = Diagnostic.of("C511", step=steps[0], key=shown(_readable(err.key)), error=err)
+            raise DiagnosticError([finding]) from err
 
     def checked(self, state: BucketState) -> BucketResult:
         """Run like `careful`, and make a dead letter (C510) of a message that changes a state without persisting it."""

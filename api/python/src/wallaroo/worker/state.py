@@ -144,7 +144,7 @@ class BucketState:
             NotSerializableError: One cannot be written.
         """
         for port, table in sorted(states.items()):
-            keys, values = list(table), self._dumped(table)
+            keys, values = list(table), self._dumped(port, table)
             sizes = list(map(len, values))
             for cell, size in zip(table.values(), sizes, strict=True):
                 self._written += size - (cell.size if cell.size > 0 else 0)
@@ -170,16 +170,16 @@ class BucketState:
         except BaseException as err:
             raise NotSerializableError(window, err) from err
 
-    def _dumped(self, table: Table) -> list[bytes]:
+    def _dumped(self, port: int, table: Table) -> list[bytes]:
         dump = self.codec.dump
         values: list[bytes] = []
         keep = values.append
-        cell = None
         try:
             for cell in table.values():
                 keep(cell.data if cell.live is UNREAD else dump(cell.live))
         except BaseException as err:
-            raise NotSerializableError(cell and cell.live, err) from err
+            key, cell = list(table.items())[len(values)]
+            raise NotSerializableError(cell.live, err, port, key) from err
         return values
 
     def write(self, state: Any) -> bytes:

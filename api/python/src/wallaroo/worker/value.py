@@ -20,11 +20,17 @@ _NUMBERS = {INTEGERS: "q", FLOATS: "d"}
 
 
 class NotSerializableError(Exception):
-    """A state cannot be written. Code: C504."""
+    """A state cannot be written. Code: C504 where a message is at fault, else C511.
 
-    def __init__(self, state: Any, cause: BaseException) -> None:
+    Attributes:
+        type_name: Of the state.
+        port: Of its log frames; below 0: not known.
+        key: Whose state it is.
+    """
+
+    def __init__(self, state: Any, cause: BaseException, port: int = -1, key: bytes = b"") -> None:
         super().__init__(one_line(cause))
-        self.type_name = type(state).__name__
+        self.type_name, self.port, self.key = type(state).__name__, port, key
 
 
 class StateReadError(Exception):

@@ -1,0 +1,173 @@
+"""Runs an application on disks that get full: `test_full_disk.py` starts it where it may mount a file system.
+
+Each part of a checkpoint is put on a small tmpfs of its own, which a large file fills and leaves again. What the
+receiver gets over all runs must be exact.
+"""
+
+import argparse
+import contextlib
+import errno
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ledger import Ledger
+from run import TESTS, WAIT_S, Run, framed
+
+APP = TESTS / "recovery" / "sequence" / "app.py"
+WORDS, SOME = 50, 1_000
+DISK_BYTES, BLOCK_BYTES = 16 << 20, 4096
+
+
+class Disk:
+    """A small file system.
+
+    Args:
+        path: Where it is mounted; made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._ballast = path / "ballast"
+        path.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", path], check=True)
+
+    def take(self, checkpoint: Path, names: Sequence[str]) -> None:
+        """Move directories of a checkpoint here; renames between them stay on one file system."""
+        for name in names:
+            folder = checkpoint / name
+            subprocess.run(["cp", "-a", folder, self.path / name], check=True)
+            folder.rename(checkpoint.parent / f"{name}.old")
+            folder.symlink_to(self.path / name)
+
+    def fill(self) -> None:
+        """Leave no room."""
+        with self._ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(BLOCK_BYTES))
+        try:
+            (self.path / "more").write_bytes(b"more")
+        except OSError as error:
+            assert error.errno == errno.ENOSPC, error
+        else:
+            msg = f"{self.path} has room"
+            raise AssertionError(msg)
+
+    def free(self) -> None:
+        """Give the room back."""
+        self._ballast.unlink()
+        (self.path / "more").unlink(missing_ok=True)
+
+
+class Sender:
+    """Sends what the sequence checker counts."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    def send(self, run: Run, count: int = SOME) -> None:
+        """Send some messages and wait until the journal has them."""
+        numbers = range(self.sent, self.sent + count)
+        self.sent += count
+        run.send(framed(f"w{number % WORDS}:{number // WORDS + 1}".encode() for number in numbers))
+
+
+@contextlib.contextmanager
+def prepared(folder: Path, names: Sequence[str]) -> Iterator[tuple[Disk, Path, Ledger, Sender]]:
+    """Give a checkpoint that has done some work, parts of it on a disk of their own."""
+    ledger, sender, checkpoint = Ledger(), Sender(), folder / "checkpoint"
+    try:
+        with Run(APP, ledger, checkpoint) as run:
+            sender.send(run.ready())
+            receive(run, ledger, sender)
+            assert run.stop() == 0, run.said()
+        disk = Disk(folder / "disk")
+        disk.take(checkpoint, names)
+        yield disk, checkpoint, ledger, sender
+    finally:
+        ledger.close()
+
+
+def receive(run: Run, ledger: Ledger, sender: Sender) -> None:
+    """Wait until everything sent has come back, once and in order."""
+    run.wait_while_alive(
+        lambda: ledger.lines >= sender.sent or ledger.differences > 0,
+        lambda: f"{sender.sent} lines, have {ledger.lines}",
+    )
+    assert not ledger.differences, ledger.first
+
+
+def continues(checkpoint: Path, ledger: Ledger, sender: Sender) -> None:
+    """Run once more, with room: what was kept is processed, and what comes now."""
+    with Run(APP, ledger, checkpoint) as run:
+        run.ready()
+        receive(run, ledger, sender)
+        sender.send(run)
+        receive(run, ledger, sender)
+        assert run.stop() == 0, run.said()
+
+
+def journal(folder: Path) -> None:
+    """The gateway stops reading and says so; when there is room again it goes on by itself."""
+    with prepared(folder, ["journal"]) as (disk, checkpoint, ledger, sender), Run(APP, ledger, checkpoint) as run:
+        run.ready()
+        disk.fill()
+        thread = threading.Thread(target=sender.send, args=(run, 40 * SOME), daemon=True)
+        thread.start()
+        run.wait_while_alive(lambda: "R614" in "".join(run.errors), lambda: "R614")
+        assert thread.is_alive(), "what is not in the journal was acknowledged"
+        disk.free()
+        thread.join(WAIT_S)
+        receive(run, ledger, sender)
+        assert run.stop() == 0, run.said()
+
+
+def stops(folder: Path, names: Sequence[str], code: str) -> None:
+    """The run ends with a code and its remedy; the next one continues."""
+    with prepared(folder, names) as (disk, checkpoint, ledger, sender):
+        with Run(APP, ledger, checkpoint) as run:
+            run.ready()
+            disk.fill()
+            sender.send(run)
+            assert run.end(WAIT_S) == 1, run.said()
+            said = "".join(run.errors)
+            assert f'"{code}"' in said, said
+            assert "No space left on device" in said, said
+            assert "free some space and run again; it continues from the checkpoint and nothing is lost" in said, said
+        disk.free()
+        continues(checkpoint, ledger, sender)
+
+
+def output(folder: Path) -> None:
+    """Staging, outbox and dead letters."""
+    stops(folder, ["staging", "outbox", "dead-letters"], "R626")
+
+
+def spark(folder: Path) -> None:
+    """Spark's own checkpoint: offsets, commits and the state store."""
+    stops(folder, ["spark"], "R630")
+
+
+SCENARIOS = {"journal": journal, "output": output, "spark": spark}
+
+
+def main() -> int:
+    """Run one scenario; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scenario", choices=sorted(SCENARIOS))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="wallaroo-disk-") as folder:
+        try:
+            SCENARIOS[options.scenario](Path(folder))
+        finally:
+            disk = Path(folder, "disk")
+            if disk.is_mount():
+                subprocess.run(["umount", "--lazy", disk], check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
