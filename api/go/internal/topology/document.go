@@ -59,7 +59,7 @@ type Pipeline struct {
 
 // Tree returns the whole document in the order of the schema.
 func (d *Document) Tree() Object {
-	return append(d.head(), Member{"workers", Array{d.Worker.tree()}}, Member{"pipelines", d.pipelines(true)})
+	return append(d.head(), Member{"workers", Array{d.Worker.tree()}}, Member{"pipelines", d.pipelines()})
 }
 
 func (d *Document) head() Object {
@@ -68,25 +68,55 @@ func (d *Document) head() Object {
 
 // Hash returns the interface hash: of everything but workers and addresses.
 func (d *Document) Hash() string {
-	digest := sha256.Sum256(Canonical(append(d.head(), Member{"pipelines", d.pipelines(false)})))
+	return interfaceHash(append(d.head(), Member{"pipelines", d.pipelines()}))
+}
+
+// interfaceHash returns the interface hash of a document's tree, with or without workers.
+func interfaceHash(document Object) string {
+	digest := sha256.Sum256(Canonical(withoutAddresses(document).(Object)))
 	return Notation(digest[:])
+}
+
+// withoutAddresses leaves out the workers, and where sources and sinks are reached.
+func withoutAddresses(tree any) any {
+	switch tree := tree.(type) {
+	case Array:
+		array := Array{}
+		for _, item := range tree {
+			array = append(array, withoutAddresses(item))
+		}
+		return array
+	case Object:
+		object := Object{}
+		for _, member := range tree {
+			switch member.Key {
+			case "workers", "host", "port", "cookie", "brokers":
+			case "pipelines", "sources", "sinks":
+				object = append(object, Member{member.Key, withoutAddresses(member.Value)})
+			default:
+				object = append(object, member)
+			}
+		}
+		return object
+	}
+	return tree
 }
 
 // Notation writes a SHA-256 digest as the document does.
 func Notation(digest []byte) string { return "sha256:" + hex.EncodeToString(digest) }
 
-func (d *Document) pipelines(addresses bool) Array {
+func (d *Document) pipelines() Array {
 	pipelines := Array{}
 	for _, pipeline := range d.Pipelines {
 		sources, steps, sinks := Array{}, Array{}, Array{}
 		for _, source := range pipeline.Sources {
-			sources = append(sources, source.tree(addresses))
+			sources = append(sources, source.tree())
 		}
 		for _, step := range pipeline.Steps {
 			steps = append(steps, step.tree())
 		}
 		for _, sink := range pipeline.Sinks {
-			sinks = append(sinks, sink.tree(addresses))
+			sinks = append(sinks, sink.tree())
 		}
 		pipelines = append(pipelines, Object{
 			{"name", pipeline.Name}, {"sources", sources}, {"steps", steps}, {"sinks", sinks},

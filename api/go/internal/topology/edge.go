@@ -9,8 +9,8 @@ import (
 type Edge interface {
 	// kind names the kind in the document.
 	kind() string
-	// members are those between the kind and what every source (every sink) has; without addresses for the interface hash.
-	members(addresses bool) Object
+	// members are those between the kind and what every source (every sink) has.
+	members() Object
 }
 
 // TCP is a listener of its own (source) or a connection (sink). Framing is set for sources alone.
@@ -22,10 +22,8 @@ type TCP struct {
 
 func (*TCP) kind() string { return "tcp" }
 
-func (e *TCP) members(addresses bool) (members Object) {
-	if addresses {
-		members = address(e.Host, e.Port)
-	}
+func (e *TCP) members() Object {
+	members := address(e.Host, e.Port)
 	if e.Framing.Kind != "" {
 		members = append(members, Member{"framing", e.Framing.tree()})
 	}
@@ -54,11 +52,8 @@ type Partition struct {
 
 func (*Kafka) kind() string { return "kafka" }
 
-func (e *Kafka) members(addresses bool) Object {
-	members := Object{{"topic", e.Topic}}
-	if addresses {
-		members = append(members, Member{"brokers", texts(e.Brokers)})
-	}
+func (e *Kafka) members() Object {
+	members := Object{{"topic", e.Topic}, {"brokers", texts(e.Brokers)}}
 	if e.Start != "" {
 		members = append(members, Member{"start", e.Start})
 	}
@@ -77,7 +72,7 @@ type Generator struct{}
 
 func (*Generator) kind() string { return "generator" }
 
-func (*Generator) members(bool) Object { return nil }
+func (*Generator) members() Object { return nil }
 
 // Connector is a listener for the connector protocol.
 type Connector struct {
@@ -90,11 +85,9 @@ type Connector struct {
 
 func (*Connector) kind() string { return "connector" }
 
-func (e *Connector) members(addresses bool) (members Object) {
-	if addresses {
-		members = append(address(e.Host, e.Port), Member{"cookie", e.Cookie})
-	}
-	return append(members, Member{"max_credits", e.MaxCredits}, Member{"refill_credits", e.RefillCredits})
+func (e *Connector) members() Object {
+	return append(address(e.Host, e.Port), Member{"cookie", e.Cookie},
+		Member{"max_credits", e.MaxCredits}, Member{"refill_credits", e.RefillCredits})
 }
 
 // Spark is any format that Spark reads or writes as a stream. Schema, Key and Timestamp are those of sources, and may
@@ -110,7 +103,7 @@ type Spark struct {
 
 func (*Spark) kind() string { return "spark" }
 
-func (e *Spark) members(bool) Object {
+func (e *Spark) members() Object {
 	members := Object{{"format", e.Format}, {"options", options(e.Options)}}
 	members = append(withText(members, "schema", e.Schema), Member{"value", e.Value})
 	return withText(withText(members, "key", e.Key), "timestamp", e.Timestamp)

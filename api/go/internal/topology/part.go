@@ -65,8 +65,8 @@ func (w *CountWindow) tree() Object {
 	return Object{{"kind", "count"}, {"count", w.Count}, {"flush_ms", w.FlushMs}}
 }
 
-func (s *Source) tree(addresses bool) Object {
-	members := append(Object{{"path", s.Path}, {"name", s.Name}, {"kind", s.Edge.kind()}}, s.Edge.members(addresses)...)
+func (s *Source) tree() Object {
+	members := append(Object{{"path", s.Path}, {"name", s.Name}, {"kind", s.Edge.kind()}}, s.Edge.members()...)
 	if _, made := s.Edge.(*Generator); !made {
 		members = append(members, Member{"max_message_bytes", MaxMessageBytes})
 	}
@@ -97,8 +97,8 @@ func (s *State) tree() Object {
 	return Object{{"name", s.Name}, {"codec", Codec}, {"key", key}}
 }
 
-func (s *Sink) tree(addresses bool) Object {
-	members := append(Object{{"path", s.Path}, {"name", s.Name}, {"kind", s.Edge.kind()}}, s.Edge.members(addresses)...)
+func (s *Sink) tree() Object {
+	members := append(Object{{"path", s.Path}, {"name", s.Name}, {"kind", s.Edge.kind()}}, s.Edge.members()...)
 	members = append(members, Member{"inputs", texts(s.Inputs)}, Member{"worker", WorkerName})
 	return withText(members, "on_error", s.OnError)
 }

@@ -152,14 +152,48 @@ func TestKeyVectors(t *testing.T) {
 	}
 }
 
+type hashCase struct {
+	Name          string
+	Document      string
+	Value         json.RawMessage
+	InterfaceHash string `json:"interface_hash"`
+}
+
+func (c hashCase) hash(t *testing.T) string {
+	t.Helper()
+	if c.Document != "" {
+		vector.Read(t, c.Document, &c.Value)
+	}
+	return interfaceHash(ordered(t, c.Value).(Object))
+}
+
+func TestInterfaceHashVectors(t *testing.T) {
+	var file struct{ Files, Documents []hashCase }
+	vector.Read(t, "interface_hash.json", &file)
+	if len(file.Files) == 0 || len(file.Documents) == 0 {
+		t.Error("no cases")
+	}
+	for _, c := range append(file.Files, file.Documents...) {
+		if got := c.hash(t); got != c.InterfaceHash {
+			t.Errorf("%s: %s; want %s", c.Name, got, c.InterfaceHash)
+		}
+	}
+}
+
 func TestWrongVectorsFail(t *testing.T) {
 	var file struct {
-		Canonical []textCase
-		Keys      []keyCase
+		Canonical     []textCase
+		Keys          []keyCase
+		InterfaceHash []hashCase `json:"interface_hash"`
 	}
 	vector.Read(t, "selftest.json", &file)
 	for _, c := range file.Canonical {
 		if writeText(t, c) == c.Canonical {
+			t.Errorf("%s: passed", c.Name)
+		}
+	}
+	for _, c := range file.InterfaceHash {
+		if c.hash(t) == c.InterfaceHash {
 			t.Errorf("%s: passed", c.Name)
 		}
 	}
