@@ -85,7 +85,7 @@ def test_public_surface_of_the_python_sdk(rewrites_golden: bool) -> None:
 
 def test_public_surface_of_the_go_sdk(rewrites_golden: bool) -> None:
     lines = []
-    for package in (".", "./application", "./worker"):
+    for package in (".", "./application", "./stream", "./worker"):
         command = ["go", "doc", "-all", "-short", package]
         done = subprocess.run(command, cwd=ROOT / "api" / "go", capture_output=True, text=True, check=True)
         lines += [

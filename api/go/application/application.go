@@ -13,13 +13,9 @@
 package application
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/launch"
-	"wallarooapi/internal/topology"
 )
 
 // Application is an application under declaration. It is not safe for use by several goroutines.
@@ -46,17 +42,16 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 	a.declared.Pipelines = append(a.declared.Pipelines, pipeline)
 	node := &declaration.Node{Path: pipeline.Path("sources", 0), What: "NewPipeline", Place: place}
 	pipeline.Nodes = append(pipeline.Nodes, node)
+	var policies []*string
 	if sourceConfig == nil {
 		a.declared.Report(diagnostic.Of("T207", "method", "NewPipeline", "parameter", "sourceConfig", "actual", "nil",
 			"expected", "a source", "fix", "pass what e.g. MakeTCPSourceConfig returns"), declaration.Pointer(node.Path), place)
 	} else {
-		pipeline.Source = sourceConfig.source()
-		pipeline.Source.Path, pipeline.Source.Name, pipeline.Source.Place = node.Path, name, place
-		a.declared.NewSource(pipeline.Source)
-	}
-	var policies []*string
-	if pipeline.Source != nil {
-		policies = append(policies, &pipeline.Source.OnError)
+		source := sourceConfig.source()
+		source.Path, source.Name, source.Place = node.Path, name, place
+		pipeline.Sources = append(pipeline.Sources, source)
+		a.declared.NewSource(source)
+		policies = append(policies, &source.OnError)
 	}
 	return &PipelineBuilder{a.declared, pipeline, node, policies}
 }
@@ -71,24 +66,4 @@ func (a *Application) Check() error {
 
 // ToJson ends the declaration and returns the topology document in its canonical form. If something is wrong
 // with the declaration it returns an object with the key "diagnostics" instead.
-func (a *Application) ToJson() string {
-	result := a.result()
-	declaration.File(result)
-	return result.Text
-}
-
-func (a *Application) result() declaration.Result {
-	found := a.declared.Check()
-	if len(found) == 0 {
-		document, err := launch.Document(a.declared)
-		if err == nil {
-			return declaration.Result{Application: a.declared, Text: string(topology.Canonical(document.Tree()))}
-		}
-		found = append(found, diagnostic.Of("I901", "reason", err))
-	}
-	text, err := json.MarshalIndent(map[string]any{"diagnostics": found}, "", "  ")
-	if err != nil {
-		text = fmt.Appendf(nil, "%v", diagnostic.Error(found))
-	}
-	return declaration.Result{Text: string(text), Found: found}
-}
+func (a *Application) ToJson() string { return launch.Text(a.declared) }

@@ -13,22 +13,29 @@ import (
 	"os"
 
 	wa "wallarooapi"
-	"wallarooapi/application"
 	"wallarooapi/internal/launch"
 	"wallarooapi/internal/trace"
 )
 
+// Application is what a setup declares: an *application.Application or a *stream.Application.
+type Application interface {
+	comparable
+	// ToJson ends the declaration and returns the topology document.
+	ToJson() string
+}
+
 // Main declares the application and does what the runtime asks for: emit its topology, or host its computations. It
 // does not return. setup runs once per process and gets the application's arguments without a program name; it must
 // declare the same application for the same arguments.
-func Main(setup func(args []string) *application.Application) {
+func Main[A Application](setup func(args []string) A) {
 	os.Exit(launch.Run(trace.Name(setup), func() string {
 		args := wa.Args
 		if len(args) > 0 {
 			args = args[1:]
 		}
+		var none A
 		declared := setup(args)
-		if declared == nil {
+		if declared == none {
 			return "nil"
 		}
 		return declared.ToJson()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+
+	"wallarooapi/internal/known"
 )
 
 var (
@@ -18,13 +20,24 @@ var (
 // CheckType tells why values of a type cannot be serialized without wa.Serialize; nil when they can. encoding/gob leaves
 // out, without a word, what is not exported: here that is an error, because the state would come back without it.
 func CheckType(t reflect.Type) error {
-	if known, ok := checked.Load(t); ok {
-		err, _ := known.(error)
+	if _, ok := known.FormOf(behind(t)); ok {
+		return nil
+	}
+	if before, ok := checked.Load(t); ok {
+		err, _ := before.(error)
 		return err
 	}
 	err := checkType(t, map[reflect.Type]bool{})
 	checked.Store(t, err)
 	return err
+}
+
+// behind returns the type that a pointer points to, else the type itself.
+func behind(t reflect.Type) reflect.Type {
+	if t != nil && t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
 }
 
 func checkType(t reflect.Type, seen map[reflect.Type]bool) error {

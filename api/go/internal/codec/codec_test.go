@@ -14,6 +14,7 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/example"
+	"wallarooapi/internal/known"
 )
 
 type point struct{ X, Y int }
@@ -178,4 +179,60 @@ func TestFillMaps(t *testing.T) {
 	}
 	codec.FillMaps(state, "another type")
 	codec.FillMaps(nil, nil)
+}
+
+type formed struct{ hidden string }
+
+func TestAProgramsOwnFormOfAType(t *testing.T) {
+	if err := codec.CheckType(reflect.TypeFor[formed]()); err == nil {
+		t.Error("a type without exported fields has a form of its own before it was registered")
+	}
+	known.RegisterForm(reflect.TypeFor[formed](), known.Form{
+		Encode: func(value any) ([]byte, error) {
+			if pointer, ok := value.(*formed); ok {
+				value = *pointer
+			}
+			if text := value.(formed).hidden; text != "bad" {
+				return []byte(text), nil
+			}
+			return nil, errors.New("no form")
+		},
+		Decode: func(data []byte, behindPointer bool) (any, error) {
+			if len(data) == 0 {
+				return nil, errors.New("empty")
+			}
+			if !behindPointer {
+				return formed{string(data)}, nil
+			}
+			return &formed{string(data)}, nil
+		},
+	})
+	if err := codec.CheckType(reflect.TypeFor[*formed]()); err != nil {
+		t.Error(err)
+	}
+	encoder, decoder := codec.NewEncoder(), codec.NewDecoder()
+	for _, value := range []any{formed{"a"}, &formed{"b"}} {
+		data, err := encoder.Append(nil, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := decoder.Decode(codec.Native, data); err != nil || !reflect.DeepEqual(got, value) {
+			t.Errorf("%v came back as %v, %v", value, got, err)
+		}
+	}
+	for _, value := range []any{formed{"bad"}, (*formed)(nil)} {
+		if out, err := encoder.Append([]byte("x"), value); err == nil || string(out) != "x" {
+			t.Errorf("%v became %q, %v", value, out, err)
+		}
+	}
+	empty, err := encoder.Append(nil, formed{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := []byte{empty[0], 1, 'x'}
+	for _, data := range [][]byte{empty, unknown, empty[:1], {empty[0], 9, 'x'}} {
+		if value, err := decoder.Decode(codec.Native, data); err == nil {
+			t.Errorf("%x was read as %v", data, value)
+		}
+	}
 }

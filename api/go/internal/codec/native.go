@@ -32,6 +32,8 @@ const (
 	tagGobFirstPointer             // the same; the value is behind a pointer
 	tagGobNext                     // number of the type in this frame, then the value
 	tagGobNextPointer
+	tagForm        // name of the type, then the bytes of its form
+	tagFormPointer // the same; the value is behind a pointer
 )
 
 func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
@@ -57,6 +59,9 @@ func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
 	}
 	if tag, number, ok := integer(value); ok {
 		return binary.AppendUvarint(append(out, tag), number), nil
+	}
+	if result, done, err := appendForm(out, value); done {
+		return result, err
 	}
 	return e.gob.append(out, value)
 }
@@ -118,6 +123,8 @@ func (d *Decoder) decodeNative(data []byte) (any, error) {
 		}
 	case tag >= tagGobFirst && tag <= tagGobNextPointer:
 		return d.gob.decode(tag, rest)
+	case tag == tagForm || tag == tagFormPointer:
+		return decodeForm(tag, rest)
 	}
 	return nil, &Error{Type: "a serialized value", Reason: fmt.Sprintf("tag %d with %d bytes was not written by this SDK", tag, len(rest))}
 }

@@ -48,8 +48,8 @@ func (a *Application) checkNames() {
 func (a *Application) checkPolicies() {
 	a.checkPolicy(a.OnError, "/on_error", a.Place)
 	for _, pipeline := range a.Pipelines {
-		if pipeline.Source != nil {
-			a.checkPolicy(pipeline.Source.OnError, Pointer(pipeline.Source.Path), pipeline.Source.Place)
+		for _, source := range pipeline.Sources {
+			a.checkPolicy(source.OnError, Pointer(source.Path), source.Place)
 		}
 		for _, step := range pipeline.Steps {
 			a.checkPolicy(step.OnError, Pointer(step.Path), step.Place)
@@ -92,7 +92,7 @@ func (a *Application) checkEnds() {
 func (a *Application) checkAddresses() {
 	names := map[string]string{}
 	for _, pipeline := range a.Pipelines {
-		if source := pipeline.Source; source != nil {
+		for _, source := range pipeline.Sources {
 			a.checkListener(source, names)
 		}
 		for _, sink := range pipeline.Sinks {

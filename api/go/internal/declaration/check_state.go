@@ -63,8 +63,8 @@ func sameKeys(first, second []topology.Key) bool {
 func (a *Application) checkMessageKeys() {
 	sources, steps := map[string]*Source{}, map[string]*Step{}
 	for _, pipeline := range a.Pipelines {
-		if pipeline.Source != nil {
-			sources[pipeline.Source.Path] = pipeline.Source
+		for _, source := range pipeline.Sources {
+			sources[source.Path] = source
 		}
 		for _, step := range pipeline.Steps {
 			steps[step.Path] = step

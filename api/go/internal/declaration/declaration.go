@@ -43,13 +43,13 @@ type Application struct {
 
 // Pipeline is one declared pipeline.
 type Pipeline struct {
-	Name   string
-	Number int
-	Place  Place
-	Source *Source
-	Steps  []*Step
-	Sinks  []*Sink
-	Nodes  []*Node // the source and the steps, to find open ends
+	Name    string
+	Number  int
+	Place   Place
+	Sources []*Source
+	Steps   []*Step
+	Sinks   []*Sink
+	Nodes   []*Node // the sources and the steps, to find open ends
 }
 
 // Node is a place in a pipeline that messages leave from.

@@ -46,7 +46,9 @@ func arguments() []string {
 
 func (p *Pipeline) document() topology.Pipeline {
 	out := topology.Pipeline{Name: p.Name}
-	out.Sources = []topology.Source{{Path: p.Source.Path, Name: p.Source.Name, Edge: p.Source.Edge, OnError: p.Source.OnError}}
+	for _, source := range p.Sources {
+		out.Sources = append(out.Sources, topology.Source{Path: source.Path, Name: source.Name, Edge: source.Edge, OnError: source.OnError})
+	}
 	for _, step := range p.Steps {
 		out.Steps = append(out.Steps, step.document())
 	}
@@ -75,7 +77,9 @@ func (p *Pipeline) components() []topology.Component {
 	add := func(path, symbol string, place Place) {
 		all = append(all, topology.Component{Path: path, Symbol: symbol, File: place.File, Line: place.Line})
 	}
-	add(p.Source.Path, typeName(p.Source.Given), p.Source.Place)
+	for _, source := range p.Sources {
+		add(source.Path, typeName(source.Given), source.Place)
+	}
 	for _, step := range p.Steps {
 		add(step.Path, step.Symbol, step.Place)
 		if step.State != nil && !step.State.ByKey {

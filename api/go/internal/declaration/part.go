@@ -39,6 +39,12 @@ func (s *Source) givesKeys() bool {
 	return false
 }
 
+// GivesTimes tells whether the messages of the source have a time of their own, rather than that of their arrival.
+func (s *Source) GivesTimes() bool {
+	edge, ok := s.Edge.(*topology.Spark)
+	return ok && edge.Timestamp != ""
+}
+
 // Generator makes the messages of a source, each from the one before, until one is nil.
 type Generator interface {
 	InitialValue() any

@@ -94,16 +94,16 @@ func (a *Application) NewStateComputation(step *Step, method string, named inter
 	if step.State.Builder == nil {
 		a.wrongParameter(step, method, "sb", "nil", "a state builder")
 	} else {
-		a.learnState(step)
+		a.LearnState(step)
 	}
 	if !step.State.ByKey {
 		a.setPartition(step, method)
 	}
 }
 
-// learnState looks at one state object, for its class and to find out before the first failure whether it can
+// LearnState looks at one state object, for its class and to find out before the first failure whether it can
 // be serialized.
-func (a *Application) learnState(step *Step) {
+func (a *Application) LearnState(step *Step) {
 	built := step.State.Builder.Build()
 	step.State.Class = typeName(built)
 	if built == nil {

@@ -3,18 +3,14 @@ package launch
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
-	"wallarooapi/internal/topology"
 	"wallarooapi/internal/trace"
 )
 
@@ -122,31 +118,3 @@ func write(path string, result declaration.Result) error {
 	}
 	return os.Rename(temporary, path)
 }
-
-// Document makes the whole topology of an application, hashes included.
-func Document(application *declaration.Application) (*topology.Document, error) {
-	document, err := application.Document()
-	if err != nil {
-		return nil, err
-	}
-	document.Worker.CodeHash, err = codeHash()
-	return document, err
-}
-
-// codeHash is computed once: the binary does not change under a running program.
-var codeHash = sync.OnceValues(func() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("the path of this program: %w", err)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("this program: %w", err)
-	}
-	defer file.Close()
-	digest := sha256.New()
-	if _, err := io.Copy(digest, file); err != nil {
-		return "", fmt.Errorf("this program: %w", err)
-	}
-	return topology.Notation(digest.Sum(nil)), nil
-})

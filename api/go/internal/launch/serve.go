@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/life"
 	"wallarooapi/internal/server"
 )
 
@@ -62,6 +63,7 @@ func serve(application *declaration.Application, directory string) error {
 		return err
 	case <-stop.Done():
 		workerServer.End(gracePeriod)
+		life.End()
 		return nil
 	}
 }

@@ -64,7 +64,9 @@ func New(application *declaration.Application, document *topology.Document, endp
 		checksPersist: os.Getenv("WALLAROO_CHECK_PERSIST") == "1", work: newWork(),
 	}
 	for _, pipeline := range application.Pipelines {
-		w.sources[pipeline.Source.Path] = pipeline.Source
+		for _, source := range pipeline.Sources {
+			w.sources[source.Path] = source
+		}
 	}
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(messageBytes), grpc.MaxSendMsgSize(messageBytes),

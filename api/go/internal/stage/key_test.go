@@ -62,7 +62,7 @@ func recordApp() *declaration.Application {
 	}
 	sinks := []*declaration.Sink{{Path: "0/sinks/0", Name: "out", Keyed: encode}}
 	return &declaration.Application{Pipelines: []*declaration.Pipeline{
-		{Source: decoded, Steps: steps, Sinks: sinks}, {Source: made},
+		{Sources: []*declaration.Source{decoded}, Steps: steps, Sinks: sinks}, {Sources: []*declaration.Source{made}},
 	}}
 }
 
@@ -210,7 +210,7 @@ func (countdown) Apply(previous any) any {
 func generate(t *testing.T, request *pb.GenerateRequest) (numbers []uint64, reply *pb.GenerateReply, err error) {
 	t.Helper()
 	reply = &pb.GenerateReply{}
-	err = stage.Generate(recordApp().Pipelines[1].Source, request, reply)
+	err = stage.Generate(recordApp().Pipelines[1].Sources[0], request, reply)
 	for _, value := range reply.GetValues() {
 		number, size := binary.Uvarint(value[1:])
 		if size != len(value)-1 {

@@ -202,7 +202,9 @@ type parts struct {
 func partsOf(application *declaration.Application) parts {
 	p := parts{map[string]*declaration.Source{}, map[string]*declaration.Step{}, map[string]*declaration.Sink{}}
 	for _, pipeline := range application.Pipelines {
-		p.sources[pipeline.Source.Path] = pipeline.Source
+		for _, source := range pipeline.Sources {
+			p.sources[source.Path] = source
+		}
 		for _, step := range pipeline.Steps {
 			p.steps[step.Path] = step
 		}

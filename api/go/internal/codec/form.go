@@ -1,0 +1,50 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"reflect"
+
+	"wallarooapi/internal/known"
+)
+
+// appendForm writes a value of a type for which the program has a form; done is false for other types.
+func appendForm(out []byte, value any) (result []byte, done bool, err error) {
+	t, tag := reflect.TypeOf(value), byte(tagForm)
+	if t != nil && t.Kind() == reflect.Pointer {
+		t, tag = t.Elem(), tagFormPointer
+	}
+	form, ok := known.FormOf(t)
+	if !ok {
+		return out, false, nil
+	}
+	if tag == tagFormPointer && reflect.ValueOf(value).IsNil() {
+		return out, true, &Error{Type: fmt.Sprintf("%T", value), Reason: "the pointer is nil"}
+	}
+	data, err := form.Encode(value)
+	if err != nil {
+		return out, true, &Error{Type: fmt.Sprintf("%T", value), Reason: err.Error()}
+	}
+	name := known.Name(t)
+	out = append(binary.AppendUvarint(append(out, tag), uint64(len(name))), name...)
+	return append(out, data...), true, nil
+}
+
+// decodeForm reads what appendForm wrote.
+func decodeForm(tag byte, data []byte) (any, error) {
+	length, size := binary.Uvarint(data)
+	if size <= 0 || length > uint64(len(data)-size) {
+		return nil, &Error{Type: "a serialized value", Reason: "it is cut"}
+	}
+	name := string(data[size : size+int(length)])
+	t, _ := known.Lookup(name)
+	form, ok := known.FormOf(t)
+	if !ok {
+		return nil, &Error{Type: name, Reason: "this program has no codec for the type; stream.Register gives it one"}
+	}
+	value, err := form.Decode(data[size+int(length):], tag == tagFormPointer)
+	if err != nil {
+		return nil, &Error{Type: name, Reason: err.Error()}
+	}
+	return value, nil
+}

@@ -1,0 +1,39 @@
+package known
+
+import (
+	"reflect"
+	"sync/atomic"
+)
+
+// Form is how a program writes the values of a type, and those behind a pointer to it.
+type Form struct {
+	Encode func(value any) ([]byte, error)
+	Decode func(data []byte, behindPointer bool) (any, error)
+}
+
+// forms is replaced as a whole, so that reading it takes no lock. Nil: the program has none.
+var forms atomic.Pointer[map[reflect.Type]Form]
+
+// RegisterForm sets the form of a type.
+func RegisterForm(t reflect.Type, form Form) {
+	Register(t)
+	next := map[reflect.Type]Form{t: form}
+	if before := forms.Load(); before != nil {
+		for other, its := range *before {
+			if other != t {
+				next[other] = its
+			}
+		}
+	}
+	forms.Store(&next)
+}
+
+// FormOf returns the form of a type, if the program has set one.
+func FormOf(t reflect.Type) (form Form, ok bool) {
+	all := forms.Load()
+	if all == nil {
+		return Form{}, false
+	}
+	form, ok = (*all)[t]
+	return form, ok
+}

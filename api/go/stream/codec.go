@@ -1,0 +1,124 @@
+package stream
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"unicode/utf8"
+
+	"wallarooapi/internal/known"
+)
+
+// Codec turns messages of one type into bytes and back. Both functions may be called from several goroutines; Decode may keep data
+// but not change it.
+//
+// A codec serves at the edges, where its methods are handed to sources and sinks, and with Register between processes and for states.
+// Without one, values of the basic types are written as they are, others with encoding/gob, which needs exported fields.
+type Codec[T any] interface {
+	Encode(value T) ([]byte, error)
+	Decode(data []byte) (T, error)
+}
+
+// functions is a codec of two functions.
+type functions[T any] struct {
+	encode func(T) ([]byte, error)
+	decode func([]byte) (T, error)
+}
+
+func (f functions[T]) Encode(value T) ([]byte, error) { return f.encode(value) }
+func (f functions[T]) Decode(data []byte) (T, error)  { return f.decode(data) }
+
+// The built-in codecs, whose bytes are the same in all languages: UTF-8, the bytes themselves, and 8 bytes big-endian.
+var (
+	Text  Codec[string] = functions[string]{encodeText, decodeText}
+	Bytes Codec[[]byte] = functions[[]byte]{
+		func(value []byte) ([]byte, error) { return value, nil },
+		func(data []byte) ([]byte, error) { return data, nil },
+	}
+	Int64 Codec[int64] = functions[int64]{
+		func(value int64) ([]byte, error) { return bytesOf(uint64(value)), nil },
+		func(data []byte) (int64, error) {
+			if len(data) != 8 {
+				return 0, errLength(data)
+			}
+			return int64(binary.BigEndian.Uint64(data)), nil
+		},
+	}
+	Float64 Codec[float64] = functions[float64]{
+		func(value float64) ([]byte, error) { return bytesOf(math.Float64bits(value)), nil },
+		func(data []byte) (float64, error) {
+			if len(data) != 8 {
+				return 0, errLength(data)
+			}
+			return math.Float64frombits(binary.BigEndian.Uint64(data)), nil
+		},
+	}
+)
+
+func errLength(data []byte) error { return fmt.Errorf("%d bytes; expected 8", len(data)) }
+
+func encodeText(value string) ([]byte, error) {
+	if !utf8.ValidString(value) {
+		return nil, errors.New("the text is not UTF-8")
+	}
+	return []byte(value), nil
+}
+
+func decodeText(data []byte) (string, error) {
+	if !utf8.Valid(data) {
+		return "", errors.New("the bytes are not UTF-8")
+	}
+	return string(data), nil
+}
+
+// JSON returns a codec with encoding/json. Members that T does not have are left out; bytes behind the value are an error.
+func JSON[T any]() Codec[T] {
+	return functions[T]{
+		func(value T) ([]byte, error) { return json.Marshal(value) },
+		func(data []byte) (value T, err error) {
+			err = json.Unmarshal(data, &value)
+			return value, err
+		},
+	}
+}
+
+// Gob returns a codec with encoding/gob. Each value stands for itself, with the description of its type.
+func Gob[T any]() Codec[T] {
+	return functions[T]{
+		func(value T) ([]byte, error) {
+			var out bytes.Buffer
+			err := gob.NewEncoder(&out).Encode(&value)
+			return out.Bytes(), err
+		},
+		func(data []byte) (value T, err error) {
+			err = gob.NewDecoder(bytes.NewReader(data)).Decode(&value)
+			return value, err
+		},
+	}
+}
+
+// Register makes a codec the form of a type's values, and of values behind pointers to it, where they move between processes or are
+// states. Call it before the application is declared, e.g. in an init function; T is no interface or pointer.
+// States that were written with another form must stay readable by Decode.
+func Register[T any](codec Codec[T]) {
+	known.RegisterForm(reflect.TypeFor[T](), known.Form{
+		Encode: func(value any) ([]byte, error) {
+			if pointer, ok := value.(*T); ok {
+				return codec.Encode(*pointer)
+			}
+			return codec.Encode(value.(T))
+		},
+		Decode: func(data []byte, behind bool) (any, error) {
+			value, err := codec.Decode(data)
+			if behind {
+				return &value, err
+			}
+			return value, err
+		},
+	})
+}

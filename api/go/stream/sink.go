@@ -1,0 +1,85 @@
+package stream
+
+import (
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/kafka"
+	"wallarooapi/internal/topology"
+)
+
+// Sink is where messages of a type go.
+type Sink[T any] struct{ declared declaration.Sink }
+
+// TCPSink sends messages to the server at an address, HOST:PORT. encode returns the bytes of one message, framing included; nil, or
+// the error ErrSkip, sends nothing.
+func TCPSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
+	host, port, found := split("sink", address)
+	declared := declaration.Sink{Edge: &topology.TCP{Host: host, Port: port}, Given: &encoder[T]{encode}, Found: found}
+	if encode != nil {
+		declared.Encoder = &encoder[T]{encode}
+	}
+	return Sink[T]{declared}
+}
+
+// KafkaSink writes records to a topic. encode returns a record's value, key and partition; a nil value, or the error ErrSkip,
+// writes nothing.
+func KafkaSink[T any](topic Kafka, encode func(message T) (Record, error)) Sink[T] {
+	edge := &topology.Kafka{Topic: topic.Topic, Brokers: topic.Brokers, Options: topic.Options}
+	return recordSink(declaration.Sink{Edge: edge, Found: checkTopic("KafkaSink", topic)}, encode)
+}
+
+// KafkaSinkOf is KafkaSink for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and so on, as
+// Wallaroo's programs have it.
+func KafkaSinkOf[T any](name string, args []string, encode func(message T) (Record, error)) Sink[T] {
+	edge, found := kafka.Sink(name, args)
+	return recordSink(declaration.Sink{Edge: edge, Found: found}, encode)
+}
+
+// SparkSink writes what Spark writes: one row per message, from the columns value and key.
+func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink[T] {
+	edge := &topology.Spark{Format: format.Format, Options: format.Options, Value: format.Value}
+	return recordSink(declaration.Sink{Edge: edge, Found: checkFormat("SparkSink", format)}, encode)
+}
+
+// OnError says what happens when the encoder fails on a message: "dead_letter" or "fail"; without it what the application
+// says. It returns the sink.
+func (s Sink[T]) OnError(policy string) Sink[T] {
+	s.declared.OnError = policy
+	return s
+}
+
+func recordSink[T any](declared declaration.Sink, encode func(T) (Record, error)) Sink[T] {
+	declared.Given = &recordEncoder[T]{encode}
+	if encode != nil {
+		declared.Keyed = (&recordEncoder[T]{encode}).encode
+	}
+	return Sink[T]{declared}
+}
+
+type encoder[T any] struct{ function func(T) ([]byte, error) }
+
+func (e *encoder[T]) GoSymbol() string { return symbolOf(e.function) }
+
+func (e *encoder[T]) Encode(data any) []byte {
+	bytes, err := e.function(data.(T))
+	if err != nil {
+		refuse(err)
+		return nil
+	}
+	return bytes
+}
+
+type recordEncoder[T any] struct{ function func(T) (Record, error) }
+
+func (e *recordEncoder[T]) GoSymbol() string { return symbolOf(e.function) }
+
+func (e *recordEncoder[T]) encode(data any) (value, key []byte, partition int32) {
+	record, err := e.function(data.(T))
+	if err != nil {
+		refuse(err)
+		return nil, nil, -1
+	}
+	if record.Partition == nil {
+		return record.Value, record.Key, -1
+	}
+	return record.Value, record.Key, *record.Partition
+}

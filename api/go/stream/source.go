@@ -1,0 +1,242 @@
+package stream
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"time"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/kafka"
+	"wallarooapi/internal/topology"
+)
+
+// Source is where messages of a type come from.
+type Source[T any] struct{ declared declaration.Source }
+
+// Framing says how a TCP stream is cut into messages: each stands behind its length in bytes, an unsigned integer of 8, 16, 32
+// or 64 bits, big-endian or little-endian.
+type Framing string
+
+// The framings.
+const (
+	U8    Framing = "u8"
+	U16BE Framing = "u16be"
+	U16LE Framing = "u16le"
+	U32BE Framing = "u32be"
+	U32LE Framing = "u32le"
+	U64BE Framing = "u64be"
+	U64LE Framing = "u64le"
+)
+
+var headerBytes = map[Framing]uint64{U8: 1, U16BE: 2, U16LE: 2, U32BE: 4, U32LE: 4, U64BE: 8, U64LE: 8}
+
+// ErrEnd is the error of a generator that makes no more messages.
+var ErrEnd = errors.New("no more messages")
+
+// Record is a message of Kafka, of a connector or of a row of Spark, with what it has beside its value.
+type Record struct {
+	// Value is what the message consists of; nil where Kafka has none (a tombstone).
+	Value []byte
+	// Key is empty where the message has none.
+	Key []byte
+	// Time is the record's own; of a sink's records nothing depends on it.
+	Time time.Time
+	// Headers are Kafka's; a sink writes none.
+	Headers []Header
+	// Partition, in a record for a Kafka sink, names the partition; nil lets Kafka choose by the key.
+	Partition *int32
+}
+
+// Header is one header of a record.
+type Header struct {
+	Name  string
+	Value []byte
+}
+
+// Kafka describes a topic.
+type Kafka struct {
+	Topic string
+	// Brokers are addresses, HOST:PORT.
+	Brokers []string
+	// Start is where a source begins: "start", "end", an offset, or "-n" for n before the end. Empty: "start".
+	Start string
+	// Partitions are those that a source reads; none: all.
+	Partitions []int
+	// Options are settings of Kafka's client, with "kafka." in front of their names.
+	Options map[string]string
+}
+
+// Spark describes a format that Spark reads or writes.
+type Spark struct {
+	Format  string
+	Options map[string]string
+	// Schema is that of a source's rows, where the format needs one, as Spark's DDL.
+	Schema string
+	// Value is an SQL expression over the rows: of a source, what gives a message's bytes or text; of a sink, a select list over
+	// the columns value and key.
+	Value string
+	// Key and Timestamp are SQL expressions that give a source's messages a key and a time; empty: they have none.
+	Key, Timestamp string
+}
+
+// TCPSource listens at an address, HOST:PORT.
+func TCPSource[T any](address string, framing Framing, decode func(payload []byte) (T, error)) Source[T] {
+	host, port, found := split("source", address)
+	made := &framed[T]{decoder[T]{func(r Record) (T, error) { return decode(r.Value) }, symbolOf(decode), resultsOf[T]()}, framing}
+	if decode == nil || headerBytes[framing] == 0 {
+		found = append(found, wrongSource("TCPSource", "framing and decode", string(framing), "a framing, e.g. U32BE, and a function")...)
+	}
+	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: made, Found: found}}
+}
+
+// KafkaSource reads a topic. Its messages carry the keys of the records. Value makes a decoder of one that needs the value alone.
+func KafkaSource[T any](topic Kafka, decode func(record Record) (T, error)) Source[T] {
+	if topic.Start == "" {
+		topic.Start = "start"
+	}
+	edge := &topology.Kafka{Topic: topic.Topic, Brokers: topic.Brokers, Start: topic.Start, Options: topic.Options}
+	for _, number := range topic.Partitions {
+		edge.Partitions = append(edge.Partitions, topology.Partition{Number: number})
+	}
+	found := checkTopic("KafkaSource", topic)
+	return recordSource("KafkaSource", edge, decode, found)
+}
+
+// KafkaSourceOf is KafkaSource for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and so on, as
+// Wallaroo's programs have it.
+func KafkaSourceOf[T any](name string, args []string, decode func(record Record) (T, error)) Source[T] {
+	edge, found := kafka.Source(name, args)
+	return recordSource("KafkaSourceOf", edge, decode, found)
+}
+
+// SparkSource reads what Spark reads: one message per row.
+func SparkSource[T any](format Spark, decode func(record Record) (T, error)) Source[T] {
+	edge := &topology.Spark{Format: format.Format, Options: format.Options, Schema: format.Schema, Value: format.Value,
+		Key: format.Key, Timestamp: format.Timestamp}
+	return recordSource("SparkSource", edge, decode, checkFormat("SparkSource", format))
+}
+
+// GeneratorSource makes messages: the first, and each from the one before, until next returns the error ErrEnd. It must depend on the
+// message before alone: after a restart it goes on from a message that was made.
+func GeneratorSource[T any](first T, next func(ctx context.Context, previous T) (T, error)) Source[T] {
+	learn[T]()
+	made := &generator[T]{first, next}
+	if next == nil {
+		return Source[T]{declaration.Source{Edge: &topology.Generator{}, Found: wrongSource("GeneratorSource", "next", "nil", "a function")}}
+	}
+	return Source[T]{declaration.Source{Edge: &topology.Generator{}, Given: made}}
+}
+
+// Value makes a decoder for records of one for values.
+func Value[T any](decode func(value []byte) (T, error)) func(Record) (T, error) {
+	return func(record Record) (T, error) { return decode(record.Value) }
+}
+
+// OnError says what happens when the decoder fails on a message: "dead_letter" or "fail"; without it what the application
+// says. It returns the source.
+func (s Source[T]) OnError(policy string) Source[T] {
+	s.declared.OnError = policy
+	return s
+}
+
+func recordSource[T any](method string, edge topology.Edge, decode func(Record) (T, error), found []diagnostic.Diagnostic) Source[T] {
+	if decode == nil {
+		found = append(found, wrongSource(method, "decode", "nil", "a function")...)
+	}
+	return Source[T]{declaration.Source{Edge: edge, Given: &decoder[T]{decode, symbolOf(decode), resultsOf[T]()}, Found: found}}
+}
+
+func wrongSource(method, parameter, actual, expected string) []diagnostic.Diagnostic {
+	return []diagnostic.Diagnostic{diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", diagnostic.Shown(actual),
+		"expected", expected, "fix", "pass "+expected)}
+}
+
+func checkTopic(method string, topic Kafka) []diagnostic.Diagnostic {
+	if topic.Topic == "" || len(topic.Brokers) == 0 {
+		return wrongSource(method, "topic", topic.Topic, "a topic and at least one broker")
+	}
+	return nil
+}
+
+func checkFormat(method string, format Spark) []diagnostic.Diagnostic {
+	if format.Format == "" || format.Value == "" {
+		return wrongSource(method, "format", format.Format, "a format and a value")
+	}
+	return nil
+}
+
+// split cuts an address; a bad one is a finding.
+func split(what, address string) (host, port string, found []diagnostic.Diagnostic) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		found = append(found, diagnostic.Of("T211", "what", what, "value", diagnostic.Shown(address), "reason", "it is not HOST:PORT"))
+	}
+	return host, port, found
+}
+
+// decoder makes messages of records.
+type decoder[T any] struct {
+	function func(Record) (T, error)
+	symbol   string
+	results  results[T]
+}
+
+func (d *decoder[T]) GoSymbol() string { return d.symbol }
+
+func (d *decoder[T]) Decode(payload []byte) any {
+	return d.results.settle(d.function(Record{Value: payload}))
+}
+
+func (d *decoder[T]) DecodeRecord(value []byte, record declaration.Record) any {
+	return d.results.settle(d.function(Record{
+		Value: value, Key: record.Key, Time: time.UnixMilli(record.TimestampMs), Headers: headers(record.Headers),
+	}))
+}
+
+// headers reads the headers of a message as they stand in a frame: repeated length, name, length, value.
+func headers(encoded []byte) (all []Header) {
+	for len(encoded) >= 6 {
+		size := int(binary.LittleEndian.Uint16(encoded))
+		name := string(encoded[2 : 2+size])
+		encoded = encoded[2+size:]
+		size = int(binary.LittleEndian.Uint32(encoded))
+		all = append(all, Header{name, encoded[4 : 4+size : 4+size]})
+		encoded = encoded[4+size:]
+	}
+	return all
+}
+
+// framed is a decoder of a TCP source.
+type framed[T any] struct {
+	decoder[T]
+	framing Framing
+}
+
+func (f *framed[T]) HeaderLength() uint64 { return headerBytes[f.framing] }
+
+func (f *framed[T]) PayloadLength(header []byte) uint64 {
+	return topology.Framing{Kind: string(f.framing)}.Length(header)
+}
+
+type generator[T any] struct {
+	first T
+	next  func(context.Context, T) (T, error)
+}
+
+func (g *generator[T]) GoSymbol() string { return symbolOf(g.next) }
+
+func (g *generator[T]) InitialValue() any { return g.first }
+
+func (g *generator[T]) Apply(previous any) any {
+	message, err := g.next(running(), previous.(T))
+	if errors.Is(err, ErrEnd) {
+		return nil
+	}
+	if err != nil {
+		panic(err)
+	}
+	return message
+}

@@ -1,0 +1,96 @@
+package stream
+
+import (
+	"context"
+	"encoding/binary"
+	"reflect"
+	"strconv"
+
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+)
+
+// Initial is implemented by states whose zero value is not what a new key begins with.
+type Initial interface {
+	// Init is called once for each new state.
+	Init()
+}
+
+// MapState runs each message against the state of its key, with one result. A new key has the zero value of S, on which Init is
+// called if *S is an Initial. The function may change the state in place; every change is persisted, and a message that fails leaves
+// the state as it was. Messages with one key come in the order of their arrival.
+//
+// Messages need a key: put KeyBy or Collect before it, unless the source gives keys.
+func MapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) (Out, error)) Stream[Out] {
+	made := &stateful[In, S, Out]{named{name}, function, resultsOf[Out]()}
+	step := &declaration.Step{Name: name, Kind: declaration.StateComputation, Compute: made, State: keyedState[S](s.application, name)}
+	return withState[In, Out](s, step, function)
+}
+
+// FlatMapState is MapState with any number of results.
+func FlatMapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) ([]Out, error)) Stream[Out] {
+	made := &statefulMulti[In, S, Out]{named{name}, function, resultsOf[Out]()}
+	step := &declaration.Step{Name: name, Kind: declaration.StateComputationMulti, Multi: made, State: keyedState[S](s.application, name)}
+	return withState[In, Out](s, step, function)
+}
+
+func keyedState[S any](a *Application, name string) *declaration.State {
+	return &declaration.State{Name: a.stateName(name), Builder: builder[S]{}, ByKey: true}
+}
+
+// stateName makes a name of a state that is used once: that of its step, with a number from the second on.
+func (a *Application) stateName(name string) string {
+	unique := name
+	for number := 2; a.states[unique]; number++ {
+		unique = name + " " + strconv.Itoa(number)
+	}
+	a.states[unique] = true
+	return unique
+}
+
+// withState adds a step whose messages move to the place of their key, so they must have bytes.
+func withState[In, Out any](s Stream[In], step *declaration.Step, function any) Stream[Out] {
+	next := add[In, Out](s, step, function)
+	a := s.application
+	a.declared.LearnState(step)
+	t := reflect.TypeFor[In]()
+	if err := codec.CheckType(t); err != nil && t.Kind() != reflect.Interface {
+		a.declared.Report(diagnostic.Of("C504", "step", step.Name, "type", t, "error", err, "fix", codec.TypedFix),
+			declaration.Pointer(step.Path), step.Place)
+	}
+	return next
+}
+
+// builder makes states.
+type builder[S any] struct{}
+
+func (builder[S]) Build() any {
+	state := new(S)
+	if initial, ok := any(state).(Initial); ok {
+		initial.Init()
+	}
+	return state
+}
+
+type stateful[In, S, Out any] struct {
+	named
+	function func(context.Context, In, *S) (Out, error)
+	results  results[Out]
+}
+
+func (c *stateful[In, S, Out]) Compute(data, state any) (any, bool) {
+	return c.results.settle(c.function(running(), data.(In), state.(*S))), true
+}
+
+type statefulMulti[In, S, Out any] struct {
+	named
+	function func(context.Context, In, *S) ([]Out, error)
+	results  results[Out]
+}
+
+func (c *statefulMulti[In, S, Out]) Compute(data, state any) ([]any, bool) {
+	return c.results.all(c.function(running(), data.(In), state.(*S))), true
+}
+
+func bytesOf(number uint64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 0, 8), number) }

@@ -1,0 +1,196 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"reflect"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/known"
+	"wallarooapi/internal/life"
+)
+
+// ErrSkip is the error of a function that has nothing to pass on; it is no failure.
+var ErrSkip = errors.New("nothing goes on")
+
+// Stream stands for messages of one type at one place of an application. A stream that is used twice goes both ways.
+type Stream[T any] struct {
+	application *Application
+	nodes       []*declaration.Node
+	policies    []*string // of what was declared last
+	timed       bool      // messages have a time of their own
+}
+
+// From begins with the messages of a source. The name must tell the source from others.
+func From[T any](a *Application, name string, source Source[T]) Stream[T] {
+	place := declaration.Caller()
+	learn[T]()
+	declared := source.declared
+	declared.Path, declared.Name, declared.Place = a.pipeline.Path("sources", len(a.pipeline.Sources)), name, place
+	a.pipeline.Sources = append(a.pipeline.Sources, &declared)
+	if declared.Edge == nil {
+		a.wrong("From", "source", "without a kind", "what e.g. TCPSource returns", declared.Path, place)
+	} else {
+		a.declared.NewSource(&declared)
+	}
+	node := &declaration.Node{Path: declared.Path, What: "From", Place: place}
+	a.pipeline.Nodes = append(a.pipeline.Nodes, node)
+	return Stream[T]{a, []*declaration.Node{node}, []*string{&declared.OnError}, declared.GivesTimes()}
+}
+
+// Merge gives the messages of several streams, in the order of their arrival.
+func Merge[T any](first Stream[T], others ...Stream[T]) Stream[T] {
+	merged := Stream[T]{application: first.application, timed: first.timed, nodes: slices.Clone(first.nodes)}
+	for _, other := range others {
+		merged.timed = merged.timed && other.timed
+		for _, node := range other.nodes {
+			if !slices.Contains(merged.nodes, node) {
+				merged.nodes = append(merged.nodes, node)
+			}
+		}
+	}
+	slices.SortStableFunc(merged.nodes, func(a, b *declaration.Node) int { return inDocument(a.Path, b.Path) })
+	return merged
+}
+
+// inDocument compares paths of sources and steps of the pipeline: sources come first.
+func inDocument(a, b string) int {
+	first, second := strings.Split(a, "/"), strings.Split(b, "/")
+	if order := strings.Compare(first[1], second[1]); order != 0 {
+		return order
+	}
+	one, _ := strconv.Atoi(first[2])
+	other, _ := strconv.Atoi(second[2])
+	return cmp.Compare(one, other)
+}
+
+// OnError says what happens when what was added last fails on a message: "dead_letter" or "fail"; without it what the
+// application says. It returns the stream.
+func (s Stream[T]) OnError(policy string) Stream[T] {
+	for _, place := range s.policies {
+		*place = policy
+	}
+	return s
+}
+
+// To sends every message to each of one or more sinks.
+func (s Stream[T]) To(sinks ...Sink[T]) Stream[T] {
+	place := declaration.Caller()
+	a := s.application
+	s.policies = nil
+	for _, sink := range sinks {
+		declared := sink.declared
+		declared.Path, declared.Name, declared.Place = a.pipeline.Path("sinks", len(a.pipeline.Sinks)), a.pipeline.Name, place
+		declared.Inputs = s.paths()
+		for _, found := range declared.Found {
+			a.declared.Report(found, declaration.Pointer(declared.Path), place)
+		}
+		if declared.Encoder == nil && declared.Keyed == nil && len(declared.Found) == 0 {
+			a.wrong("To", "sinks", "without an encoder", "what e.g. TCPSink returns for a function", declared.Path, place)
+		}
+		a.pipeline.Sinks = append(a.pipeline.Sinks, &declared)
+		s.policies = append(s.policies, &declared.OnError)
+	}
+	if len(sinks) == 0 {
+		a.wrong("To", "sinks", "empty", "at least one sink", s.nodes[0].Path, place)
+	}
+	for _, node := range s.nodes {
+		node.Ended = true
+	}
+	return s
+}
+
+// Done ends the stream without a sink: messages are dropped.
+func (s Stream[T]) Done() {
+	for _, node := range s.nodes {
+		node.Ended = true
+	}
+}
+
+func (s Stream[T]) paths() []string {
+	paths := make([]string, len(s.nodes))
+	for i, node := range s.nodes {
+		paths[i] = node.Path
+	}
+	return paths
+}
+
+// add adds a step behind a stream.
+func add[In, Out any](s Stream[In], step *declaration.Step, function any) Stream[Out] {
+	a := s.application
+	step.Path, step.Inputs, step.Place = a.pipeline.Path("steps", len(a.pipeline.Steps)), s.paths(), declaration.Caller()
+	step.Symbol = symbolOf(function)
+	learn[In]()
+	learn[Out]()
+	for _, node := range s.nodes {
+		node.Consumers++
+	}
+	if function != nil && reflect.ValueOf(function).Kind() == reflect.Func && reflect.ValueOf(function).IsNil() {
+		a.wrong(step.Name, "function", "nil", "a function", step.Path, step.Place)
+	}
+	a.pipeline.Steps = append(a.pipeline.Steps, step)
+	node := &declaration.Node{Path: step.Path, What: step.Name, Place: step.Place}
+	a.pipeline.Nodes = append(a.pipeline.Nodes, node)
+	return Stream[Out]{a, []*declaration.Node{node}, []*string{&step.OnError}, s.timed}
+}
+
+func (a *Application) wrong(method, parameter, actual, expected, path string, place declaration.Place) {
+	a.declared.Report(diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", actual, "expected", expected,
+		"fix", "pass "+expected), declaration.Pointer(path), place)
+}
+
+// learn makes a type known by its name, so that messages of it can be read back.
+func learn[T any]() {
+	if t := reflect.TypeFor[T](); t.Kind() != reflect.Interface {
+		known.Register(t)
+	}
+}
+
+// symbolOf returns the name of a function of the program.
+func symbolOf(function any) string {
+	value := reflect.ValueOf(function)
+	if value.Kind() != reflect.Func || value.IsNil() {
+		return reflect.TypeOf(function).String()
+	}
+	name := runtime.FuncForPC(value.Pointer()).Name()
+	return name[strings.LastIndexByte(name, '/')+1:]
+}
+
+// results turns what functions return into what the worker passes on. An error leaves as a panic, as which the
+// worker takes every failure of user code.
+type results[Out any] struct{ isPointer bool }
+
+func resultsOf[Out any]() results[Out] {
+	return results[Out]{reflect.TypeFor[Out]().Kind() == reflect.Pointer}
+}
+
+func (r results[Out]) settle(out Out, err error) any {
+	if err != nil {
+		return refuse(err)
+	}
+	return r.message(out)
+}
+
+// message returns a message, nil for a nil pointer.
+func (r results[Out]) message(out Out) any {
+	var none Out
+	if r.isPointer && any(out) == any(none) {
+		return nil
+	}
+	return out
+}
+
+func refuse(err error) any {
+	if errors.Is(err, ErrSkip) {
+		return nil
+	}
+	panic(err)
+}
+
+func running() context.Context { return life.Context() }

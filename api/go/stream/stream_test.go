@@ -1,0 +1,275 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/stage"
+	"wallarooapi/internal/state"
+	pb "wallarooapi/internal/workerpb"
+	"wallarooapi/stream"
+)
+
+func compiled(t *testing.T, app *stream.Application, nodes ...*pb.Node) *stage.Executor {
+	t.Helper()
+	result, ok := declaration.Lookup(app.ToJson())
+	if !ok || len(result.Found) > 0 {
+		t.Fatalf("the application is wrong: %v", result.Found)
+	}
+	x, err := stage.New(result.Application, &pb.Stage{Id: "s", BucketCount: 1, Nodes: nodes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func lines(t *testing.T, texts ...string) []byte {
+	t.Helper()
+	var values []byte
+	for _, text := range texts {
+		values = append(binary.BigEndian.AppendUint32(values, uint32(len(text))), text...)
+	}
+	bytes, err := frame.WriteFramed(0, 0, 0, len(texts), values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes
+}
+
+// read returns the values of the frames of a port; dead letters as code, step and error.
+func read(t *testing.T, outputs []stage.Output, port uint16) (texts []string) {
+	t.Helper()
+	for _, output := range outputs {
+		if output.Port != port {
+			continue
+		}
+		var f frame.Frame
+		if _, err := f.Read(output.Frame); err != nil {
+			t.Fatal(err)
+		}
+		data := f.Values
+		for i := range f.Count {
+			length := f.Lengths.At(i)
+			text := string(data[:length])
+			data = data[length:]
+			if port == frame.DeadLetterPort {
+				letter := &pb.DeadLetter{}
+				if err := proto.Unmarshal([]byte(text), letter); err != nil {
+					t.Fatal(err)
+				}
+				text = letter.GetCode() + " " + letter.GetStep() + ": " + letter.GetError()
+			}
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+func play(t *testing.T, x *stage.Executor, frames []byte) (outputs []stage.Output) {
+	t.Helper()
+	err := x.Run(frames, func(port uint16, bucket int32, bytes []byte) error {
+		outputs = append(outputs, stage.Output{Port: port, Bucket: bucket, Frame: bytes})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outputs
+}
+
+// playState runs messages on new state.
+func playState(t *testing.T, x *stage.Executor, frames []stage.Output) []stage.Output {
+	t.Helper()
+	empty := func() (*state.Bucket, error) { return state.NewBucket(), nil }
+	bucket, _ := empty()
+	call := x.NewCall(bucket, empty)
+	for _, one := range frames {
+		if err := call.Run(one.Frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outputs, _, _, err := call.Finish(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outputs
+}
+
+type item struct{ Name string }
+
+type stock struct{ Counts map[string]int }
+
+func (s *stock) Init() { s.Counts = map[string]int{} }
+
+var source = stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode)
+
+func TestErrorsNilAndSkip(t *testing.T) {
+	app := stream.New("Items")
+	texts := stream.From(app, "texts", source)
+	items := stream.Map(texts, "item", func(ctx context.Context, text string) (*item, error) {
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case text == "nil":
+			return nil, nil
+		case text == "skip":
+			return &item{text}, stream.ErrSkip
+		case text == "error":
+			return nil, errors.New("no item")
+		}
+		return &item{text}, nil
+	})
+	pairs := stream.FlatMap(items, "pairs", func(_ context.Context, i *item) ([]*item, error) {
+		if i.Name == "multi error" {
+			return []*item{i}, errors.New("no pair")
+		}
+		return []*item{i, nil, {i.Name + "'"}}, nil
+	})
+	kept := stream.Filter(pairs, "short", func(_ context.Context, i *item) (bool, error) { return len(i.Name) < 4, nil })
+	kept.To(stream.TCPSink("127.0.0.1:7002", func(i *item) ([]byte, error) {
+		if i.Name == "bad" {
+			return nil, errors.New("no bytes")
+		}
+		return []byte(i.Name), nil
+	}))
+	x := compiled(t, app,
+		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE},
+		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_COMPUTATION, Inputs: []string{"0/sources/0"}},
+		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_COMPUTATION_MULTI, Inputs: []string{"0/steps/0"}},
+		&pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_COMPUTATION, Inputs: []string{"0/steps/1"}},
+		&pb.Node{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/2"}, Port: 2},
+	)
+	outputs := play(t, x, lines(t, "a", "nil", "skip", "error", "multi error", "bad", "\xff", "abc"))
+	if got, want := read(t, outputs, 2), []string{"a", "a'", "abc"}; !slices.Equal(got, want) {
+		t.Errorf("messages are %q; want %q", got, want)
+	}
+	want := []string{"C501 item: no item", "C501 pairs: no pair", "C501 Items: no bytes", "C505 texts: the bytes are not UTF-8"}
+	if got := read(t, outputs, frame.DeadLetterPort); !slices.Equal(got, want) {
+		t.Errorf("dead letters are %q; want %q", got, want)
+	}
+}
+
+func TestStateByKey(t *testing.T) {
+	app := stream.New("Stock")
+	keyed := stream.KeyBy(stream.From(app, "texts", source), "first", func(text string) string { return text[:1] })
+	counts := stream.FlatMapState(keyed, "count", func(_ context.Context, text string, s *stock) ([]string, error) {
+		s.Counts[text]++
+		if text == "ax" {
+			return nil, errors.New("no x")
+		}
+		return []string{fmt.Sprint(text, len(s.Counts), s.Counts[text])}, nil
+	})
+	stream.MapState(counts, "count", func(_ context.Context, text string, n *int) (string, error) {
+		*n++
+		return fmt.Sprint(text, *n), nil
+	}).To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
+	first := compiled(t, app,
+		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE},
+		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_KEY_BY, Inputs: []string{"0/sources/0"}},
+		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
+	)
+	second := compiled(t, app,
+		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_STATE_COMPUTATION_MULTI, Port: 1, StatePort: 1},
+		&pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/1"}, Port: 2},
+	)
+	third := compiled(t, app,
+		&pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_STATE_COMPUTATION, Port: 2, StatePort: 2},
+		&pb.Node{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/2"}, Port: 3},
+	)
+	counted := playState(t, second, play(t, first, lines(t, "ab", "ab", "b", "ax", "ac")))
+	if got := read(t, counted, frame.DeadLetterPort); len(got) != 1 || got[0] != "C501 count: no x" {
+		t.Errorf("dead letters are %q", got)
+	}
+	outputs := playState(t, third, slices.DeleteFunc(counted, func(o stage.Output) bool { return o.Port != 2 }))
+	if got, want := read(t, outputs, 3), []string{"ab1 11", "ab1 22", "b1 11", "ac2 13"}; !slices.Equal(got, want) {
+		t.Errorf("messages are %q; want %q", got, want)
+	}
+}
+
+func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
+	app := stream.New("Wrong").OnError("never")
+	texts := stream.From(app, "texts", stream.TCPSource("7010", "u24", stream.Text.Decode))
+	stream.MapState(texts, "count", func(_ context.Context, text string, s *stock) (string, error) { return text, nil })
+	stream.From(app, "none", stream.Source[string]{}).To()
+	window := stream.RangeWindow(stream.Collect(texts), stream.Range{Length: time.Second, Slide: 2 * time.Second, Late: "later"},
+		stream.Aggregation[string, int, int]{Name: "half"})
+	window.To(stream.TCPSink[int]("127.0.0.1:1", nil))
+	stream.CountWindow(stream.Collect(texts), stream.Count{}, stream.Aggregation[string, int, int]{
+		Name: "count", Initial: func() int { return 0 }, Update: func(string, int) int { return 0 }, Combine: func(int, int) int { return 0 },
+		Output: func(string, int) (int, error) { return 0, nil },
+	}).Done()
+	stream.Map[string, string](texts, "nothing", nil).To(stream.KafkaSink(stream.Kafka{}, func(string) (stream.Record, error) {
+		return stream.Record{}, nil
+	}))
+	type hidden struct{ field int }
+	hide := func(_ context.Context, text string) (hidden, error) { return hidden{len(text)}, nil }
+	stream.MapState(stream.Collect(stream.Map(texts, "hide", hide)), "hidden", func(_ context.Context, h hidden, n *int) (int, error) {
+		return h.field, nil
+	}).Done()
+	err := app.Check()
+	if err == nil {
+		t.Fatal("nothing was found")
+	}
+	for _, want := range []string{
+		`T207 OnError: parameter policy is "never"`,
+		`T211 source address "7010" is not usable; it is not HOST:PORT`,
+		`T207 TCPSource: parameter framing and decode is "u24"`,
+		`T229 step "count" keeps state by the key of messages; those from "texts" have none`,
+		`T222 pipeline "Wrong" has no end`,
+		"T207 From: parameter source is without a kind",
+		"T207 To: parameter sinks is empty",
+		"T207 Aggregation: parameter aggregation is without one of its functions",
+		"T207 RangeWindow: parameter window is 1s, 2s, 0s; expected whole milliseconds",
+		"T207 RangeWindow: parameter window is later; expected Drop",
+		"T207 CountWindow: parameter window is 0 messages, 5s",
+		"T207 To: parameter sinks is without an encoder",
+		"T207 nothing: parameter function is nil",
+		`T207 KafkaSink: parameter topic is ""`,
+		"C504 hidden: stream_test.hidden cannot be serialized; field field of stream_test.hidden is not exported",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\ndoes not have\n%s", err, want)
+		}
+	}
+	if !strings.Contains(err.Error(), "stream_test.go:") || strings.Contains(err.Error(), "stream/step.go") {
+		t.Errorf("places are not those of the program:\n%v", err)
+	}
+}
+
+func TestPartsOfEveryKind(t *testing.T) {
+	app := stream.New("Kinds")
+	args := []string{"--in_topic", "a", "--in_brokers", "h:1", "--out_topic", "b", "--out_brokers", "h:1"}
+	text := stream.Value(stream.Text.Decode)
+	record := func(text string) (stream.Record, error) {
+		partition := int32(3)
+		return stream.Record{Value: []byte(text), Key: []byte("k"), Partition: &partition}, nil
+	}
+	topic := stream.Kafka{Topic: "t", Brokers: []string{"h:9092"}, Partitions: []int{1}, Options: map[string]string{"b": "1", "a": "2"}}
+	rate := stream.Spark{Format: "rate", Value: "CAST(value AS STRING)", Key: "value", Timestamp: "timestamp"}
+	rows := stream.From(app, "rows", stream.SparkSource(rate, text))
+	all := stream.Merge(rows, stream.From(app, "topic", stream.KafkaSource(topic, text)), stream.From(app, "named", stream.KafkaSourceOf("in", args, text)))
+	all.To(stream.KafkaSink(topic, record), stream.KafkaSinkOf("out", args, record), stream.SparkSink(stream.Spark{Format: "parquet", Value: "value"}, record).OnError("fail"))
+	count := stream.Aggregation[string, int, int]{Name: "count", Initial: func() int { return 0 }, Update: func(_ string, n int) int { return n + 1 },
+		Combine: func(a, b int) int { return a + b }, Output: func(_ string, n int) (int, error) { return n, nil }}
+	stream.RangeWindow(rows, stream.Range{Length: time.Second}, count).Done()
+	document := app.ToJson()
+	for _, want := range []string{
+		`"kind": "spark",`, `"timestamp": "timestamp"`, `"number": 1`, `"start": "start"`, `"time": "event"`, `"on_error": "fail"`,
+		"\"options\": {\n            \"a\": \"2\",\n            \"b\": \"1\"\n          }", `"kind": "message"`, `"late": "drop"`,
+		`"symbol": "stream_test.TestPartsOfEveryKind.func1"`,
+	} {
+		if !strings.Contains(document, want) {
+			t.Errorf("%s\ndoes not have\n%s", document, want)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package stream
+
+import (
+	"strconv"
+	"time"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/topology"
+)
+
+// Aggregation is what windows do with their messages. All functions but Update must leave what they get as it is, and
+// depend on it alone.
+type Aggregation[In, Acc, Out any] struct {
+	// Name names the step.
+	Name string
+	// Initial returns the accumulator of no messages.
+	Initial func() Acc
+	// Update adds a message to an accumulator, which it may change, and returns it.
+	Update func(in In, accumulator Acc) Acc
+	// Combine joins the accumulators of earlier and later messages into another one. Initial() changes nothing.
+	Combine func(earlier, later Acc) Acc
+	// Output makes the result of a window; the error ErrSkip means that it has none.
+	Output func(key string, accumulator Acc) (Out, error)
+}
+
+// Late says what happens to a message that is older than all open windows.
+type Late string
+
+// The policies for late messages: leave them out, give out a window of that message alone, or add it to the oldest open window.
+const (
+	Drop                Late = "drop"
+	FirePerMessage      Late = "fire_per_message"
+	PlaceInOldestWindow Late = "place_in_oldest_window"
+)
+
+// Range describes windows over a span of time, in whole milliseconds.
+type Range struct {
+	// Length is how long a window is.
+	Length time.Duration
+	// Slide is the time from the begin of one window to that of the next, at most Length. 0: Length.
+	Slide time.Duration
+	// Delay is how long a window waits for late messages; it is rounded up to a multiple of Slide.
+	Delay time.Duration
+	// Late is Drop unless it says otherwise.
+	Late Late
+}
+
+// Count describes windows of a number of messages.
+type Count struct {
+	// Size is how many messages make a window.
+	Size int
+	// Flush is how long a key may be without a message until a window that is not full is given out. 0: 5 s.
+	Flush time.Duration
+}
+
+// RangeWindow gives, for each key, a result per window of time. Windows begin with a key's first message; time is that of arrival, or
+// the messages' own where all sources give one. Windows without messages between others have a result too.
+//
+// Source: Wallaroo 0.6, range_windows.
+func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
+	if window.Slide == 0 {
+		window.Slide = window.Length
+	}
+	if window.Late == "" {
+		window.Late = Drop
+	}
+	declared := &topology.RangeWindow{
+		RangeMs: int(window.Length.Milliseconds()), SlideMs: int(window.Slide.Milliseconds()),
+		DelayMs: int(window.Delay.Milliseconds()), Late: string(window.Late), Time: "ingest",
+	}
+	if s.timed {
+		declared.Time = "event"
+	}
+	next, step := addWindow(s, declared, aggregation)
+	whole := window.Length%time.Millisecond == 0 && window.Slide%time.Millisecond == 0 && window.Delay%time.Millisecond == 0
+	if !whole || declared.RangeMs < 1 || declared.SlideMs < 1 || declared.SlideMs > declared.RangeMs || declared.DelayMs < 0 {
+		s.application.wrong("RangeWindow", "window", window.Length.String()+", "+window.Slide.String()+", "+window.Delay.String(),
+			"whole milliseconds with 0 < Slide <= Length and 0 <= Delay", step.Path, step.Place)
+	}
+	if window.Late != Drop && window.Late != FirePerMessage && window.Late != PlaceInOldestWindow {
+		s.application.wrong("RangeWindow", "window", string(window.Late), "Drop, FirePerMessage or PlaceInOldestWindow", step.Path, step.Place)
+	}
+	return next
+}
+
+// CountWindow gives, for each key, a result for every so many messages.
+//
+// Source: Wallaroo 0.6, count_windows.
+func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
+	if window.Flush == 0 {
+		window.Flush = 5 * time.Second
+	}
+	next, step := addWindow(s, &topology.CountWindow{Count: window.Size, FlushMs: int(window.Flush.Milliseconds())}, aggregation)
+	if window.Size < 1 || window.Flush < time.Millisecond {
+		s.application.wrong("CountWindow", "window", strconv.Itoa(window.Size)+" messages, "+window.Flush.String(),
+			"at least one message and a millisecond", step.Path, step.Place)
+	}
+	return next
+}
+
+func addWindow[In, Acc, Out any](s Stream[In], window topology.Window, a Aggregation[In, Acc, Out]) (Stream[Out], *declaration.Step) {
+	state := &declaration.State{Name: s.application.stateName(a.Name), Builder: accumulators[Acc]{a.Initial}, ByKey: true}
+	step := &declaration.Step{Name: a.Name, Kind: declaration.Window, State: state, Window: window,
+		Aggregation: &aggregation[In, Acc, Out]{a, resultsOf[Out]()}}
+	if a.Initial == nil || a.Update == nil || a.Combine == nil || a.Output == nil {
+		next := add[In, Out](s, step, a)
+		s.application.wrong("Aggregation", "aggregation", "without one of its functions", "Initial, Update, Combine and Output",
+			step.Path, step.Place)
+		return next, step
+	}
+	learn[Acc]()
+	next := withState[In, Out](s, step, a.Update)
+	return next, step
+}
+
+// accumulators makes the accumulators of a window, for its state's class and to see whether they have bytes.
+type accumulators[Acc any] struct{ initial func() Acc }
+
+func (a accumulators[Acc]) Build() any { return a.initial() }
+
+type aggregation[In, Acc, Out any] struct {
+	functions Aggregation[In, Acc, Out]
+	results   results[Out]
+}
+
+func (a *aggregation[In, Acc, Out]) InitialAccumulator() any { return a.functions.Initial() }
+
+func (a *aggregation[In, Acc, Out]) Update(input, accumulator any) any {
+	return a.functions.Update(input.(In), accumulator.(Acc))
+}
+
+func (a *aggregation[In, Acc, Out]) Combine(first, second any) any {
+	return a.functions.Combine(first.(Acc), second.(Acc))
+}
+
+func (a *aggregation[In, Acc, Out]) Output(key []byte, accumulator any) any {
+	return a.results.settle(a.functions.Output(string(key), accumulator.(Acc)))
+}
