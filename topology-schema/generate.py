@@ -13,6 +13,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PYTHON = "api/python/src/wallaroo/worker/_proto"
 GO = "api/go/internal/workerpb"
+SERVICE = "runtime/src/wallaroo_runtime/remote/_proto"
 COPIES = {
     "topology.schema.json": ["runtime/src/wallaroo_runtime/topology/topology.schema.json"],
     "errors.json": [
@@ -35,8 +36,18 @@ def protoc(into: Path) -> None:
         ],
         check=True,
     )  # fmt: skip
-    stub = into / PYTHON / "worker_pb2_grpc.py"
-    stub.write_text(stub.read_text().replace("import worker_pb2 as", "from . import worker_pb2 as"))
+    (into / SERVICE).mkdir(parents=True)
+    subprocess.run(
+        [
+            sys.executable, "-m", "grpc_tools.protoc", f"-I{HERE}",
+            f"--python_out={into / SERVICE}", f"--pyi_out={into / SERVICE}", f"--grpc_python_out={into / SERVICE}",
+            str(HERE / "service.proto"),
+        ],
+        check=True,
+    )  # fmt: skip
+    for folder, name in ((PYTHON, "worker_pb2"), (SERVICE, "service_pb2")):
+        stub = into / folder / f"{name}_grpc.py"
+        stub.write_text(stub.read_text().replace(f"import {name} as", f"from . import {name} as"))
 
 
 def main() -> int:

@@ -14,6 +14,7 @@ import pytest
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.place import Place, default_directory
+from wallaroo_runtime.deploy.service import open_sources
 from wallaroo_runtime.egress import Outbox
 from wallaroo_runtime.egress.staging import StagingWriter
 from wallaroo_runtime.errors import RunError
@@ -27,14 +28,20 @@ CLASS = next(part for part in WORD_COUNT["workers"][0]["components"] if part["pa
 
 
 def open_checkpoint(
-    path: Path, change: Callable[[Any], object] = lambda _: None, *, pin_code: bool = False
+    path: Path,
+    change: Callable[[Any], object] = lambda _: None,
+    *,
+    pin_code: bool = False,
+    services: tuple[str, ...] = (),
 ) -> Checkpoint:
     document = copy.deepcopy(WORD_COUNT)
     change(document)
     place = Place.take(path)
     try:
         topology = load_document(document)
-        return Checkpoint(place, topology, shuffle_partitions=3, buckets_per_partition=4, pin_code=pin_code)
+        return Checkpoint(
+            place, topology, shuffle_partitions=3, buckets_per_partition=4, pin_code=pin_code, services=services
+        )
     finally:
         place.release()
 
@@ -184,7 +191,8 @@ def test_a_change_that_needs_a_drain(tmp_path: Path) -> None:
         "  fix: run the old program until all is done, e.g. with --stop-when-idle 10, then this one"
     )
     end = JournalReader(tmp_path / "journal").end()
-    for folder, text in (("commits", "{}"), ("offsets", json.dumps({"offset": end.offset, "sequence": end.sequence}))):
+    offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.sequence}
+    for folder, text in (("commits", "{}"), ("offsets", "{}\n" + json.dumps(offset))):
         (tmp_path / "spark" / folder).mkdir()
         (tmp_path / "spark" / folder / "0").write_text(f"v1\n{text}\n")
     assert open_checkpoint(tmp_path, change).changes[0].impact is Impact.NEEDS_DRAIN
@@ -208,6 +216,30 @@ def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
     assert open_checkpoint(tmp_path).ports.parts == {"0/sources/0": 0, "0/steps/1": 1, "0/sinks/0": 2}
     again = open_checkpoint(tmp_path, two_sinks)
     assert again.ports.parts["0/sinks/1"] == 4, "a number is never given to a second part"
+
+
+def test_services_that_run_elsewhere_are_remembered(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    first = open_checkpoint(path, services=("gateway", "egress"))
+    first.record("gateway", "0123456789abcdef")
+    again = open_checkpoint(path, services=("egress", "gateway"))
+    assert again.id == first.id
+    assert again.services == {"gateway": "0123456789abcdef", "egress": ""}
+    with pytest.raises(RunError) as caught:
+        open_checkpoint(path)
+    assert str(caught.value).startswith(
+        f"R650 checkpoint {path} was begun with egress elsewhere and gateway elsewhere; "
+        "this run has gateway and egress beside the driver"
+    )
+
+
+def test_sources_beyond_loopback_are_told() -> None:
+    document = copy.deepcopy(WORD_COUNT)
+    assert not list(open_sources(load_document(document)))
+    document["pipelines"][0]["sources"][0]["host"] = "0.0.0.0"
+    (finding,) = open_sources(load_document(document))
+    assert str(finding).startswith("R646 source ")
+    assert "where other machines may reach it" in str(finding)
 
 
 def test_a_manifest_of_another_format_or_damaged(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ LEAVES = {
     "daemon": {"errors"},
 }
 USES_LEAVES = {"cli", "deploy", "spark"}
-ONLY_IN = {"pyspark": {"spark"}, "py4j": {"spark"}, "grpc": {"worker"}, "grpc_health": {"worker"}}
+ONLY_IN = {"pyspark": {"spark"}, "py4j": {"spark"}, "grpc": {"remote", "worker"}, "grpc_health": {"worker"}}
 # Decision 9: what the runtime takes from the Python SDK.
 SHARED = ("wallaroo.frame", "wallaroo.diagnostic", "wallaroo.fault", "wallaroo.program", "wallaroo.worker._proto")
 

@@ -11,14 +11,29 @@ from pathlib import Path
 from types import ModuleType
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
-from wallaroo_runtime.cli import build, dead_letters, diff, emit, explain, graph, pack, receive, run, send, validate
+from wallaroo_runtime.cli import (
+    build,
+    dead_letters,
+    diff,
+    egress,
+    emit,
+    explain,
+    gateway,
+    graph,
+    pack,
+    receive,
+    run,
+    send,
+    validate,
+)
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.cli.parser import Parser, unknown_arguments
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
 COMMANDS: tuple[ModuleType, ...] = (
-    run, emit, build, pack, validate, explain, graph, send, receive, dead_letters, diff
-)  # fmt: skip
+    *(run, emit, build, pack, validate, explain, graph, send, receive, dead_letters, diff),
+    *(gateway, egress),
+)
 INTERRUPTED = 130
 
 

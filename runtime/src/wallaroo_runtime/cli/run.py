@@ -6,6 +6,7 @@ from typing import Any
 
 from wallaroo_runtime.cli.option import OWN, Split, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
+from wallaroo_runtime.cli.remote import add_remote, remote_of
 from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.cli.size import add_bounds, bounds_of
 
@@ -40,6 +41,7 @@ def add_parser(subparsers: Any) -> None:
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
     add("--worker-python", default="", metavar="PATH", help="interpreter of Python workers; default: Spark's own")
     add_bounds(parser)
+    add_remote(parser)
     add("--check-persist", action="store_true", help="find changes of state that are not persisted; slow")
     add("--json", action="store_true", help="progress and findings as JSON")
 
@@ -74,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_persist=arguments.check_persist,
         worker_python=arguments.worker_python,
         bounds=bounds_of(arguments),
+        remote=remote_of(arguments),
     )
     execute(options, JsonReporter() if arguments.json else TextReporter())
     return 0

@@ -1,6 +1,7 @@
 """The checkpoint directory of an application: what was run there, and whether this program may go on."""
 
 import json
+import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from wallaroo_runtime.topology.model import Step, Topology
 
 FORMAT_VERSION = 1
 MAX_REASONS = 3
+ELSEWHERE = "what its gateway and egress elsewhere still hold is not known"
 FOLDERS = ("spark", "journal", "staging", "outbox", "dead-letters", "logs")
 
 
@@ -32,6 +34,8 @@ class Checkpoint:
         changed_code: Names of workers whose code hash is not that of the last run.
         changes: What else of the interface changed since then, and was accepted.
         ports: The ports of the topology; what was there before keeps its own.
+        id: Random; by it gateways and an egress that run elsewhere know whose data they keep.
+        services: Those of them that the checkpoint was begun with, each with the id of its journal or outbox.
     """
 
     def __init__(
@@ -42,11 +46,12 @@ class Checkpoint:
         shuffle_partitions: int,
         buckets_per_partition: int,
         pin_code: bool = False,
+        services: tuple[str, ...] = (),
     ) -> None:
         """Check what is in the directory against the topology and record the topology.
 
         Raises:
-            RunError: R603, R604, R605, R615, R623, or with `pin_code` R622; the directory is as before then.
+            RunError: R603, R604, R605, R615, R623, R650, or with `pin_code` R622; the directory is as before then.
         """
         self.path = place.path
         self._pin_code = pin_code
@@ -56,12 +61,33 @@ class Checkpoint:
         self.changed_code: list[str] = []
         manifest = self._read()
         self.continues = manifest is not None
+        self.id = secrets.token_hex(16)
+        self.services = dict.fromkeys(services, "")
         if manifest is not None:
             self._check(manifest, topology)
+            self._check_services(manifest)
         for name in FOLDERS:
             (self.path / name).mkdir(mode=0o700, exist_ok=True)
-        text = json.dumps(self._manifest(topology), ensure_ascii=False, indent=2) + "\n"
+        self._topology = topology
+        self._write()
+
+    def record(self, service: str, store: str) -> None:
+        """Record that the checkpoint refers to a journal or outbox from now on."""
+        if self.services[service] != store:
+            self.services[service] = store
+            self._write()
+
+    def _write(self) -> None:
+        text = json.dumps(self._manifest(self._topology), ensure_ascii=False, indent=2) + "\n"
         replace_file(self.path / MANIFEST, text.encode("utf-8"), durable=True)
+
+    def _check_services(self, manifest: Mapping[str, Any]) -> None:
+        known: dict[str, str] = manifest.get("services", {})
+        if known.keys() != self.services.keys():
+            before, now = (_told(services) for services in (known, self.services))
+            raise RunError.of("R650", path=self.path, before=before, now=now)
+        self.services = dict(known)
+        self.id = manifest.get("id", self.id)
 
     def _read(self) -> Mapping[str, Any] | None:
         path = self.path / MANIFEST
@@ -80,7 +106,9 @@ class Checkpoint:
     def _manifest(self, topology: Topology) -> Mapping[str, Any]:
         return {
             "format_version": FORMAT_VERSION,
+            "id": self.id,
             "name": topology.name,
+            "services": self.services,
             "interface_hash": interface_hash(topology),
             "code_hashes": {worker.name: worker.code_hash for worker in topology.workers},
             "states": {
@@ -127,10 +155,14 @@ class Checkpoint:
         draining = [change for change in changes if change.impact is Impact.NEEDS_DRAIN]
         if draining:
             gone = {ports.parts[change.path] for change in draining if "/sinks/" in change.path}
-            left = drain(self.path, gone)
+            left = ELSEWHERE if self.services else drain(self.path, gone)
             if left:
                 raise RunError.of("R623", path=self.path, left=left, reason=_listed([each.text for each in draining]))
         self.changes = [change for change in changes if change.is_interface]
+
+
+def _told(services: Mapping[str, str]) -> str:
+    return " and ".join(f"{name} elsewhere" for name in sorted(services)) or "gateway and egress beside the driver"
 
 
 def _listed(reasons: list[str]) -> str:

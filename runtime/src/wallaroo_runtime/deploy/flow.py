@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.deploy.idle import Activity
 from wallaroo_runtime.deploy.keeper import Keeper
+from wallaroo_runtime.deploy.peer import Peers
 from wallaroo_runtime.deploy.process import Process
 from wallaroo_runtime.deploy.snapshot import Snapshot
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest import JournalReader
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.query import RunningQuery
@@ -20,29 +20,26 @@ RATE_WINDOW_S = 5.0
 
 
 class Flow:
-    """Gateway, journal, query and egress of a run.
+    """Gateways, journals, query and egress of a run.
 
     Args:
-        gateway: It is ready.
-        egress: It is ready.
+        peers: They are ready.
         query: It was started.
-        journal: What the gateway writes.
         note: Tells the user of a process that was started again, and of a source that has ended.
     """
 
     def __init__(
         self,
-        gateway: Process,
-        egress: Process,
+        peers: Peers,
         query: "RunningQuery",
-        journal: JournalReader,
         note: Callable[[str], None],
     ) -> None:
-        self._gateway, self._egress, self._query, self._journal = gateway, egress, query, journal
+        self._peers, self._query = peers, query
         self._note = note
         self._ended: set[str] = set()
-        self._keepers = [Keeper(process, note) for process in (gateway, egress)]
-        self._told: dict[str, list[Any]] = {"gateway": [], "egress": []}
+        self._processes = [*peers.gateways, peers.egress]
+        self._keepers = [Keeper(each, note) if isinstance(each, Process) else each for each in self._processes]
+        self._told: list[list[Any]] = [[] for _ in self._processes]
         self._samples: deque[tuple[float, int]] = deque()
 
     def check(self) -> None:
@@ -54,11 +51,13 @@ class Flow:
             raise RunError.of("R611", reason="it ended without an error", fix="look into spark.log of the checkpoint")
         for keeper in self._keepers:
             keeper.check()
-        status = self._gateway.status()
-        self._tell_ends(status.get("generators", ()))
-        if status.get("waits") or not status.get("reads", True):
+        for number, gateway in enumerate(self._peers.gateways):
+            status = gateway.status()
+            self._tell_ends(status.get("generators", ()))
             # Spark tells its source of a micro-batch when the next one begins, which it never does while nothing comes.
-            self._journal.commit(self._query.progress().offset)
+            is_waiting = status.get("waits") or not status.get("reads", True)
+            if is_waiting and (offsets := self._query.progress().offsets):
+                self._peers.tails[number].commit(offsets[number])
 
     def _tell_ends(self, generators: Sequence[Mapping[str, Any]]) -> None:
         for generator in generators:
@@ -70,26 +69,27 @@ class Flow:
     def new_findings(self) -> Iterator[Diagnostic]:
         """Yield what query, gateway and egress have found wrong since the last call."""
         yield from self._query.new_findings()
-        for process in (self._gateway, self._egress):
+        for number, process in enumerate(self._processes):
             found = process.status().get("diagnostics", [])
-            told = self._told[process.name]
+            told = self._told[number]
             for finding in found:
                 if finding not in told:
                     yield Diagnostic.from_json(finding)
-            self._told[process.name] = found
+            self._told[number] = found
 
     def activity(self) -> Activity:
         """Return how far everything has come."""
         progress = self._query.progress()
-        return Activity(self._journal.end().offset, progress.offset, self._is_delivered(), self._query.is_held)
+        received = sum(tail.end().offset for tail in self._peers.tails)
+        return Activity(received, progress.offset, self._is_delivered(), self._query.is_held)
 
     def _is_delivered(self) -> bool:
-        sinks = self._egress.status().get("sinks", [])
+        sinks = self._peers.egress.status().get("sinks", [])
         return all(sink["pending_bytes"] == 0 or sink["state"] == "unreachable" for sink in sinks)
 
     def snapshot(self, state: str) -> Snapshot:
         """Return the numbers of this moment."""
-        progress, received = self._query.progress(), self._journal.end().sequence
+        progress, received = self._query.progress(), self._peers.received()
         now = time.monotonic()
         self._samples.append((now, progress.messages_in))
         while now - self._samples[0][0] > RATE_WINDOW_S:
@@ -100,7 +100,7 @@ class Flow:
             state=state,
             messages_in=received,
             messages_processed=progress.messages_in,
-            messages_out=sum(sink.get("messages", 0) for sink in self._egress.status().get("sinks", [])),
+            messages_out=sum(sink.get("messages", 0) for sink in self._peers.egress.status().get("sinks", [])),
             dead_letters=progress.dead_letters,
             batches=progress.batches,
             rate=rate,

@@ -16,12 +16,12 @@ from wallaroo_runtime.deploy.flow import Flow
 from wallaroo_runtime.deploy.idle import IdleWatch
 from wallaroo_runtime.deploy.interface import explained
 from wallaroo_runtime.deploy.master import cores, shuffle_partitions
+from wallaroo_runtime.deploy.peer import Peers, service_names
 from wallaroo_runtime.deploy.place import Place, default_directory
-from wallaroo_runtime.deploy.process import Process, announce
-from wallaroo_runtime.deploy.service import egress_of, gateway_of, needs_worker, stop_left_behind
+from wallaroo_runtime.deploy.remote import RemoteOptions
+from wallaroo_runtime.deploy.service import open_sources, stop_left_behind
 from wallaroo_runtime.deploy.snapshot import Reporter
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest import JournalReader, JournalWriter
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.spark.java import check_java
@@ -50,6 +50,7 @@ class RunOptions:
         check_persist: Whether a change of state that is not persisted is a dead letter; for development, slow.
         worker_python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
         bounds: Limits of journal, outbox and state cache.
+        remote: Gateways and egress that run elsewhere.
     """
 
     app: str
@@ -65,6 +66,7 @@ class RunOptions:
     check_persist: bool = False
     worker_python: str = ""
     bounds: Bounds = field(default_factory=Bounds)
+    remote: RemoteOptions = field(default_factory=RemoteOptions)
 
 
 def execute(options: RunOptions, reporter: Reporter) -> None:
@@ -93,6 +95,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
                 shuffle_partitions=partitions,
                 buckets_per_partition=BUCKETS_PER_PARTITION,
                 pin_code=options.pin_code,
+                services=service_names(options.remote),
             )
             plan = compile_topology(
                 topology,
@@ -153,17 +156,12 @@ def _run(
     from wallaroo_runtime.spark.session import create_session
 
     topology = application.topology
-    announce(checkpoint.path)
-    directory = checkpoint.path / "journal"
-    if not (directory / "head").exists():
-        JournalWriter(directory).close()  # the query needs one that exists
-    journal = JournalReader(directory)
-    _tell_past(reporter, checkpoint, journal)
+    peers = Peers(topology, plan, checkpoint, options.remote, options.bounds, fresh=options.fresh)
+    for finding in open_sources(topology):
+        reporter.warn(finding)
     with ExitStack() as stack:
-        egress = _start(stack, egress_of(topology, plan, checkpoint.path, options.bounds))
-        # A port that is in use should be told at once. Only where workers cut or make messages must they run first.
-        waits = needs_worker(topology)
-        gateway = None if waits else _start(stack, gateway_of(topology, plan, checkpoint.path, {}, options.bounds))
+        peers.start(stack)
+        _tell_past(reporter, checkpoint, peers.received())
         if stopped.is_set():
             return
         with _kept_signals():
@@ -176,8 +174,11 @@ def _run(
         stack.callback(session.stop)
         if stopped.is_set():
             return
-        query_options = QueryOptions.on(
-            checkpoint.path,
+        query_options = QueryOptions(
+            checkpoint=str(checkpoint.path / "spark"),
+            logs=checkpoint.path / "logs",
+            journals=peers.journals,
+            output=peers.output,
             on_error=options.on_error,
             cache_bytes=options.bounds.state_cache_bytes,
             check_persist=options.check_persist,
@@ -190,27 +191,21 @@ def _run(
         except RunError as error:
             raise explained(error, topology) from error
         stack.callback(query.stop)
-        gateway = gateway or _start(stack, gateway_of(topology, plan, checkpoint.path, query.targets, options.bounds))
-        flow = Flow(gateway, egress, query, journal, reporter.note)
+        if not peers.gateways:
+            peers.start_gateway(stack, query.targets)
+        flow = Flow(peers, query, reporter.note)
         flow.check()
-        reporter.initialized(gateway.addresses(), checkpoint.path)
+        reporter.initialized(peers.addresses(), checkpoint.path)
         _watch(options, reporter, flow, stopped)
-        gateway.stop()
+        for gateway in peers.gateways:
+            gateway.stop()
         query.stop()
-        egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
+        peers.egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
         reporter.progress(flow.snapshot("stopped"))
 
 
-def _start(stack: ExitStack, process: Process) -> Process:
-    stack.callback(process.stop)
-    process.start()
-    process.wait_ready()
-    return process
-
-
-def _tell_past(reporter: Reporter, checkpoint: Checkpoint, journal: JournalReader) -> None:
+def _tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:
     if checkpoint.continues:
-        count = journal.end().sequence
         reporter.note(f"continuing from {checkpoint.path}, {count:,} messages so far; --fresh starts over")
     for name in checkpoint.changed_code:
         reporter.note(f'the code of worker "{name}" is not that of the last run')

@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.daemon import process_start_time
 from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.remote.credential import is_loopback
 from wallaroo_runtime.topology.model import Framing, GeneratorSource, TcpSink, TcpSource, Topology
 
 FSYNC_INTERVAL_MS = 50
@@ -20,12 +22,20 @@ NAMES = ("gateway", "egress")
 
 def needs_worker(topology: Topology) -> bool:
     """Say whether a source's messages can only be found or made by a worker, so that workers must run first."""
-    cut = any(source.framing.kind == "worker" for source in _tcp_sources(topology))
+    cut = any(source.framing.kind == "worker" for source in tcp_sources(topology))
     return cut or any(isinstance(source, GeneratorSource) for source in topology.sources())
 
 
-def _tcp_sources(topology: Topology) -> Iterator[TcpSource]:
+def tcp_sources(topology: Topology) -> Iterator[TcpSource]:
+    """Yield the sources for which a gateway listens."""
     return (source for source in topology.sources() if isinstance(source, TcpSource))
+
+
+def open_sources(topology: Topology) -> Iterator[Diagnostic]:
+    """Yield an R646 for each source that listens where other machines may reach it."""
+    for source in tcp_sources(topology):
+        if not is_loopback(source.host):
+            yield Diagnostic.of("R646", source=source.name, address=source.place)
 
 
 def gateway_of(
@@ -50,7 +60,7 @@ def gateway_of(
             "framing": _framing(source, targets),
             "max_message_bytes": source.max_message_bytes,
         }
-        for source in _tcp_sources(topology)
+        for source in tcp_sources(topology)
     ]
     generators = [
         {"port": plan.ports[source.path], "path": source.path, "name": source.name, "target": targets[source.worker]}

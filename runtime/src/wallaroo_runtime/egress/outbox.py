@@ -103,11 +103,12 @@ class Outbox:
             self._remove_staged(query, batch, files)
             return False
         moves = self._moves(query, batch, files)
-        for source, target, size in moves:
-            self._check(source, target, size)
+        for source, _, size in moves:
+            self._check(source, size)
         for source, target, _ in moves:
-            if source.exists():
-                source.rename(target)
+            # The staged file stays until the record is written: a publication that failed may be repeated.
+            target.unlink(missing_ok=True)
+            target.hardlink_to(source)
         if self._fsync and moves:
             for folder in {target.parent for _, target, _ in moves}:
                 sync_directory(folder)
@@ -159,9 +160,7 @@ class Outbox:
             moves.append((Path(file.path), target, file.bytes))
         return moves
 
-    def _check(self, source: Path, target: Path, size: int) -> None:
-        # A first try may have moved the file and failed later.
-        path = source if source.exists() or not target.exists() else target
+    def _check(self, path: Path, size: int) -> None:
         try:
             actual = path.stat().st_size
         except FileNotFoundError:

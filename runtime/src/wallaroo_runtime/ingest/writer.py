@@ -43,7 +43,7 @@ class JournalWriter:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.directory = directory
         self._segment_bytes = segment_bytes
-        self._lock_file = _lock(directory)
+        self._lock_file = lock_directory(directory)
         try:
             self._segments, self._descriptor, self.end = recover(directory)
             self._head = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o600)
@@ -158,8 +158,12 @@ class JournalWriter:
                 os.close(descriptor)
 
 
-def _lock(directory: Path) -> int:
-    """Take the lock of a journal; the kernel gives it free when the process ends, however it ends."""
+def lock_directory(directory: Path) -> int:
+    """Take the lock of a directory and return its descriptor; the kernel gives it free when the process ends.
+
+    Raises:
+        RunError: R610, another process holds it.
+    """
     descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

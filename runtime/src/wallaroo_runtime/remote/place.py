@@ -1,5 +1,6 @@
 """Where the journal is read and output is put; a place pickles into tasks and opens what they need there."""
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Protocol
 
 from wallaroo_runtime.egress import Outbox, StagedFile, StagingWriter
 from wallaroo_runtime.ingest import JournalReader, Position, Range
+from wallaroo_runtime.remote.service import Service
 
 
 class Journal(Protocol):
@@ -66,13 +68,15 @@ class JournalPlace:
     """Where a journal is.
 
     Attributes:
-        directory: It.
+        directory: It, when tasks and driver read its files.
+        service: The gateway that serves it; None: files are read.
     """
 
-    directory: str
+    directory: str = ""
+    service: Service | None = None
 
     def __str__(self) -> str:
-        return self.directory
+        return self.directory if self.service is None else f"{self.service.store} of {self.service.address}"
 
     def open(self, journal_id: int | None = None) -> Journal:
         """Return the journal.
@@ -80,16 +84,25 @@ class JournalPlace:
         Args:
             journal_id: That it must be; None: whichever is there.
         """
-        return JournalReader(self.directory, journal_id)
+        if self.service is None:
+            return JournalReader(self.directory, journal_id)
+        # Late: a run on files needs no gRPC in the driver.
+        from wallaroo_runtime.remote.journal import RemoteJournal
+
+        return RemoteJournal(self.service, journal_id)
 
     def to_options(self) -> dict[str, str]:
-        """Return the place as options of a Spark source."""
-        return {"directory": self.directory}
+        """Return the place as options of a Spark source; Spark shows the value of `token` to nobody."""
+        service = self.service.to_json() if self.service else None
+        place = json.dumps({"directory": self.directory, "service": service})
+        return {"place": place, "token": self.service.token if self.service else ""}
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> "JournalPlace":
         """Read what `to_options` gave."""
-        return cls(options["directory"])
+        place = json.loads(options["place"])
+        service = Service.from_json(place["service"], options["token"]) if place["service"] else None
+        return cls(place["directory"], service)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +113,26 @@ class OutputPlace:
         staging: Directory of staged files.
         outbox: Directory of the outbox.
         dead_letters: Directory of dead letters.
+        service: The egress that takes it all; None: the directories are written.
     """
 
     staging: str = ""
     outbox: str = ""
     dead_letters: str = ""
+    service: Service | None = None
+
+    @classmethod
+    def on(cls, checkpoint: Path) -> "OutputPlace":
+        """Return the directories of a checkpoint directory."""
+        return cls(str(checkpoint / "staging"), str(checkpoint / "outbox"), str(checkpoint / "dead-letters"))
 
     def writer(self, query: str, batch: int, partition: int, stage_attempt: int, task_attempt: int) -> Staging:
         """Return what takes the output of a task attempt; arguments as `StagingWriter` has them."""
-        return StagingWriter(self.staging, query, batch, partition, stage_attempt, task_attempt)
+        if self.service is None:
+            return StagingWriter(self.staging, query, batch, partition, stage_attempt, task_attempt)
+        from wallaroo_runtime.remote.staging import RemoteStaging
+
+        return RemoteStaging(self.service, query, batch, partition, stage_attempt, task_attempt)
 
     def open(self, ports: Collection[int] | None = None) -> Output:
         """Return what the driver publishes to; leftovers of earlier runs are removed from staging.
@@ -119,4 +143,8 @@ class OutputPlace:
         Raises:
             RunError: R620, it is damaged.
         """
-        return Outbox(Path(self.outbox), Path(self.dead_letters), Path(self.staging), ports=ports)
+        if self.service is None:
+            return Outbox(Path(self.outbox), Path(self.dead_letters), Path(self.staging), ports=ports)
+        from wallaroo_runtime.remote.outbox import RemoteOutbox
+
+        return RemoteOutbox(self.service)

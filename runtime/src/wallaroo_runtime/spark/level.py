@@ -113,7 +113,9 @@ class Level:
     def read(self, place: int, journal_id: int, begin: int, end: int) -> Iterator[bytes]:
         """Yield the frames of a range, and count their bytes."""
         chosen = self.journals[place]
-        count = self.counts.by_file if self.counts is not None else None
+        count = None
+        if self.counts is not None:
+            count = self.counts.by_grpc if chosen.service else self.counts.by_file
         for data in chosen.open(journal_id).read(begin, end, self.chunk_bytes):
             if count is not None:
                 count.add(len(data))

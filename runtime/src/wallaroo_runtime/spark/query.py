@@ -74,9 +74,8 @@ class QueryOptions:
             directory: It; `journal` in it exists.
             options: The other fields.
         """
-        output = OutputPlace(str(directory / "staging"), str(directory / "outbox"), str(directory / "dead-letters"))
         journals = (JournalPlace(str(directory / "journal")),)
-        return cls(str(directory / "spark"), directory / "logs", journals, output, **options)
+        return cls(str(directory / "spark"), directory / "logs", journals, OutputPlace.on(directory), **options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,46 @@
+"""The options of `run` that name gateways and an egress which run elsewhere."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.deploy.address import parse_address
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.deploy.remote import RemoteOptions
+
+
+def add_remote(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that become `RemoteOptions`."""
+    add = parser.add_argument
+    add("--gateway", action="append", default=[], metavar="[NAME=]H:P", help="gateway of a source, or of all others")
+    add("--egress", default="", metavar="H:P", help="egress; default: a process beside the driver, as for --gateway")
+    add("--token-file", metavar="FILE", help="file with the token of gateways and egress")
+    add("--tls-ca", metavar="FILE", help="certificates (PEM) that sign theirs; default: no TLS")
+
+
+def remote_of(arguments: argparse.Namespace) -> "RemoteOptions":
+    """Return what the options say.
+
+    Raises:
+        RunError: R608, a name is given twice; T211, an address is none.
+    """
+    from wallaroo_runtime.deploy.remote import RemoteOptions  # late: gRPC takes long to import
+
+    gateways: dict[str, str] = {}
+    for text in arguments.gateway:
+        name, _, address = text.rpartition("=")
+        if name in gateways:
+            what = f'source "{name}"' if name else "the sources"
+            reason = f"--gateway: {what} has two gateways"
+            raise usage_error(reason, "", (), "give each one once", "wallaroo run")
+        gateways[name] = _checked("--gateway", address)
+    egress = _checked("--egress", arguments.egress) if arguments.egress else ""
+    token_file, authority = (Path(text) if text else None for text in (arguments.token_file, arguments.tls_ca))
+    return RemoteOptions(gateways, egress, token_file, authority)
+
+
+def _checked(option: str, text: str) -> str:
+    parse_address(option, text)
+    return text

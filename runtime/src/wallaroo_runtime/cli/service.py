@@ -1,0 +1,61 @@
+"""What the commands `wallaroo gateway` and `wallaroo egress` have in common."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.deploy.address import parse_address
+
+TOKEN_HELP = "file with the token, mode 0600; needed beyond loopback"
+
+
+def add_service_parser(subparsers: Any, kind: str, data: str, what: str, description: str | None) -> None:
+    """Declare the arguments of a service.
+
+    Args:
+        subparsers: Of the command line.
+        kind: `gateway` or `egress`.
+        data: The option that names its directory.
+        what: What the directory holds.
+        description: Of the command.
+    """
+    parser = subparsers.add_parser(kind, help=f"serve {what} to drivers and executors", description=description)
+    add = parser.add_argument
+    add(data, dest="directory", required=True, metavar="DIR", help=f"directory of {what}; made when it is not there")
+    add("--listen", required=True, metavar="H:P", help="where drivers and executors reach it; port 0: any")
+    add("--token-file", metavar="FILE", help=f"{TOKEN_HELP}; default: DIR/token, made")
+    add("--tls-certificate", metavar="FILE", help="certificates (PEM); default: no TLS")
+    add("--tls-key", metavar="FILE", help="private key (PEM)")
+    add("--json", action="store_true", help="say as JSON where it serves")
+
+
+def run_command(kind: str, arguments: argparse.Namespace) -> int:
+    """Serve until stopped."""
+    # Late: gRPC takes long to import.
+    from wallaroo_runtime.remote.process import ServiceOptions, listen_of, run_service
+
+    def path(text: str | None) -> Path | None:
+        return Path(text) if text else None
+
+    host, port = parse_address("--listen", arguments.listen)
+    options = ServiceOptions(
+        Path(arguments.directory).absolute(),
+        f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        path(arguments.token_file),
+        path(arguments.tls_certificate),
+        path(arguments.tls_key),
+    )
+    _, findings = listen_of(kind, options)
+    for finding in findings:
+        text = json.dumps([finding.to_json()], ensure_ascii=False) if arguments.json else str(finding)
+        print(text, file=sys.stderr, flush=True)
+
+    def tell(address: str, token_file: str) -> None:
+        if arguments.json:
+            print(json.dumps({"state": "serving", "address": address, "token_file": token_file}), flush=True)
+        else:
+            print(f"{kind} serves at {address}; its token is in {token_file}", flush=True)
+
+    return run_service(kind, options, tell)

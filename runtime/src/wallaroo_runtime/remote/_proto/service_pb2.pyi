@@ -1,0 +1,259 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Driver(_message.Message):
+    __slots__ = ("protocol_version", "id", "application", "checkpoint", "store", "fresh")
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
+    FRESH_FIELD_NUMBER: _ClassVar[int]
+    protocol_version: int
+    id: str
+    application: str
+    checkpoint: str
+    store: str
+    fresh: bool
+    def __init__(self, protocol_version: _Optional[int] = ..., id: _Optional[str] = ..., application: _Optional[str] = ..., checkpoint: _Optional[str] = ..., store: _Optional[str] = ..., fresh: bool = ...) -> None: ...
+
+class AttachJournalRequest(_message.Message):
+    __slots__ = ("driver", "sources", "fsync", "fsync_interval_ms", "backlog_bytes")
+    DRIVER_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
+    FSYNC_FIELD_NUMBER: _ClassVar[int]
+    FSYNC_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
+    driver: Driver
+    sources: _containers.RepeatedCompositeFieldContainer[Source]
+    fsync: str
+    fsync_interval_ms: int
+    backlog_bytes: int
+    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ...) -> None: ...
+
+class Source(_message.Message):
+    __slots__ = ("port", "path", "name", "host", "tcp_port", "framing", "max_message_bytes")
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    TCP_PORT_FIELD_NUMBER: _ClassVar[int]
+    FRAMING_FIELD_NUMBER: _ClassVar[int]
+    MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    port: int
+    path: str
+    name: str
+    host: str
+    tcp_port: int
+    framing: str
+    max_message_bytes: int
+    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., framing: _Optional[str] = ..., max_message_bytes: _Optional[int] = ...) -> None: ...
+
+class AttachOutboxRequest(_message.Message):
+    __slots__ = ("driver", "sinks", "resend_bytes")
+    DRIVER_FIELD_NUMBER: _ClassVar[int]
+    SINKS_FIELD_NUMBER: _ClassVar[int]
+    RESEND_BYTES_FIELD_NUMBER: _ClassVar[int]
+    driver: Driver
+    sinks: _containers.RepeatedCompositeFieldContainer[Sink]
+    resend_bytes: int
+    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sinks: _Optional[_Iterable[_Union[Sink, _Mapping]]] = ..., resend_bytes: _Optional[int] = ...) -> None: ...
+
+class Sink(_message.Message):
+    __slots__ = ("port", "name", "host", "tcp_port")
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    TCP_PORT_FIELD_NUMBER: _ClassVar[int]
+    port: int
+    name: str
+    host: str
+    tcp_port: int
+    def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ...) -> None: ...
+
+class AttachReply(_message.Message):
+    __slots__ = ("epoch", "store")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    store: str
+    def __init__(self, epoch: _Optional[int] = ..., store: _Optional[str] = ...) -> None: ...
+
+class Position(_message.Message):
+    __slots__ = ("offset", "sequence", "journal")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    sequence: int
+    journal: str
+    def __init__(self, offset: _Optional[int] = ..., sequence: _Optional[int] = ..., journal: _Optional[str] = ...) -> None: ...
+
+class EndRequest(_message.Message):
+    __slots__ = ("epoch", "journal")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    journal: str
+    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ...) -> None: ...
+
+class LimitRequest(_message.Message):
+    __slots__ = ("epoch", "journal", "start", "max_bytes")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    journal: str
+    start: int
+    max_bytes: int
+    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ..., start: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+
+class SplitRequest(_message.Message):
+    __slots__ = ("epoch", "journal", "start", "end", "parts")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    journal: str
+    start: int
+    end: int
+    parts: int
+    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., parts: _Optional[int] = ...) -> None: ...
+
+class SplitReply(_message.Message):
+    __slots__ = ("ends",)
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    ends: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, ends: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ReadRequest(_message.Message):
+    __slots__ = ("epoch", "journal", "start", "end")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    journal: str
+    start: int
+    end: int
+    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ..., start: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
+
+class Chunk(_message.Message):
+    __slots__ = ("data", "is_continued")
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    IS_CONTINUED_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    is_continued: bool
+    def __init__(self, data: _Optional[bytes] = ..., is_continued: bool = ...) -> None: ...
+
+class CommitRequest(_message.Message):
+    __slots__ = ("epoch", "journal", "offset")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    journal: str
+    offset: int
+    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class CommitReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StageRequest(_message.Message):
+    __slots__ = ("attempt", "port", "chunk")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    attempt: Attempt
+    port: int
+    chunk: Chunk
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., port: _Optional[int] = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ...) -> None: ...
+
+class Attempt(_message.Message):
+    __slots__ = ("epoch", "query", "batch", "partition", "stage_attempt", "task_attempt")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    STAGE_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    TASK_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    query: str
+    batch: int
+    partition: int
+    stage_attempt: int
+    task_attempt: int
+    def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., stage_attempt: _Optional[int] = ..., task_attempt: _Optional[int] = ...) -> None: ...
+
+class StageReply(_message.Message):
+    __slots__ = ("files",)
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    files: _containers.RepeatedCompositeFieldContainer[StagedFile]
+    def __init__(self, files: _Optional[_Iterable[_Union[StagedFile, _Mapping]]] = ...) -> None: ...
+
+class StagedFile(_message.Message):
+    __slots__ = ("port", "name", "bytes", "crc32", "messages", "partition")
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    CRC32_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    port: int
+    name: str
+    bytes: int
+    crc32: int
+    messages: int
+    partition: int
+    def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., bytes: _Optional[int] = ..., crc32: _Optional[int] = ..., messages: _Optional[int] = ..., partition: _Optional[int] = ...) -> None: ...
+
+class PublishRequest(_message.Message):
+    __slots__ = ("epoch", "query", "batch", "files")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    query: str
+    batch: int
+    files: _containers.RepeatedCompositeFieldContainer[StagedFile]
+    def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., files: _Optional[_Iterable[_Union[StagedFile, _Mapping]]] = ...) -> None: ...
+
+class PublishReply(_message.Message):
+    __slots__ = ("is_new",)
+    IS_NEW_FIELD_NUMBER: _ClassVar[int]
+    is_new: bool
+    def __init__(self, is_new: bool = ...) -> None: ...
+
+class ReadStagedRequest(_message.Message):
+    __slots__ = ("epoch", "file")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    file: StagedFile
+    def __init__(self, epoch: _Optional[int] = ..., file: _Optional[_Union[StagedFile, _Mapping]] = ...) -> None: ...
+
+class StatusRequest(_message.Message):
+    __slots__ = ("epoch",)
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    def __init__(self, epoch: _Optional[int] = ...) -> None: ...
+
+class StatusReply(_message.Message):
+    __slots__ = ("document", "end", "backlog_bytes")
+    DOCUMENT_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
+    document: str
+    end: Position
+    backlog_bytes: int
+    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ...) -> None: ...

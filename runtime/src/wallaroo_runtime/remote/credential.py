@@ -1,0 +1,105 @@
+"""Tokens and certificates: who may call a service, and where one may listen without."""
+
+import ipaddress
+import os
+import secrets
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wallaroo_runtime.errors import USAGE, RunError
+
+MAX_FILE_BYTES = 64 * 1024
+LEAST_CHARACTERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where a service listens, and what it asks of callers.
+
+    Attributes:
+        address: HOST:PORT; port 0 lets the system choose one.
+        token: What each call must carry.
+        certificate: The server's certificates (PEM); empty: no TLS.
+        key: Its private key (PEM).
+    """
+
+    address: str
+    token: str = field(repr=False)
+    certificate: bytes = b""
+    key: bytes = field(default=b"", repr=False)
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine reaches what listens there.
+
+    Example:
+        >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "", "node7")]
+        [True, True, True, False, False, False]
+    """
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def read_token(path: Path) -> str:
+    """Return the token of a file that only its owner can read.
+
+    Raises:
+        RunError: R640.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            mode = os.fstat(descriptor).st_mode
+            content = file.read(MAX_FILE_BYTES) if stat.S_ISREG(mode) else b""
+    except OSError as error:
+        raise _refused(path, error.strerror or str(error)) from error
+    if not stat.S_ISREG(mode):
+        raise _refused(path, "it is not a file")
+    if mode & 0o077:
+        raise _refused(path, f"its mode is {stat.S_IMODE(mode):04o}, so that others can use it; `chmod 600` it")
+    token = content.decode("ascii", "replace").strip()
+    if len(token) < LEAST_CHARACTERS or not token.isascii() or not token.isprintable() or " " in token:
+        raise _refused(path, f"it must hold one word of at least {LEAST_CHARACTERS} printable ASCII characters")
+    return token
+
+
+def make_token(path: Path) -> str:
+    """Return the token of a file of our own, which is made with mode 0600 when it is not there.
+
+    Raises:
+        RunError: R640.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return read_token(path)
+    except OSError as error:
+        raise _refused(path, error.strerror or str(error)) from error
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(secrets.token_hex(32) + "\n")
+        file.flush()
+        os.fsync(descriptor)
+    return read_token(path)
+
+
+def _refused(path: Path, reason: str) -> RunError:
+    return RunError.of("R640", USAGE, path=path, reason=reason)
+
+
+def read_pem(path: Path) -> bytes:
+    """Return a certificate or key.
+
+    Raises:
+        RunError: R616.
+    """
+    try:
+        content = path.read_bytes()[:MAX_FILE_BYTES] if path.is_file() else b""
+    except OSError as error:
+        raise RunError.of("R616", USAGE, path=path, reason=error.strerror or str(error)) from error
+    if b"-----BEGIN " not in content:
+        reason = "it is no PEM file" if path.exists() else "there is no such file"
+        raise RunError.of("R616", USAGE, path=path, reason=reason)
+    return content

@@ -1,0 +1,221 @@
+"""A gateway on its own: `wallaroo gateway` serves its journal to drivers and executors."""
+
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import grpc
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest import JournalReader, JournalWriter, Position
+from wallaroo_runtime.ingest.config import GatewayConfig, GeneratorConfig, SourceConfig
+from wallaroo_runtime.ingest.framing import KINDS
+from wallaroo_runtime.ingest.gateway import Gateway
+from wallaroo_runtime.ingest.writer import lock_directory
+from wallaroo_runtime.remote._proto import service_pb2 as pb
+from wallaroo_runtime.remote._proto.service_pb2_grpc import JournalServiceServicer
+from wallaroo_runtime.remote.chunk import CHUNK_BYTES, chunks
+from wallaroo_runtime.remote.server import answering
+from wallaroo_runtime.remote.store import Store
+
+STOP_S = 30.0
+MAX_SOURCES = 1000
+MAX_PARTS = 100_000
+
+
+class GatewayHost:
+    """Runs a gateway for the latest driver that has attached; after a restart at once, with the same sources.
+
+    Args:
+        directory: `journal` in it is the journal.
+        address: Where it serves, for errors.
+
+    Attributes:
+        ended: Set when the gateway cannot go on; the process is to end.
+
+    Raises:
+        RunError: R610, another process has the directory; R612, R616 or R619 of what is in it; R601.
+    """
+
+    def __init__(self, directory: Path, address: str) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._directory = directory
+        self._lock_file = lock_directory(directory)
+        self.store = Store(directory, "gateway", address)
+        self.journal = directory / "journal"
+        self.ended = threading.Event()
+        self.lock = threading.Lock()
+        self._gateway: Gateway | None = None
+        self._thread: threading.Thread | None = None
+        if not (self.journal / "head").exists():
+            JournalWriter(self.journal).close()
+        if self.store.attachment.config:
+            self._start(self.store.attachment.config)
+
+    def attach(self, driver: pb.Driver, config: Mapping[str, Any]) -> pb.AttachReply:
+        """Serve a driver: listen as it says, or go on when nothing has changed."""
+        with self.lock:
+            before = self.store.attachment
+            attachment, is_cleared = self.store.admit(driver, self._journal_id(), config)
+            if is_cleared or before.config != attachment.config or self._thread is None:
+                self._stop()
+                if is_cleared:
+                    shutil.rmtree(self.journal)
+                    JournalWriter(self.journal).close()
+                self._start(attachment.config)
+            self.store.save(attachment)
+            return pb.AttachReply(epoch=attachment.epoch, store=self._journal_id())
+
+    def _journal_id(self) -> str:
+        return f"{JournalReader(self.journal).end().journal_id:016x}"
+
+    def _start(self, config: Mapping[str, Any]) -> None:
+        sources = tuple(SourceConfig(**source) for source in config["sources"])
+        rest = {name: value for name, value in config.items() if name != "sources"}
+        wanted = GatewayConfig(self.journal, self._directory / "gateway.json", sources, **rest)
+        self._gateway = Gateway(wanted, _needs_worker, _needs_worker)
+        self._thread = threading.Thread(target=self._run, args=(self._gateway,), name="gateway", daemon=True)
+        self._thread.start()
+
+    def _run(self, gateway: Gateway) -> None:
+        try:
+            gateway.run()
+        except (OSError, RunError):
+            self.ended.set()  # it has said why in its status and on stderr
+
+    def _stop(self) -> None:
+        if self._gateway is not None and self._thread is not None:
+            self._gateway.stop()
+            self._thread.join(STOP_S)
+        self._gateway = self._thread = None
+
+    def close(self) -> None:
+        """End the gateway; what it has taken is safe then."""
+        with self.lock:
+            self._stop()
+
+    def status(self) -> str:
+        """Return what the gateway says of itself."""
+        return read_status(self._directory / "gateway.json")
+
+
+def read_status(path: Path) -> str:
+    """Return the JSON object of a status file; an empty one when there is none yet."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return "{}"
+
+
+def _needs_worker(config: SourceConfig | GeneratorConfig) -> NoReturn:
+    raise RunError.of("R647", source=config.name)
+
+
+class JournalServicer(JournalServiceServicer):
+    """The service, over a host."""
+
+    def __init__(self, host: GatewayHost) -> None:
+        self._host = host
+
+    @answering
+    def Attach(self, request: pb.AttachJournalRequest, context: grpc.ServicerContext) -> pb.AttachReply:  # noqa: N802
+        """Serve a driver."""
+        return self._host.attach(request.driver, self._config(request))
+
+    def _config(self, request: pb.AttachJournalRequest) -> dict[str, Any]:
+        sources = [
+            {
+                "port": source.port,
+                "path": source.path,
+                "name": source.name,
+                "host": source.host,
+                "tcp_port": source.tcp_port,
+                "framing": {"kind": source.framing},
+                "max_message_bytes": source.max_message_bytes,
+            }
+            for source in request.sources
+        ]
+        for source in request.sources:
+            if source.framing == "worker":
+                raise RunError.of("R647", source=source.name)
+            if source.framing not in KINDS or not source.host or source.tcp_port > 65535:
+                raise self._refused(reason=f"source {source.name!r} cannot be")
+        if not 0 < len(sources) <= MAX_SOURCES:
+            raise self._refused(reason=f"a driver has {len(sources)} sources")
+        config = {
+            "sources": sources,
+            "fsync": request.fsync,
+            "fsync_interval_ms": request.fsync_interval_ms,
+            "backlog_bytes": request.backlog_bytes,
+        }
+        if request.fsync not in ("batch", "interval", "never") or not request.backlog_bytes:
+            raise self._refused(reason=f"fsync {request.fsync!r} and backlog_bytes {request.backlog_bytes} cannot be")
+        return config
+
+    def _refused(self, reason: str) -> RunError:
+        store = self._host.store
+        return RunError.of("R648", service=store.kind, address=store.address, reason=reason)
+
+    def _open(self, request: Any) -> JournalReader:
+        self._host.store.check(request.epoch)
+        try:
+            return JournalReader(self._host.journal, int(request.journal, 16) if request.journal else None)
+        except ValueError:
+            raise self._refused(reason=f"{request.journal[:40]!r} is no journal's id") from None
+
+    @answering
+    def End(self, request: pb.EndRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
+        """Say how far the journal may be read."""
+        return position_message(self._open(request).end())
+
+    @answering
+    def Limit(self, request: pb.LimitRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
+        """Say where a micro-batch ends."""
+        reader = self._open(request)
+        self._check_range(request.start, reader.end().offset, reader)
+        return position_message(reader.limit(request.start, request.max_bytes))
+
+    @answering
+    def Split(self, request: pb.SplitRequest, context: grpc.ServicerContext) -> pb.SplitReply:  # noqa: N802
+        """Cut a micro-batch into ranges."""
+        reader = self._open(request)
+        self._check_range(request.start, request.end, reader)
+        parts = min(max(1, request.parts), MAX_PARTS)
+        return pb.SplitReply(ends=[part.end for part in reader.split(request.start, request.end, parts)])
+
+    @answering
+    def Read(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Chunk]:  # noqa: N802
+        """Send a range."""
+        reader = self._open(request)
+        self._check_range(request.start, request.end, reader)
+        for data in reader.read(request.start, request.end, CHUNK_BYTES):
+            self._host.store.check(request.epoch)
+            yield from chunks(data)
+
+    @answering
+    def Commit(self, request: pb.CommitRequest, context: grpc.ServicerContext) -> pb.CommitReply:  # noqa: N802
+        """Take note that what comes before is processed."""
+        reader = self._open(request)
+        self._check_range(0, request.offset, reader)
+        reader.commit(request.offset)
+        return pb.CommitReply()
+
+    @answering
+    def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
+        """Tell how it goes."""
+        self._host.store.check(request.epoch)
+        end = JournalReader(self._host.journal).end()
+        return pb.StatusReply(document=self._host.status(), end=position_message(end))
+
+    def _check_range(self, start: int, end: int, reader: JournalReader) -> None:
+        last = reader.end().offset
+        if start > end and start > last or end > last:
+            reason = f"it ends there; {max(start, end)} was asked for"
+            raise RunError.of("R612", path=self._host.journal, offset=last, reason=reason)
+
+
+def position_message(position: Position) -> pb.Position:
+    """Return a position as it crosses the network."""
+    return pb.Position(offset=position.offset, sequence=position.sequence, journal=f"{position.journal_id:016x}")
