@@ -16,6 +16,15 @@ from wallaroo.decorator import (
 )
 from wallaroo.error import WallarooParameterError
 from wallaroo.generator import GenSourceConfig
+from wallaroo.kafka import (
+    CustomKafkaSinkCLIParser,
+    CustomKafkaSourceCLIParser,
+    DefaultKafkaSinkCLIParser,
+    DefaultKafkaSourceCLIParser,
+    KafkaSinkConfig,
+    KafkaSourceConfig,
+)
+from wallaroo.kafka_option import kafka_parse_sink_options, kafka_parse_source_options
 from wallaroo.pipeline import Pipeline, source
 from wallaroo.serialization import deserialize, serialize
 from wallaroo.spark import SparkSinkConfig, SparkSourceConfig
@@ -50,9 +59,15 @@ __all__ = [
     "BaseWrapped",
     "Computation",
     "ComputationMulti",
+    "CustomKafkaSinkCLIParser",
+    "CustomKafkaSourceCLIParser",
     "Decoder",
+    "DefaultKafkaSinkCLIParser",
+    "DefaultKafkaSourceCLIParser",
     "Encoder",
     "GenSourceConfig",
+    "KafkaSinkConfig",
+    "KafkaSourceConfig",
     "KeyExtractor",
     "Partition",
     "Pipeline",
@@ -72,6 +87,8 @@ __all__ = [
     "deserialize",
     "encoder",
     "hours",
+    "kafka_parse_sink_options",
+    "kafka_parse_source_options",
     "key_extractor",
     "microseconds",
     "milliseconds",

@@ -1,7 +1,9 @@
 """Checks of names, addresses and keys, and of the application as a whole."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from wallaroo.application import POLICIES, Pipeline, Step
@@ -28,6 +30,16 @@ def name(place: Place, what: str, value: Any) -> str:
     if reason:
         place.add("T210", what=what, name=shown(value), reason=reason)
     return str(value)
+
+
+def at(finding: Diagnostic, pointer: str) -> Diagnostic:
+    """Return a finding that was made before its part had a place, with its pointer."""
+    return replace(finding, pointer=pointer)
+
+
+def is_start(value: object) -> bool:
+    """Return whether a value says where the reading of a topic begins."""
+    return isinstance(value, str) and re.fullmatch(r"start|end|-[1-9][0-9]*|0|[1-9][0-9]*", value) is not None
 
 
 def policy(place: Place, value: Any) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NoReturn
 
+from wallaroo import argument
 from wallaroo.application import Application
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.location import declared_at, one_line, raised_at, relative, user_traceback
@@ -150,7 +151,8 @@ def _import_failed(name: str, file: str, error: BaseException) -> NoReturn:
 
 def _set_up(setup: Any, function: str, args: list[str]) -> Application:
     try:
-        result = setup(args)
+        with argument.given(args):
+            result = setup(args)
     except DiagnosticError:
         raise
     except BaseException as err:

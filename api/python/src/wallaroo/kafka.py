@@ -1,0 +1,212 @@
+"""Kafka sources and sinks: in the program (Wallaroo 0.1 to 0.4), or by options (0.5 and 0.6)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wallaroo import argument, check
+from wallaroo.application import Source
+from wallaroo.component import Place
+from wallaroo.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
+from wallaroo.diagnostic import shown
+from wallaroo.kafka_option import LINGER, MESSAGE_SIZE, Topic, sink_topic, source_topic
+from wallaroo.spark import option_texts
+
+Broker = tuple[str, str | int]
+
+
+class KafkaSourceConfig(SourceConfig):
+    """A Kafka topic that is read. Messages carry the keys and times of the records.
+
+    Args:
+        topic: Name of the topic.
+        brokers: Hosts and ports from which the client learns of all brokers.
+        log_level: Has no effect.
+        decoder: Object (or class) with `decode(bs)`, which gets a record's value.
+        start: Where reading begins: "start", "end", an offset, or "-n": n before the end.
+        options: Settings of Kafka's client and of Spark's source, e.g. {"kafka.security.protocol": "SSL"}.
+        name: Name of the source; the pipeline's by default.
+        on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
+
+    Source: Wallaroo 0.1 to 0.4.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        brokers: Sequence[Broker],
+        log_level: str,
+        decoder: Any,
+        *,
+        start: str = "start",
+        options: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        on_error: str | None = None,
+    ) -> None:
+        super().__init__(name, on_error)
+        self.decoder = decoder
+        self.said = Topic(topic, list(brokers), log_level, start, options=dict(options or {}))  # type: ignore[arg-type]
+
+    @property
+    def given(self) -> Any:
+        """The decoder."""
+        return self.decoder
+
+    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+        """Return the source; None after a finding."""
+        fields = _fields(place, self.said)
+        if fields is None:
+            return None
+        options = fields.pop("options")
+        if not check.is_start(self.said.start):
+            place.add(
+                "T207", method=place.method, parameter="start", actual=shown(self.said.start),
+                expected='"start", "end", an offset, or "-n"', fix='pass e.g. "end"',
+            )  # fmt: skip
+        partitions = {"partitions": self.said.partitions} if self.said.partitions else {}
+        fields |= {"start": self.said.start, **partitions, "options": options, "max_message_bytes": MAX_MESSAGE_BYTES}
+        decode = decode_of(place, found)
+        return decode and Source(path, name, "kafka", fields, decode, gives_keys=True, gives_time=True)
+
+
+class KafkaSinkConfig(SinkConfig):
+    """A Kafka topic that is written.
+
+    Args:
+        topic: Name of the topic.
+        brokers: Hosts and ports from which the client learns of all brokers.
+        log_level: Has no effect.
+        max_produce_buffer_ms: How long the client may wait for more messages, in milliseconds.
+        max_message_size: Largest request in bytes.
+        encoder: Object (or class) with `encode(data)`; it returns `(value, key)` or `(value, key, partition_id)`, key
+            and partition being None where Kafka may choose, or the value alone.
+        options: Settings of Kafka's client.
+        on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
+
+    Source: Wallaroo 0.1 to 0.4.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        brokers: Sequence[Broker],
+        log_level: str,
+        max_produce_buffer_ms: int,
+        max_message_size: int,
+        encoder: Any,
+        *,
+        options: Mapping[str, Any] | None = None,
+        on_error: str | None = None,
+    ) -> None:
+        super().__init__(encoder, on_error)
+        settings = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size, **(options or {})}
+        self.said = Topic(topic, list(brokers), log_level, options=settings)  # type: ignore[arg-type]
+
+    def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
+        """Return the kind, and what the document says of it."""
+        return "kafka", _fields(place, self.said) or {}
+
+
+class _BySourceOptions(KafkaSourceConfig):
+    """A topic of which options say everything."""
+
+    def __init__(self, name: str, args: Sequence[str], decoder: Any, on_error: str | None) -> None:
+        super().__init__("", (), "Warn", decoder, on_error=on_error)
+        self.said = source_topic(name, args)
+
+
+class _BySinkOptions(KafkaSinkConfig):
+    """A topic of which options say everything."""
+
+    def __init__(self, name: str, args: Sequence[str], encoder: Any, on_error: str | None) -> None:
+        super().__init__("", (), "Warn", 0, 0, encoder, on_error=on_error)
+        self.said = sink_topic(name, args)
+
+
+class DefaultKafkaSourceCLIParser(_BySourceOptions):
+    """A Kafka topic that is read; the application's arguments say which.
+
+    `--NAME_topic` and `--NAME_brokers HOST:PORT,...` must be there. `--NAME_partitions 0,1:END`,
+    `--NAME_offset_default` (START, END, an offset, or -n: n before the end; START by default), `--NAME_fetch_interval`,
+    `_min_fetch_bytes`, `_max_fetch_bytes`, `_partition_fetch_max_bytes`, all five also with `consumer_` in front, and
+    `--NAME_consumer_check_crc` may be.
+
+    Args:
+        decoder: Object (or class) with `decode(bs)`, which gets a record's value.
+        name: What the options begin with.
+        on_error: As for `KafkaSourceConfig`.
+
+    Source: Wallaroo 0.5 and 0.6.
+    """
+
+    def __init__(self, decoder: Any, name: str = "kafka_source", *, on_error: str | None = None) -> None:
+        super().__init__(name, argument.current(), decoder, on_error)
+
+
+class CustomKafkaSourceCLIParser(_BySourceOptions):
+    """A Kafka topic that is read; `args` say which, by the options `--kafka_source_topic` and so on.
+
+    Args:
+        args: What `application_setup` got.
+        decoder: Object (or class) with `decode(bs)`, which gets a record's value.
+        on_error: As for `KafkaSourceConfig`.
+
+    Source: Wallaroo 0.5 and 0.6.
+    """
+
+    def __init__(self, args: Sequence[str], decoder: Any, *, on_error: str | None = None) -> None:
+        super().__init__("kafka_source", args, decoder, on_error)
+
+
+class DefaultKafkaSinkCLIParser(_BySinkOptions):
+    """A Kafka topic that is written; the application's arguments say which.
+
+    `--NAME_topic` and `--NAME_brokers HOST:PORT,...` must be there. `--NAME_produce_timeout_ms`,
+    `_max_produce_buffer_ms`, `_max_produce_message_size` (or `_max_message_size`), `_max_inflight_requests`,
+    `_produce_acks` and `_producer_compression` may be.
+
+    Args:
+        encoder: As for `KafkaSinkConfig`.
+        name: What the options begin with.
+        on_error: As for `KafkaSinkConfig`.
+
+    Source: Wallaroo 0.5 and 0.6.
+    """
+
+    def __init__(self, encoder: Any, name: str = "kafka_sink", *, on_error: str | None = None) -> None:
+        super().__init__(name, argument.current(), encoder, on_error)
+
+
+class CustomKafkaSinkCLIParser(_BySinkOptions):
+    """A Kafka topic that is written; `args` say which, by the options `--kafka_sink_topic` and so on.
+
+    Args:
+        args: What `application_setup` got.
+        encoder: As for `KafkaSinkConfig`.
+        on_error: As for `KafkaSinkConfig`.
+
+    Source: Wallaroo 0.5 and 0.6.
+    """
+
+    def __init__(self, args: Sequence[str], encoder: Any, *, on_error: str | None = None) -> None:
+        super().__init__("kafka_sink", args, encoder, on_error)
+
+
+def _fields(place: Place, said: Topic) -> dict[str, Any] | None:
+    """Return topic, brokers and options as the document has them; None after a finding of the options."""
+    if said.findings:
+        for finding in said.findings:
+            place.findings.append(check.at(finding, place.pointer))
+        return None
+    topic = check.name(place, "topic", said.topic)
+    brokers = []
+    if not said.brokers:
+        place.add(
+            "T207", method=place.method, parameter="brokers", actual="[]", expected="a list of (host, port)",
+            fix='pass e.g. [("127.0.0.1", "9092")]',
+        )  # fmt: skip
+    for broker in said.brokers:
+        is_pair = isinstance(broker, (tuple, list)) and len(broker) == 2
+        given_host, given_port = broker if is_pair else (broker, "")
+        host, port = check.address(place, "broker", given_host, given_port, place.location)
+        brokers.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    return {"topic": topic, "brokers": brokers, "options": option_texts(place, said.options)}
