@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from wallaroo_runtime.deploy.address import override
 from wallaroo_runtime.deploy.idle import Activity, IdleWatch
 from wallaroo_runtime.deploy.master import shuffle_partitions
 from wallaroo_runtime.deploy.process import Process, announce
-from wallaroo_runtime.deploy.service import egress_of, gateway_of, stop_left_behind
+from wallaroo_runtime.deploy.service import egress_of, gateway_of, stop_left_behind, tick_interval_ms
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.model import Topology, Window
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 
@@ -154,3 +155,19 @@ def test_shuffle_partitions_of_a_master() -> None:
         5,
         16,
     ]  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        ((), 0),
+        ((Window("range", range_ms=9000, slide_ms=3000),), 1000),
+        ((Window("range", range_ms=9000, slide_ms=3000), Window("count", count=3, flush_ms=700)), 350),
+        ((Window("range", range_ms=1, slide_ms=1),), 100),
+    ],
+)
+def test_ticks_come_twice_in_the_shortest_slide_or_flush(windows: tuple[Window, ...], expected: int) -> None:
+    topology = word_count()
+    (pipeline, *_), step = topology.pipelines, next(topology.steps())
+    steps = (*pipeline.steps, *(replace(step, kind="window", window=window) for window in windows))
+    assert tick_interval_ms(replace(topology, pipelines=(replace(pipeline, steps=steps),))) == expected

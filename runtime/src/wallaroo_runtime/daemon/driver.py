@@ -46,6 +46,11 @@ class DriverWatch:
             self._gone_since = now
         return now - self._gone_since >= self._linger_s
 
+    @property
+    def has_driver(self) -> bool:
+        """Whether a driver lived at the last look; without any announcement it counts as alive."""
+        return self._gone_since is None
+
     def _read_announcement(self) -> None:
         try:
             stat = self._path.stat()

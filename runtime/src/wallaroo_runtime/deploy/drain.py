@@ -29,7 +29,7 @@ def _left(checkpoint: Path, gone_sinks: set[int]) -> str:
         from wallaroo_runtime.spark.query import committed_progress
 
         done, end = committed_progress(checkpoint / "spark"), JournalReader(journal).end()
-        if done.offset < end.offset:
+        if done.messages_in < end.sequence:  # ticks behind the last message may go
             return f"{end.sequence - done.messages_in:,} messages in the journal are not processed"
     waiting = _undelivered(checkpoint / "outbox", gone_sinks)
     return f"{waiting:,} messages of its outbox are not delivered" if waiting else ""

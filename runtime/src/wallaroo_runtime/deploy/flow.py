@@ -80,8 +80,9 @@ class Flow:
     def activity(self) -> Activity:
         """Return how far everything has come."""
         progress = self._query.progress()
-        received = sum(tail.end().offset for tail in self._peers.tails)
-        return Activity(received, progress.offset, self._is_delivered(), self._query.is_held)
+        # In messages: ticks are no activity.
+        received = sum(tail.end().sequence for tail in self._peers.tails)
+        return Activity(received, progress.messages_in, self._is_delivered(), self._query.is_held)
 
     def _is_delivered(self) -> bool:
         sinks = self._peers.egress.status().get("sinks", [])

@@ -8,8 +8,8 @@ class Activity:
     """What one look at a run shows.
 
     Attributes:
-        received: How far the journal goes, in bytes.
-        processed: How far batches have been finished, in bytes.
+        received: How far the journal goes, in messages.
+        processed: How far batches have been finished, in messages.
         is_delivered: Whether no output waits, except for sinks that cannot be reached.
         is_held: Whether the outbox is full, so that nothing is processed before sinks have taken something.
     """

@@ -16,6 +16,7 @@ from wallaroo_runtime.remote.credential import is_loopback
 from wallaroo_runtime.topology.model import Framing, GeneratorSource, TcpSink, TcpSource, Topology
 
 FSYNC_INTERVAL_MS = 50
+LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
 UNSET = Bounds()
 NAMES = ("gateway", "egress")
 
@@ -71,11 +72,19 @@ def gateway_of(
         "journal": str(checkpoint / "journal"),
         "sources": sources,
         "generators": generators,
+        "tick_ms": tick_interval_ms(topology),
         "backlog_bytes": bounds.journal_bytes,
         "fsync": bounds.journal_fsync,
         "fsync_interval_ms": FSYNC_INTERVAL_MS,
     }
     return Process("gateway", "wallaroo_runtime.ingest", checkpoint, config)
+
+
+def tick_interval_ms(topology: Topology) -> int:
+    """Return how often windows must be told the time: twice in the shortest slide or flush; 0: there are no windows."""
+    windows = [step.window for step in topology.steps() if step.window is not None]
+    spans = [window.slide_ms if window.kind == "range" else window.flush_ms for window in windows]
+    return max(LEAST_TICK_MS, min(MOST_TICK_MS, min(spans) // 2)) if spans else 0
 
 
 def _framing(source: TcpSource, targets: Mapping[str, str]) -> dict[str, str | int]:

@@ -71,6 +71,7 @@ class GatewayConfig:
         segment_bytes: Size of a journal segment.
         driver: pid and start time of the driver; None: none is watched until one announces itself.
         linger_s: How long to go on without a driver.
+        tick_ms: Time from one tick to the next; 0: the application has no windows.
     """
 
     journal: Path
@@ -85,6 +86,7 @@ class GatewayConfig:
     segment_bytes: int = 64 * 1024 * 1024
     driver: Mapping[str, int] | None = None
     linger_s: float = 60
+    tick_ms: int = 0
 
     @classmethod
     def read(cls, path: Path) -> "GatewayConfig":

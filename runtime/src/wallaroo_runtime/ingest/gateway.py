@@ -17,6 +17,7 @@ from wallaroo_runtime.ingest.generator import Generator, Generators, Maker
 from wallaroo_runtime.ingest.intake import Intake
 from wallaroo_runtime.ingest.past import Past
 from wallaroo_runtime.ingest.split import SplitThread
+from wallaroo_runtime.ingest.tick import Ticks
 from wallaroo_runtime.ingest.writer import JournalWriter
 
 RECEIVE_BYTES = 1024 * 1024
@@ -67,6 +68,7 @@ class Gateway:
         self._watch = DriverWatch(
             config.status.parent / "driver.json", dict(config.driver) if config.driver else None, config.linger_s
         )
+        self._ticks = Ticks(self._intake, self._watch, config.tick_ms)
         self._splits = {
             source.config.port: SplitThread(splitter(source.config), source.config, self.wake)
             for source in self._sources
@@ -124,8 +126,9 @@ class Gateway:
                     tick_at = now + TICK_S
                     self._tick(now)
                 self._regulate()
-                wait = self._intake.timeout(now)
-                self._serve(max(0.0, tick_at - now) if wait is None else min(wait, max(0.0, tick_at - now)))
+                self._ticks.turn(now)
+                waits = (tick_at - now, self._ticks.wait(now), self._intake.timeout(now))
+                self._serve(max(0.0, min(wait for wait in waits if wait is not None)))
                 self._generators.turn()
                 self._tell_wait()
                 self._intake.turn(time.monotonic())

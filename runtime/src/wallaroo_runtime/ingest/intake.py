@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from wallaroo.fault import reach
-from wallaroo.frame import FRAMED, column
+from wallaroo.frame import FRAMED, TICK_PORT, column
 from wallaroo_runtime.daemon import NO_ROOM
 from wallaroo_runtime.ingest.head import read_committed
 from wallaroo_runtime.ingest.past import Past
@@ -158,6 +158,12 @@ class Intake:
         self.flush()
         self.messages += frame.count
         self.bytes += frame.size
+
+    def tick(self) -> None:
+        """Write a tick, in its place among the messages."""
+        self.flush()
+        self._gathered = Gathered(TICK_PORT, self._now_ms())
+        self.flush()
 
     def _now_ms(self) -> int:
         self._timestamp_ms = max(self._timestamp_ms, time.time_ns() // 1_000_000)

@@ -86,6 +86,12 @@ class Stage:
         return tuple(node for node in self.nodes if node.kind in ENTRIES)
 
     @property
+    def entry_ports(self) -> frozenset[int]:
+        """Ports of the frames that enter; ticks enter where a window is."""
+        ports = {node.port for node in self.entries}
+        return frozenset(ports | {TICK_PORT} if any(node.kind is NodeKind.WINDOW for node in self.nodes) else ports)
+
+    @property
     def exits(self) -> tuple[Node, ...]:
         """The nodes at which frames leave."""
         return tuple(node for node in self.nodes if node.kind in EXITS)

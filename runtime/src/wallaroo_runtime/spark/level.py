@@ -63,7 +63,7 @@ class Level:
         stages: The level's stages, in the order in which they run; what one sends the later ones receive.
         workers: How the workers are found, by name.
         bucket_ids: Bucket to the value of the column `bucket`.
-        later_ports: Ports of entries of later levels.
+        later_ports: Ports of frames that later levels take; that of ticks is among them where these have windows.
         is_last: Whether no shuffle follows.
         journals: Where the journals are; rows of a range name one by its number.
         output: Where output goes.
@@ -144,7 +144,7 @@ def levels_of(
     counts: ReadCounts | None = None,
 ) -> list[Level]:
     """Return the levels of a plan, in order."""
-    ports = [frozenset(node.port for stage in level for node in stage.entries) for level in plan.levels]
+    ports = [frozenset().union(*(stage.entry_ports for stage in level)) for level in plan.levels]
     return [
         Level(
             plan.application,

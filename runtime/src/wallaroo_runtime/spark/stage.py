@@ -1,12 +1,12 @@
 """Level 0: reads ranges of the journal and runs them through the stages without state."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 
 import pyarrow as pa
 
 from wallaroo.fault import reach
-from wallaroo.frame import HEADER_BYTES, read_header
+from wallaroo.frame import HEADER_BYTES, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.plan import NodeKind, Stage
 from wallaroo_runtime.spark.executor import located
@@ -19,16 +19,15 @@ from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import grouped
 
 
-def frames_of_ports(data: bytes, ports: frozenset[int]) -> bytes:
-    """Return those of the frames in `data` that have one of the ports."""
-    kept, offset = [], 0
+def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
+    """Yield those of the frames in `data` that have one of the ports."""
+    offset = 0
     while offset < len(data):
         header = read_header(data, offset)
         end = offset + HEADER_BYTES + header.body_bytes
         if header.port in ports:
-            kept.append(data[offset:end])
+            yield data[offset:end]
         offset = end
-    return b"".join(kept)
 
 
 class StatelessLevel:
@@ -36,6 +35,9 @@ class StatelessLevel:
 
     def __init__(self, level: Level) -> None:
         self.level = level
+        self._has_ticks = TICK_PORT in level.later_ports
+        self._keeps_ticks = False
+        self._ticks: list[bytes] = []
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run one partition."""
@@ -54,11 +56,19 @@ class StatelessLevel:
             yield frame_batch([FrameRow(column, 0, 0, REHEARSAL, b"") for column in self.level.bucket_ids])
 
     def _shuffle(self, ranges: list[tuple[int, str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
+        self._keeps_ticks, self._ticks = False, []
         first = 0  # frames of several stages may begin with the same message: they keep the order of the stages
         for outputs in self._outputs(ranges, attempt):
             rows = [self._row(output, ordinal) for ordinal, output in enumerate(outputs, first)]
             first += len(outputs)
             yield from map(frame_batch, grouped(rows, lambda row: len(row.payload)))
+        if self._ticks:
+            yield frame_batch([row for tick in self._ticks for row in self._tick_rows(tick)])
+
+    def _tick_rows(self, tick: bytes) -> Iterator[FrameRow]:
+        """Yield a tick for each bucket; it stands before the messages of its sequence."""
+        sequence = FrameHead.of(tick).sequence
+        return (FrameRow(column, sequence, -1, DATA, tick) for column in self.level.bucket_ids)
 
     def _row(self, output: pb.Output, ordinal: int) -> FrameRow:
         kind = DATA if output.bucket >= 0 else DONE
@@ -91,8 +101,15 @@ class StatelessLevel:
         ports = frozenset(node.port for node in stage.entries if node.kind is NodeKind.SOURCE)
         if not ports:
             return
+        # Each stage that has sources reads everything; the first one keeps the ticks.
+        keeps_ticks = self._has_ticks and not self._keeps_ticks
+        self._keeps_ticks = self._has_ticks
         for place, journal, begin, end in ranges:
             for data in self.level.read(place, int(journal, 16), begin, end):
-                mine = data if len(self.level.stages) == 1 else frames_of_ports(data, ports)
+                mine = data
+                if self._has_ticks or len(self.level.stages) > 1:
+                    mine = b"".join(frames_of_ports(data, ports))
+                if keeps_ticks:
+                    self._ticks.extend(frames_of_ports(data, (TICK_PORT,)))
                 if mine:
                     yield mine

@@ -134,8 +134,7 @@ class BucketProcessor(StatefulProcessor):
         ordinal = bucket * FRAMES_PER_BUCKET
         handover = Handover(self.level.handed_ports())
         for stage in self.level.stages:
-            ports = {node.port for node in stage.entries}
-            mine = [row.payload for row in data if FrameHead.of(row.payload).port in ports]
+            mine = [row.payload for row in data if FrameHead.of(row.payload).port in stage.entry_ports]
             for output in handover.keep(self._run_stage(stage, bucket, mine, handover)):
                 kind = DATA if output.bucket >= 0 else DONE
                 column = self.level.column_of(output.bucket, output.port)

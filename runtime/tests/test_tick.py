@@ -1,0 +1,99 @@
+"""Ticks: the gateway writes them between messages, while a driver lives, for applications with windows alone."""
+
+import json
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wallaroo.frame import TICK_PORT, FrameHeader, split_frames
+from wallaroo_runtime.daemon import process_start_time
+from wallaroo_runtime.ingest import JournalReader
+from wallaroo_runtime.ingest.__main__ import worker_maker, worker_splitter
+from wallaroo_runtime.ingest.config import GatewayConfig, SourceConfig
+from wallaroo_runtime.ingest.gateway import Gateway
+
+DEADLINE_S = 15.0
+Wait = Callable[..., None]
+
+
+@contextmanager
+def running(directory: Path, **config: Any) -> Iterator[Gateway]:
+    source = SourceConfig(0, "0/sources/0", "texts", "127.0.0.1", 0, {"kind": "u32be"}, 50)
+    given = GatewayConfig(directory / "journal", directory / "gateway.json", (source,), **config)
+    gateway = Gateway(given, worker_splitter, worker_maker)
+    thread = threading.Thread(target=gateway.run)
+    thread.start()
+    try:
+        yield gateway
+    finally:
+        gateway.stop()
+        thread.join(DEADLINE_S)
+    assert not thread.is_alive()
+
+
+def send(gateway: Gateway, *texts: bytes) -> None:
+    """Send messages, half-close, and wait for the acknowledgement."""
+    with socket.create_connection(gateway.addresses()[0], timeout=DEADLINE_S) as connection:
+        connection.sendall(b"".join(struct.pack(">I", len(text)) + text for text in texts))
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1) == b""
+
+
+def frames(directory: Path) -> list[FrameHeader]:
+    reader = JournalReader(directory / "journal")
+    return [header for piece in reader.read(0, reader.end().offset) for header, _, _ in split_frames(piece)]
+
+
+def ticks(directory: Path) -> list[FrameHeader]:
+    return [header for header in frames(directory) if header.port == TICK_PORT]
+
+
+def test_ticks_stand_between_messages_and_move_time(tmp_path: Path, wait_until: Wait) -> None:
+    with running(tmp_path, tick_ms=20) as gateway:
+        for sent in (0, 2, 4):
+            wait_until(lambda sent=sent: sent in {each.sequence for each in ticks(tmp_path)}, f"a tick behind {sent}")
+            send(gateway, b"a", b"b")
+        wait_until(lambda: 6 in {each.sequence for each in ticks(tmp_path)}, "a tick at the end")
+    found = frames(tmp_path)
+    sequence = 0
+    for header in found:
+        assert header.sequence == sequence
+        assert header.count == 0 or header.port == 0
+        sequence += header.count
+    assert sequence == 6
+    times = [header.timestamp_ms for header in found]
+    assert times == sorted(times)
+    assert json.loads((tmp_path / "gateway.json").read_bytes())["messages"] == 6
+
+
+def test_without_a_driver_there_are_no_ticks(tmp_path: Path, wait_until: Wait) -> None:
+    pid, start_time = os.getpid(), process_start_time(os.getpid())
+    assert start_time is not None
+    gone = {"pid": pid, "start_time": start_time + 1}
+    with running(tmp_path, tick_ms=1, driver=gone, linger_s=60) as gateway:
+        send(gateway, b"a")
+        # What arrives is safe 50 ms later: a tick that was due every millisecond would stand in the journal.
+        assert not ticks(tmp_path)
+        (tmp_path / "driver.json").write_text(json.dumps({"pid": pid, "start_time": start_time}))
+        wait_until(lambda: ticks(tmp_path), "a tick for the driver that came")
+
+
+def test_without_room_in_the_journal_there_are_no_ticks(tmp_path: Path, wait_until: Wait) -> None:
+    with running(tmp_path, tick_ms=1, backlog_bytes=200):
+        wait_until(lambda: JournalReader(tmp_path / "journal").end().offset >= 200, "a full journal")
+        full = frames(tmp_path)
+        (tmp_path / "journal" / "committed").write_bytes(b"%d\n" % JournalReader(tmp_path / "journal").end().offset)
+        wait_until(lambda: len(frames(tmp_path)) > len(full), "a tick after there was room again")
+    assert 5 <= len(full) <= 6
+
+
+def test_without_windows_there_are_no_ticks(tmp_path: Path) -> None:
+    with running(tmp_path) as gateway:
+        send(gateway, b"a")
+        send(gateway, b"b")
+    assert [header.port for header in frames(tmp_path)] == [0, 0]
