@@ -1,0 +1,142 @@
+"""Windows behind each other in a Spark query, against the plain reference; the query ends and goes on in between."""
+
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo.frame import TICK_PORT
+from wallaroo_runtime.deploy.application import load_application
+from wallaroo_runtime.ingest import JournalReader, JournalWriter
+from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.spark.query import QueryOptions, start_query
+
+pytestmark = pytest.mark.jvm
+VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
+PROGRAM = """
+import wallaroo
+
+def application_setup(args):
+    values = wallaroo.source("values", wallaroo.TCPSourceConfig("127.0.0.1", "0", decode))
+    sums = wallaroo.range_windows(wallaroo.seconds(9)).with_slide(wallaroo.seconds(3)).over(Sum)
+    pipeline = values.key_by(key).to(sums).to(wallaroo.count_windows(4).over(Lists))
+    return wallaroo.build_application("windows", pipeline.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "1", encode)))
+
+class Sum(wallaroo.Aggregation):
+    def initial_accumulator(self):
+        return [0]
+
+    def update(self, input, accumulator):
+        accumulator[0] += input[1]
+
+    def combine(self, accumulator1, accumulator2):
+        return [accumulator1[0] + accumulator2[0]]
+
+    def output(self, key, accumulator):
+        return accumulator[0]
+
+class Lists(wallaroo.Aggregation):
+    def initial_accumulator(self):
+        return []
+
+    def update(self, input, accumulator):
+        accumulator.append(input)
+
+    def combine(self, accumulator1, accumulator2):
+        return accumulator1 + accumulator2
+
+    def output(self, key, accumulator):
+        return "%s %s" % (key, accumulator)
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(bs):
+    key, value = bs.decode().split()
+    return key, int(value)
+
+@wallaroo.key_extractor
+def key(data):
+    return data[0]
+
+@wallaroo.encoder
+def encode(line):
+    return line + "\\n"
+"""
+
+
+def journaled(directory: Path) -> list[dict[str, Any]]:
+    """Write messages and ticks into a journal; return them as the reference takes them."""
+    source = random.Random(7)
+    writer = JournalWriter(directory)
+    events: list[dict[str, Any]] = []
+    now, sequence = 1_700_000_000_000, 0
+    for _ in range(400):
+        now += source.choice((0, 1, 200, 900, 4000))
+        if source.random() < 0.4:
+            writer.append(TICK_PORT, 0, [], now)
+            events.append({"sequence": sequence, "tick": now})
+            continue
+        count = source.randrange(1, 9)
+        found = [
+            {"sequence": sequence + at, "key": source.choice("abcdefgh"), "time": now, "value": sequence + at}
+            for at in range(count)
+        ]
+        texts = [f"{each['key']} {each['value']}".encode() for each in found]
+        writer.append(0, count, [len(text).to_bytes(4, "big") + text for text in texts], now)
+        events += found
+        sequence += count
+    writer.append(TICK_PORT, 0, [], now + 60_000)
+    events.append({"sequence": sequence, "tick": now + 60_000})
+    writer.close()
+    return events
+
+
+def by_key(lines: list[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        found.setdefault(line[0], []).append(line)
+    return found
+
+
+def expected(events: list[dict[str, Any]]) -> list[str]:
+    sys.path.insert(0, str(VECTORS))
+    from make_windows import Reference, counts, ranges
+
+    sums, lists = Reference(ranges(9000, 3000)), Reference(counts(4))
+    sums.run(events)
+    ticks = [event for event in events if "tick" in event]
+    messages = [
+        {"sequence": each.sequence, "key": each.key, "time": each.time, "value": sum(each.values)}
+        for each in sums.given
+    ]
+    lists.run([*ticks, *messages])
+    return [f"{each.key} {list(each.values)}" for each in lists.given]
+
+
+def test_windows_of_windows(
+    spark: Any, tmp_path: Path, wait_until: Callable[..., None], published: Callable[[Path, int], list[str]]
+) -> None:
+    program = tmp_path / "windows.py"
+    program.write_text(PROGRAM)
+    topology = load_application(str(program), [], "", "").topology
+    plan = compile_topology(topology, shuffle_partitions=2)
+    assert len(plan.levels) == 3
+    checkpoint = tmp_path / "checkpoint"
+    events = journaled(checkpoint / "journal")
+    wanted = expected(events)
+    assert len(wanted) > 100
+
+    def run_until(offset: int) -> None:
+        query = start_query(spark, plan, topology, QueryOptions.on(checkpoint, max_batch_bytes=8192))
+        try:
+            wait_until(lambda: query.exception() or query.progress().offset >= offset, f"offset {offset}", 120.0)
+            assert query.exception() is None
+        finally:
+            query.stop()
+
+    run_until(1)
+    run_until(JournalReader(checkpoint / "journal").end().offset)
+    found = published(checkpoint, plan.ports[next(topology.sinks()).path])
+    assert by_key(found) == by_key(wanted)
