@@ -81,8 +81,7 @@ class Flow:
         """Return how far everything has come."""
         progress = self._query.progress()
         # In messages: ticks are no activity.
-        received = sum(tail.end().sequence for tail in self._peers.tails)
-        return Activity(received, progress.messages_in, self._is_delivered(), self._query.is_held)
+        return Activity(self._peers.received(), progress.messages_in, self._is_delivered(), self._query.is_held)
 
     def _is_delivered(self) -> bool:
         sinks = self._peers.egress.status().get("sinks", [])
