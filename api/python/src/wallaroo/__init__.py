@@ -25,6 +25,7 @@ from wallaroo.kafka import (
     KafkaSourceConfig,
 )
 from wallaroo.kafka_option import kafka_parse_sink_options, kafka_parse_source_options
+from wallaroo.library import build_library, offer, other_program
 from wallaroo.pipeline import Pipeline, source
 from wallaroo.serialization import deserialize, serialize
 from wallaroo.spark import SparkSinkConfig, SparkSourceConfig
@@ -80,6 +81,7 @@ __all__ = [
     "TCPSourceConfig",
     "WallarooParameterError",
     "build_application",
+    "build_library",
     "computation",
     "computation_multi",
     "count_windows",
@@ -94,6 +96,8 @@ __all__ = [
     "milliseconds",
     "minutes",
     "nanoseconds",
+    "offer",
+    "other_program",
     "partition",
     "range_windows",
     "seconds",

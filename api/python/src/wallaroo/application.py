@@ -12,6 +12,27 @@ CREATE, DEAD_LETTER = "create", "dead_letter"
 POLICIES = (DEAD_LETTER, "fail")
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteComponent:
+    """A component of another program, to be handed to `to`.
+
+    Attributes:
+        worker: Name of the worker that hosts it.
+        target: The program, as this one names it.
+        name: Name under which that program offers it.
+        kind: Kind of the step, e.g. `computation`.
+        input: Codec of the messages that it takes.
+        output: Codec of the messages that it gives.
+    """
+
+    worker: str
+    target: str
+    name: str
+    kind: str
+    input: str
+    output: str
+
+
 @dataclass(slots=True)
 class Component:
     """The user's code behind one part of the topology."""
@@ -42,6 +63,7 @@ class Source:
         event_time: Gives a payload's time in milliseconds since 1970, where the wire format holds one.
         gives_keys: Whether its messages carry keys.
         gives_time: Whether its messages have a time of their own, rather than that of their arrival.
+        codec: Of its messages, where they go to another worker.
     """
 
     path: str
@@ -56,6 +78,7 @@ class Source:
     generator: Generator | None = None
     gives_keys: bool = False
     gives_time: bool = False
+    codec: str = "native"
 
 
 @dataclass(slots=True)
@@ -88,6 +111,8 @@ class Step:
         is_always_persisted: Whether a state computation returns its output alone, every change being saved.
         window: What the document says of a window.
         aggregation: A window's aggregation.
+        remote: What another program runs in place of `run`.
+        codec: Of its messages, where they go to another worker.
     """
 
     path: str
@@ -101,6 +126,8 @@ class Step:
     is_always_persisted: bool = False
     window: dict[str, Any] | None = None
     aggregation: Any = None
+    remote: RemoteComponent | None = None
+    codec: str = "native"
 
 
 @dataclass(slots=True)
@@ -138,6 +165,7 @@ class Application:
     """What `ApplicationBuilder.build()` or `build_application` gives and `application_setup` returns.
 
     Attributes:
+        offers: Components of a library, by the name under which other programs know them.
         connectors: The connectors' configs by name; scripts of `wallaroo.experimental` look for theirs here.
     """
 
@@ -146,7 +174,13 @@ class Application:
     components: list[Component]
     serializer: Serializer = field(default_factory=Serializer)
     on_error: str = ""
+    offers: dict[str, Step] = field(default_factory=dict)
     connectors: dict[str, Any] = field(default_factory=dict)
+
+    def programs(self) -> dict[str, str]:
+        """Return name of the worker and target of each program whose components take part."""
+        steps = (step for pipeline in self.pipelines for step in pipeline.steps)
+        return {step.remote.worker: step.remote.target for step in steps if step.remote is not None}
 
     def nodes(self) -> Iterator[Source | Step | Sink]:
         """Yield all sources, steps and sinks in document order."""

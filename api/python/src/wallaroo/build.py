@@ -9,6 +9,7 @@ from wallaroo.component import Place
 from wallaroo.declaration import Declaration
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.error import WallarooParameterError
+from wallaroo.library import declare_codecs
 from wallaroo.location import called_from
 from wallaroo.pipeline import Merge, Node, Pipeline
 from wallaroo.signature import shown_name
@@ -80,6 +81,7 @@ class _Build(Declaration):
         for merge in merges:
             self._merge(merge)
         self.findings += check.application(self.name, [self.line], has_sink=True)
+        self.findings += declare_codecs([self.line])
 
     def _node(self, node: Node) -> None:
         path = self._paths[node]
@@ -113,6 +115,8 @@ class _Build(Declaration):
             self.line.steps.append(model.Step(path, "collect", "collect", inputs, None, node.location))
         elif node.method == "key_by":
             self._key_by(place, node, inputs, policy)
+        elif isinstance(value, model.RemoteComponent):
+            self._remote(place, node, inputs, policy)
         elif isinstance(value, Windows):
             self._windows(place, node, inputs, policy)
         elif isinstance(value, (RangeWindowsBuilder, CountWindowsBuilder)):
@@ -143,6 +147,14 @@ class _Build(Declaration):
         step.is_always_persisted = True
         self.note(step.path + "/state", state_class)
         self._needs_key(place, node, step)
+
+    def _remote(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
+        found: model.RemoteComponent = node.value
+        if not found.kind.startswith("state"):
+            self.remote(self.line, place, found, inputs, None, policy)
+            return
+        state = model.State(self._state_name(found.name), found, dict, is_by_message=True)
+        self._needs_key(place, node, self.remote(self.line, place, found, inputs, state, policy))
 
     def _windows(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
         windows: Windows = node.value

@@ -5,12 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from wallaroo import check, component
-from wallaroo.application import CREATE, DEAD_LETTER, Application, Pipeline, State
+from wallaroo.application import CREATE, DEAD_LETTER, Application, Pipeline, RemoteComponent, State
 from wallaroo.component import Place
 from wallaroo.config import SinkConfig, SourceConfig
 from wallaroo.declaration import Declaration
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.error import WallarooParameterError
+from wallaroo.library import declare_codecs
 from wallaroo.location import called_from
 from wallaroo.signature import partition_finding
 from wallaroo.wrapped import BaseWrapped, KeyExtractor
@@ -191,6 +192,7 @@ class ApplicationBuilder:
         """
         self._close()
         findings = self._findings + check.application(self._name, self._pipelines, has_sink=self._has_sink)
+        findings += declare_codecs(self._pipelines)
         if findings:
             raise WallarooParameterError(findings)
         return Application(self._name, self._pipelines, self._declaration.components, on_error=self._on_error)
@@ -223,6 +225,10 @@ class ApplicationBuilder:
         begun = self._begin(method, "steps")
         if begun is not None:
             pipeline, place = begun
+            if isinstance(value, RemoteComponent) and not value.kind.startswith("state"):
+                policy = check.policy(place, on_error)
+                self._declaration.remote(pipeline, place, value, _inputs(pipeline), None, policy)
+                return self
             call = component.computation(place, value, has_state=False)
             self._add_step(pipeline, place, value, call, None, on_error)
         return self

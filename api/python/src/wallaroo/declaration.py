@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wallaroo import check, component
-from wallaroo.application import Component, Pipeline, State, Step
+from wallaroo.application import Component, Pipeline, RemoteComponent, State, Step
 from wallaroo.component import Place
 from wallaroo.config import SinkConfig, SourceConfig
 from wallaroo.diagnostic import Diagnostic, shown
@@ -84,6 +84,17 @@ class Declaration:
         step = Step(path, name, call.kind, inputs, call.run, place.location, state, on_error)
         pipeline.steps.append(step)
         self.note(path, value)
+        return step
+
+    def remote(
+        self, pipeline: Pipeline, place: Place, found: RemoteComponent, inputs: tuple[str, ...], state: State | None,
+        on_error: str,
+    ) -> Step:  # fmt: skip
+        """Add a step that another program runs."""
+        path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
+        step = Step(path, found.name, found.kind, inputs, None, place.location, state, on_error)
+        step.remote, step.codec = found, found.output
+        pipeline.steps.append(step)
         return step
 
     def state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:

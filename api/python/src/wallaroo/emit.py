@@ -19,9 +19,9 @@ TOPOLOGY_STATUS = 3
 
 
 def result_of(app: str, args: Sequence[str]) -> dict[str, Any]:
-    """Return `{"topology": ...}`, or `{"diagnostics": [...]}` when the program has faults."""
+    """Return what the program declares, `{"topology": ...}` or `{"library": ...}`; its faults as `{"diagnostics"}`."""
     try:
-        return {"topology": load(app, args).document}
+        return load(app, args).to_json()
     except DiagnosticError as err:
         return {"diagnostics": [finding.to_json() for finding in err.diagnostics]}
 

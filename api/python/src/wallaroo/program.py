@@ -15,9 +15,10 @@ from typing import Any, NoReturn
 from wallaroo import argument
 from wallaroo.application import Application
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
+from wallaroo.library import Library
 from wallaroo.location import declared_at, one_line, raised_at, relative, user_traceback
 from wallaroo.serialization import Serializer, deserialize, serialize
-from wallaroo.topology import topology
+from wallaroo.topology import library_document, topology
 
 SETUP = "application_setup"
 PROGRAM_NAME = "wallaroo"
@@ -31,12 +32,20 @@ class Program:
     Attributes:
         application: What the setup returned.
         directory: The directory in which the program's modules lie.
-        document: The topology document.
+        document: The topology document; of a library only its worker and, as `components`, what it offers.
     """
 
     application: Application
     directory: str
     document: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what mode `emit` writes."""
+        if self.application.offers:
+            (worker,) = self.document["workers"]
+            return {"library": {"worker": worker, "components": self.document["components"]}}
+        programs = self.application.programs()
+        return {"topology": self.document} | ({"programs": programs} if programs else {})
 
 
 def load(app: str, args: Sequence[str]) -> Program:
@@ -56,8 +65,11 @@ def load(app: str, args: Sequence[str]) -> Program:
     if not callable(setup):
         file = os.path.abspath(str(getattr(module, "__file__", "") or ""))
         raise DiagnosticError([Diagnostic.of("T201", file=_shown(file), module=module.__name__, function=function)])
-    application = _set_up(setup, function, [PROGRAM_NAME, *args])
+    result = _set_up(setup, function, [PROGRAM_NAME, *args])
+    application = result if isinstance(result, Application) else result.application()
     application.serializer = _serializer(module)
+    if isinstance(result, Library):
+        return Program(application, directory, library_document(result, directory, app, args))
     return Program(application, directory, topology(application, directory, app, args))
 
 
@@ -149,7 +161,7 @@ def _import_failed(name: str, file: str, error: BaseException) -> NoReturn:
     ) from error  # fmt: skip
 
 
-def _set_up(setup: Any, function: str, args: list[str]) -> Application:
+def _set_up(setup: Any, function: str, args: list[str]) -> Application | Library:
     try:
         with argument.given(args):
             result = setup(args)
@@ -164,7 +176,7 @@ def _set_up(setup: Any, function: str, args: list[str]) -> Application:
                 )
             ]
         ) from err
-    if isinstance(result, Application):
+    if isinstance(result, (Application, Library)):
         return result
     raise DiagnosticError(
         [Diagnostic.of("T216", **declared_at(setup).shown()._asdict(), function=function, actual=shown(result))]

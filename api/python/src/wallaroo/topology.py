@@ -10,6 +10,7 @@ from typing import Any
 
 from wallaroo.application import Application, Component, Pipeline, Sink, Source, State, Step
 from wallaroo.key import key_json
+from wallaroo.library import Library
 from wallaroo.location import relative
 
 TOPOLOGY_VERSION = 1
@@ -58,22 +59,39 @@ def topology(application: Application, directory: str, program: str, args: Seque
         "workers": [],
         "pipelines": [_pipeline(pipeline) for pipeline in application.pipelines],
     }
-    document["workers"].append(
-        {
-            "name": WORKER,
-            "language": "python",
-            "sdk_version": SDK_VERSION,
-            "protocol_version": PROTOCOL_VERSION,
-            "command": ["{python}", "-m", "wallaroo.worker", program],
-            "directory": os.getcwd(),
-            "args": list(args),
-            "call_deadline_ms": CALL_DEADLINE_MS,
-            "interface_hash": interface_hash(document),
-            "code_hash": code_hash(directory),
-            "components": [_component(component, directory) for component in _ordered(application)],
-        }
-    )
+    components = [_component(component, directory) for component in _ordered(application)]
+    document["workers"].append(_worker(interface_hash(document), components, directory, program, args))
     return document
+
+
+def library_document(library: Library, directory: str, program: str, args: Sequence[str]) -> dict[str, Any]:
+    """Return the worker of a library, and what it offers; arguments as for `topology`."""
+    offers = [library.offers[name] for name in sorted(library.offers)]
+    subject = {"components": [offer.to_json() for offer in offers]}
+    digest = "sha256:" + hashlib.sha256(canonical(subject).encode()).hexdigest()
+    components = []
+    for offer in offers:
+        place = _component(Component("", offer.symbol, offer.location), directory)
+        components.append(offer.to_json() | {name: place[name] for name in ("symbol", "file", "line") if name in place})
+    return {"workers": [_worker(digest, [], directory, program, args)], "components": components}
+
+
+def _worker(
+    interface: str, components: list[dict[str, Any]], directory: str, program: str, args: Sequence[str]
+) -> dict[str, Any]:
+    return {
+        "name": WORKER,
+        "language": "python",
+        "sdk_version": SDK_VERSION,
+        "protocol_version": PROTOCOL_VERSION,
+        "command": ["{python}", "-m", "wallaroo.worker", program],
+        "directory": os.getcwd(),
+        "args": list(args),
+        "call_deadline_ms": CALL_DEADLINE_MS,
+        "interface_hash": interface,
+        "code_hash": code_hash(directory),
+        "components": components,
+    }
 
 
 def code_hash(directory: str) -> str:
@@ -111,7 +129,7 @@ def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
 
 def _source(source: Source) -> dict[str, Any]:
     item = {"path": source.path, "name": source.name, "kind": source.kind, **source.fields}
-    return item | {"codec": CODEC, "worker": WORKER} | _policy(source)
+    return item | {"codec": source.codec, "worker": WORKER} | _policy(source)
 
 
 def _step(step: Step) -> dict[str, Any]:
@@ -120,7 +138,8 @@ def _step(step: Step) -> dict[str, Any]:
         item["state"] = {"name": step.state.name, "codec": CODEC, "key": _key(step.state)}
     if step.window is not None:
         item["window"] = step.window
-    return item | {"codec": CODEC, "worker": WORKER} | _policy(step)
+    host = {"worker": WORKER} if step.remote is None else {"worker": step.remote.worker, "component": step.remote.name}
+    return item | {"codec": step.codec} | host | _policy(step)
 
 
 def _key(state: State) -> dict[str, Any]:

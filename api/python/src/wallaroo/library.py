@@ -1,0 +1,197 @@
+"""Components that one program hosts for another, in whatever language: how they are offered, and how they are named."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo import check, component
+from wallaroo.application import Application, Pipeline, RemoteComponent, Source, State, Step
+from wallaroo.codec import CODECS, NATIVE
+from wallaroo.component import Place
+from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.error import WallarooParameterError
+from wallaroo.location import Location, called_from, declared_at
+from wallaroo.signature import shown_name
+
+
+class Program:
+    """Another program, whose components take part in this application; made by `wallaroo.other_program`."""
+
+    def __init__(self, worker: str, target: str) -> None:
+        self.worker, self.target = worker, target
+
+    def __repr__(self) -> str:
+        return f"<Program {self.worker} {self.target}>"
+
+    def computation(self, name: str, *, input: str = "json", output: str = "json") -> RemoteComponent:
+        """Name a computation: one message in, at most one out.
+
+        Args:
+            name: Name under which the program offers it.
+            input: Codec of its input: "bytes", "string", "int64", "float64" or "json".
+            output: Codec of its output.
+
+        Raises:
+            WallarooParameterError: There is no such codec (T207).
+        """
+        return self._component("computation", name, input, output)
+
+    def computation_multi(self, name: str, *, input: str = "json", output: str = "json") -> RemoteComponent:
+        """Name a computation that gives any number of messages; arguments as for `computation`."""
+        return self._component("computation_multi", name, input, output)
+
+    def state_computation(self, name: str, *, input: str = "json", output: str = "json") -> RemoteComponent:
+        """Name a state computation; its key is that of the message, from `key_by` or `collect`."""
+        return self._component("state_computation", name, input, output)
+
+    def state_computation_multi(self, name: str, *, input: str = "json", output: str = "json") -> RemoteComponent:
+        """Name a state computation that gives any number of messages; its key is that of the message."""
+        return self._component("state_computation_multi", name, input, output)
+
+    def _component(self, kind: str, name: str, input: str, output: str) -> RemoteComponent:
+        place = Place(kind, "", called_from(), [])
+        checked = check.name(place, "component", name)
+        for parameter, value in (("input", input), ("output", output)):
+            _check_codec(place, parameter, value)
+        _raise(place.findings)
+        return RemoteComponent(self.worker, self.target, checked, kind, input, output)
+
+
+def other_program(worker: str, target: str) -> Program:
+    """Name another program, in Python or Go, that hosts components for this application.
+
+    Args:
+        worker: Name that its worker gets in the topology; not "main".
+        target: A Python file or module, or a Go package directory, relative to this program's directory.
+
+    Raises:
+        WallarooParameterError: The name cannot be used (T207, T210).
+
+    Example:
+        >>> scorer = other_program("scorer", "scorer")
+        >>> score = scorer.computation("score", input="json", output="float64")
+        >>> score.worker, score.name, score.kind
+        ('scorer', 'score', 'computation')
+    """
+    place = Place("other_program", "", called_from(), [])
+    name = check.name(place, "worker", worker)
+    if name == "main" or not isinstance(target, str) or not target:
+        wrong, expected = (worker, 'a name other than "main"') if name == "main" else (target, "a file or directory")
+        place.add(
+            "T207", method="other_program", parameter="worker" if name == "main" else "target", actual=shown(wrong),
+            expected=expected, fix=f"pass {expected}",
+        )  # fmt: skip
+    _raise(place.findings)
+    return Program(name, target)
+
+
+@dataclass(slots=True)
+class Offer:
+    """A component that a library offers.
+
+    Attributes:
+        step: The component as a step; its path is its name.
+        symbol: The user's code.
+    """
+
+    step: Step
+    input: str
+    output: str
+    symbol: str
+    location: Location
+
+    def to_json(self) -> dict[str, str]:
+        """Return what another program must agree with."""
+        return {"name": self.step.name, "kind": self.step.kind, "input": self.input, "output": self.output}
+
+
+@dataclass(slots=True)
+class Library:
+    """Components for other programs; what the setup of a program that is no application returns."""
+
+    offers: dict[str, Offer]
+
+    def application(self) -> Application:
+        """Return the components as an application without pipelines, for the worker."""
+        return Application("library", [], [], offers={name: offer.step for name, offer in self.offers.items()})
+
+
+def offer(value: Any, *, input: str = "json", output: str = "json") -> Offer:
+    """Offer a computation to other programs, under the name that it has.
+
+    Args:
+        value: A function with `@computation`, `@computation_multi`, `@state_computation(name, state=Cls)` or its
+            `_multi`.
+        input: Codec of the messages that it takes: "bytes", "string", "int64", "float64" or "json".
+        output: Codec of the messages that it gives.
+
+    Raises:
+        WallarooParameterError: It is none of these, or there is no such codec (T207).
+    """
+    place = Place("offer", "", called_from(), [])
+    for parameter, codec in (("input", input), ("output", output)):
+        _check_codec(place, parameter, codec)
+    state_class = getattr(value, "state_class", None)
+    place.method = "to"
+    call = component.computation(place, value, has_state=state_class is not None)
+    _raise(place.findings)
+    assert call is not None
+    kept = None if state_class is None else State(call.name, state_class, state_class, is_by_message=True)
+    step = Step(call.name, call.name, call.kind, (), call.run, place.location, kept)
+    step.is_always_persisted = kept is not None
+    return Offer(step, input, output, shown_name(value), Location(*declared_at(value)))
+
+
+def build_library(offers: Sequence[Offer]) -> Library:
+    """Return what `application_setup` returns in a program that only hosts components for others.
+
+    Args:
+        offers: From `wallaroo.offer`; at least one, each with a name of its own.
+
+    Raises:
+        WallarooParameterError: There is none, or two have one name (T207).
+    """
+    place = Place("build_library", "", called_from(), [])
+    names = [each.step.name for each in offers if isinstance(each, Offer)]
+    if not names or len(set(names)) < len(offers):
+        expected = "components with names of their own, at least one"
+        place.add("T207", method="build_library", parameter="offers", actual=shown(names), expected=expected,
+                  fix="pass what wallaroo.offer(...) returns, each name once")  # fmt: skip
+    _raise(place.findings)
+    return Library({each.step.name: each for each in offers})
+
+
+def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
+    """Give the messages that go to another program the codec that it takes; returns what cannot be."""
+    findings = []
+    for pipeline in pipelines:
+        parts: dict[str, Source | Step] = {source.path: source for source in pipeline.sources}
+        parts.update({step.path: step for step in pipeline.steps})
+        for step in pipeline.steps:
+            for producer in (parts[path] for path in step.inputs if step.remote is not None):
+                assert step.remote is not None
+                if getattr(producer, "remote", None) is None and producer.codec == NATIVE:
+                    producer.codec = step.remote.input
+                elif producer.codec != step.remote.input:
+                    at = step.location.shown()._asdict()
+                    findings.append(
+                        Diagnostic.of(
+                            "T261", pointer=f"/pipelines/{pipeline.number}/steps/{step.path.rpartition('/')[2]}", **at,
+                            step=step.name, input=step.remote.input, producer=producer.name, codec=producer.codec,
+                        )
+                    )  # fmt: skip
+    return findings
+
+
+def _check_codec(place: Place, parameter: str, value: Any) -> None:
+    if value not in CODECS:
+        expected = "one of " + ", ".join(f'"{name}"' for name in CODECS)
+        place.add(
+            "T207", method=place.method, parameter=parameter, actual=shown(value), expected=expected,
+            fix=f"pass {expected}",
+        )  # fmt: skip
+
+
+def _raise(findings: list[Diagnostic]) -> None:
+    if findings:
+        raise WallarooParameterError(findings)
