@@ -11,7 +11,8 @@ from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.frame import HEADER_BYTES, TICK_PORT, Frame, FrameError, read_body, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.flight import MESSAGE
-from wallaroo.worker.stage import Stage, StateEntry
+from wallaroo.worker.keyed import StateEntry
+from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import UNREAD, BucketState, Cell, Table
 from wallaroo.worker.turn import WindowTurn
 from wallaroo.worker.value import NotSerializableError, StateReadError
@@ -158,7 +159,7 @@ class BucketRun:
             raise FrameError(msg)
         entry = self._stage.states[header.port]
         self._stage.entered[entry.number] += header.count
-        messages = self._stage.codec.decode(header.encoding, frame.lengths, frame.data)
+        messages = entry.values.decode(header.encoding, frame.lengths, frame.data)
         base = header.sequence
         sequences = [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count)
         ordinals = self._stage.take(header.count)

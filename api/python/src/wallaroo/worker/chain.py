@@ -24,8 +24,9 @@ class Link:
     """A node of the loop: its kind and who reads it.
 
     Attributes:
-        takes_key: KEY: the key is the one that the message carries.
-        has_times: KEY: frames carry the messages' times.
+        takes_key: KEY, SEND: the key is the one that the message carries.
+        has_times: KEY, SEND: frames carry the messages' times.
+        is_coded: KEY: messages leave in a codec, whatever their type.
         is_always_persisted: State kinds: the user's function returns its output alone.
         is_record: SINK: the encoder may return a key and a partition, too.
     """
@@ -35,6 +36,7 @@ class Link:
     has_times: bool = False
     is_always_persisted: bool = False
     is_record: bool = False
+    is_coded: bool = False
     readers: list[int] = field(default_factory=list)
     input_count: int = 0
 
@@ -143,6 +145,9 @@ class ChainWriter:
         if link.kind == pb.KEY and link.takes_key:
             self._key(number, value, indent, key)
             return
+        if link.kind == pb.SEND:
+            self._put(indent, f"send{number}({value}, seq{self._sent(link, key)})")
+            return
         if link.kind == pb.COLLECT:
             self._readers(number, value, indent, loops, "b''")
             return
@@ -163,6 +168,10 @@ class ChainWriter:
             self._items(number, f"v{number}", indent + 1, loops, key)
         else:
             self._result(number, indent + 1, loops, key)
+
+    def _sent(self, link: Link, key: str) -> str:
+        """Return what a SEND takes behind the sequence."""
+        return (f", key={key}" if link.takes_key else "") + (", time=t" if link.has_times else "")
 
     def _result(self, number: int, indent: int, loops: int, key: str = "k") -> None:
         self._put(indent, f"if v{number} is None:")
@@ -187,6 +196,7 @@ class ChainWriter:
     def _key(self, number: int, value: str, indent: int, key: str) -> None:
         frozen = f"w{number}"
         has_times = self._links[number].has_times
+        freezes_all = self._is_custom or self._links[number].is_coded
         for line in (
             "try:",
             f" slot = find{number}({key})",
@@ -196,8 +206,8 @@ class ChainWriter:
             f" slot = slot{number}({key}, {value}, seq)",
             "if slot is not None:",
             f" {frozen} = {value}",
-            *([] if self._is_custom else [f" if {frozen}.__class__ is not str:"]),
-            f"{' ' if self._is_custom else '  '}{frozen} = freeze{number}({frozen}, seq)",
+            *([] if freezes_all else [f" if {frozen}.__class__ is not str:"]),
+            f"{' ' if freezes_all else '  '}{frozen} = freeze{number}({frozen}, seq)",
             f" if {frozen} is not None:",
             f"  add, point, mark, x_{', stamp' if has_times else ''} = slot",
             f"  add({frozen})",

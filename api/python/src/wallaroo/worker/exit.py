@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol
 
 from wallaroo.frame import (
     DEAD_LETTER_PORT,
@@ -19,7 +19,7 @@ from wallaroo.frame import (
 from wallaroo.key import bucket_of, key_bytes
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.letter import LetterBox, WrongResultError
-from wallaroo.worker.value import ValueCodec, encode_text
+from wallaroo.worker.value import encode_text
 
 # Room that a frame's columns take at most, besides the bytes of values: widths of 8 for length, sequence and index.
 COLUMN_BYTES = 24
@@ -27,6 +27,16 @@ MAX_VALUE_BYTES = MAX_BODY_BYTES - (1 << 20)
 KEY_EXPECTED = "a key: str, bytes, or int of 0 to 2**64-1"
 
 Slot = tuple[Any, ...]  # functions that append value, index of the key and sequence; the index; one for the time
+
+
+class Writer(Protocol):
+    """Writes the messages of a frame, after it has made each of them unchangeable."""
+
+    def freeze(self, message: Any, /) -> Any:
+        """Return a message in a form that later changes to it cannot reach."""
+
+    def encode(self, messages: Sequence[Any], /) -> tuple[int, Sequence[int], bytes]:
+        """Return encoding, lengths and bytes of frozen messages."""
 
 
 class Group:
@@ -58,7 +68,7 @@ class KeyExit:
         slots: For str and bytes keys of this call, the functions that append a message, and the key's index.
     """
 
-    def __init__(self, node: pb.Node, name: str, stage: pb.Stage, codec: ValueCodec, box: LetterBox) -> None:
+    def __init__(self, node: pb.Node, name: str, stage: pb.Stage, codec: Writer, box: LetterBox) -> None:
         self.path, self.port, self.name = node.path, node.port, name
         self._bucket_count, self._frame_bytes = max(1, stage.bucket_count), stage.frame_bytes
         self._codec, self._box, self._has_times = codec, box, node.timestamps

@@ -2,23 +2,24 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-from wallaroo.application import DEAD_LETTER, Application, Sink, Source, State, Step
+from wallaroo.application import DEAD_LETTER, Application, Sink, Source, Step
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.frame import FRAMED, HEADER_BYTES, Frame, FrameError, cut, read_body, split_frames
 from wallaroo.key import key_bytes
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
+from wallaroo.worker.crossing import SendExit, received, values_of
 from wallaroo.worker.entry import WireReader
 from wallaroo.worker.exit import KEY_EXPECTED, KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
+from wallaroo.worker.keyed import StateEntry, WindowEntry
 from wallaroo.worker.letter import LetterBox, WrongResultError
 from wallaroo.worker.record import RecordExit
 from wallaroo.worker.value import ValueCodec
-from wallaroo.worker.window import Window, window_of
+from wallaroo.worker.window import window_of
 
 STEP_KINDS = {
     "computation": pb.COMPUTATION,
@@ -32,36 +33,6 @@ STEP_KINDS = {
 LIST_EXPECTED = "a list or None"
 PAIR_EXPECTED = "a tuple (message or None, persist)"
 PAIRS_EXPECTED = "a tuple (list of messages or None, persist)"
-
-
-@dataclass(slots=True)
-class StateEntry:
-    """A state step that a stage begins with.
-
-    Attributes:
-        closed_keys: The only keys that may have state; None when any may.
-    """
-
-    number: int
-    node: pb.Node
-    step: Step
-    state: State
-    closed_keys: frozenset[bytes] | None
-
-
-@dataclass(slots=True)
-class WindowEntry:
-    """A window step that a stage begins with.
-
-    Attributes:
-        give: Passes on messages with their times, a sequence and a key.
-    """
-
-    number: int
-    node: pb.Node
-    step: Step
-    window: Window
-    give: Callable[[list[tuple[Any, int]], int, bytes], None]
 
 
 class Stage:
@@ -80,13 +51,15 @@ class Stage:
         self.codec = ValueCodec(application.serializer)
         self.box = LetterBox(self.codec)
         self._frame_bytes = stage.frame_bytes
-        self._hosted = {node.path: node for node in application.nodes()}
+        self._hosted: dict[str, Source | Step | Sink] = {node.path: node for node in application.nodes()}
+        offered = {node.path: application.offers.get(node.component) for node in stage.nodes if node.component}
+        self._hosted.update({path: step for path, step in offered.items() if step is not None})
         self._dropped, self._made = [0] * len(self.nodes), [0] * len(self.nodes)
         self.entered = [0] * len(self.nodes)
         self.flight: Words = InFlight("").words
         self.skips: dict[int, pb.Skip] = {}
         self._ordinal = 0
-        self._exits: list[KeyExit | SinkExit | RecordExit] = []
+        self._exits: list[KeyExit | SinkExit | RecordExit | SendExit] = []
         self._readers: dict[int, tuple[int, Source, WireReader | None]] = {}
         self.states: dict[int, StateEntry] = {}
         self.windows: dict[int, WindowEntry] = {}
@@ -154,6 +127,8 @@ class Stage:
                 sequences = list(range(header.sequence, header.sequence + header.count))
             if source.generator is not None:
                 self._globals[f"f{number}"] = self.codec.loader(header.encoding)
+            elif source.decode is None:
+                self._globals[f"f{number}"] = values_of(self.nodes[number], self.codec).loader(header.encoding)
             if len(payloads) < header.count:
                 ordinals = [ordinals[sequence - header.sequence] for sequence in sequences]
             if frame.sequences:
@@ -256,15 +231,17 @@ class Stage:
         hosted = self._hosted.get(node.path)
         return Link(
             node.kind,
-            takes_key=node.kind == pb.KEY and node.keys,
-            has_times=node.kind == pb.KEY and node.timestamps,
+            takes_key=node.kind in (pb.KEY, pb.SEND) and node.keys,
+            has_times=node.kind in (pb.KEY, pb.SEND) and node.timestamps,
+            is_coded=bool(node.codec),
             is_always_persisted=isinstance(hosted, Step) and hosted.is_always_persisted,
             is_record=isinstance(hosted, Sink) and hosted.kind != "tcp",
         )
 
     def _link(self) -> list[Link]:
         links = [self._link_of(node) for node in self.nodes]
-        number_of = {node.path: number for number, node in enumerate(self.nodes) if node.kind not in (pb.KEY, pb.SINK)}
+        exits = (pb.KEY, pb.SINK, pb.SEND)
+        number_of = {node.path: number for number, node in enumerate(self.nodes) if node.kind not in exits}
         for number, node in enumerate(self.nodes):
             for path in node.inputs:
                 if path not in number_of or number_of[path] >= number:
@@ -278,15 +255,23 @@ class Stage:
         names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": _paired}
         for number, node in enumerate(self.nodes):
             hosted = self._hosted.get(node.path)
-            if isinstance(hosted, Source) and node.kind == pb.SOURCE:
+            name = hosted.name if hosted is not None else node.path
+            if node.kind == pb.RECEIVE:
+                self._readers[node.port] = (number, received(node), None)
+                names[f"fail{number}"] = self._fail(node, name, code="C505", is_payload=True)
+            elif node.kind == pb.SEND:
+                send_exit = SendExit(node, name, stage, values_of(node, self.codec), self.box)
+                self._exits.append(send_exit)
+                names[f"send{number}"] = send_exit.put
+            elif node.kind == pb.KEY and (hosted is None or isinstance(hosted, Step)):
+                self._add_key(number, node, hosted, stage, names)
+            elif isinstance(hosted, Source) and node.kind == pb.SOURCE:
                 wire = None if hosted.payload_length is None else WireReader(hosted, self.box)
                 self._readers[node.port] = (number, hosted, wire)
                 names[f"f{number}"] = hosted.decode
                 names[f"fail{number}"] = self._fail(node, hosted.name, code="C505", is_payload=True)
             elif isinstance(hosted, Sink) and node.kind == pb.SINK:
                 self._add_sink(number, node, hosted, stage, names)
-            elif isinstance(hosted, Step) and node.kind == pb.KEY and hosted.state is not None:
-                self._add_key(number, node, hosted, stage, names)
             elif isinstance(hosted, Step) and node.kind == pb.WINDOW and hosted.window is not None:
                 window = window_of(hosted.aggregation, hosted.window)
                 self.windows[node.port] = WindowEntry(number, node, hosted, window, _give_nothing)
@@ -308,14 +293,17 @@ class Stage:
             expected = LIST_EXPECTED if step.is_always_persisted else expected
             names[f"wrong{number}"] = lambda result: WrongResultError(result, expected)
             closed = frozenset(map(key_bytes, step.state.keys)) if step.state.unknown == DEAD_LETTER else None
-            self.states[node.port] = StateEntry(number, node, step, step.state, closed)
+            values = values_of(node, self.codec)
+            self.states[node.port] = StateEntry(number, node, step, step.state, closed, values)
 
-    def _add_key(self, number: int, node: pb.Node, step: Step, stage: pb.Stage, names: dict[str, Any]) -> None:
-        assert step.state is not None
-        key_exit = KeyExit(node, step.name, stage, self.codec, self.box)
+    def _add_key(self, number: int, node: pb.Node, step: Step | None, stage: pb.Stage, names: dict[str, Any]) -> None:
+        """Add a KEY; that of a step which another program runs takes the message's key, or the empty one."""
+        name = node.path if step is None else step.name
+        key_exit = KeyExit(node, name, stage, values_of(node, self.codec), self.box)
         self._exits.append(key_exit)
-        names[f"f{number}"] = step.state.partition or _single_key
-        names[f"fail{number}"] = self._fail(node, step.name)
+        partition = step.state.partition if step is not None and step.state is not None else None
+        names[f"f{number}"] = partition or _single_key
+        names[f"fail{number}"] = self._fail(node, name)
         names[f"find{number}"], names[f"slot{number}"] = key_exit.slots.get, key_exit.slot
         names[f"freeze{number}"] = key_exit.freeze
 

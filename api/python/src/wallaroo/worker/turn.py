@@ -11,7 +11,8 @@ from wallaroo.frame import Frame, FrameError, FrameHeader
 from wallaroo.location import one_line, user_traceback
 from wallaroo.worker.calendar import Calendar, readable
 from wallaroo.worker.flight import MESSAGE
-from wallaroo.worker.stage import Stage, WindowEntry
+from wallaroo.worker.keyed import WindowEntry
+from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketState
 from wallaroo.worker.value import NotSerializableError, StateReadError
 from wallaroo.worker.window import Failed, Given, WindowState, split

@@ -1,0 +1,120 @@
+"""Messages that change the stage within a task: to another worker in a codec, else in this worker's own form."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from wallaroo.application import Source
+from wallaroo.codec import CODECS, Codec
+from wallaroo.frame import PLAIN, FrameError, cut, encode_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.exit import cut_ranges
+from wallaroo.worker.letter import LetterBox
+from wallaroo.worker.value import ValueCodec
+
+
+class CodedValues:
+    """Writes and reads values of frames in a built-in codec; takes the place of a `ValueCodec` at an exit."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.freeze = self.dump = codec.encode
+        self.encoding = PLAIN
+        self._load = codec.decode
+
+    def encode(self, messages: Sequence[bytes]) -> tuple[int, Sequence[int], bytes]:
+        """Return encoding, lengths and bytes of frozen messages."""
+        return PLAIN, list(map(len, messages)), b"".join(messages)
+
+    def decode(self, encoding: int, lengths: Sequence[int], data: bytes) -> list[Any]:
+        """Return the messages of a frame.
+
+        Raises:
+            FrameError: They are not in the codec.
+        """
+        try:
+            return list(map(self.loader(encoding), cut(data, lengths)))
+        except ValueError as err:
+            msg = f"a value is not in its codec: {err}"
+            raise FrameError(msg) from err
+
+    def loader(self, encoding: int) -> Callable[[bytes], Any]:
+        """Return the function that reads one value.
+
+        Raises:
+            FrameError: The values are not in a codec.
+        """
+        if encoding != PLAIN:
+            msg = f"values have encoding {encoding}; those of a codec have {PLAIN}"
+            raise FrameError(msg)
+        return self._load
+
+
+Values = ValueCodec | CodedValues
+
+
+def values_of(node: pb.Node, own: ValueCodec) -> Values:
+    """Return what writes and reads the messages of a node whose frames leave or enter a stage.
+
+    Raises:
+        FrameError: The node names a codec that this worker does not have.
+    """
+    if not node.codec:
+        return own
+    if node.codec not in CODECS:
+        msg = f"{node.path} has codec {node.codec}; this worker has {', '.join(CODECS)}"
+        raise FrameError(msg)
+    return CodedValues(CODECS[node.codec])
+
+
+def received(node: pb.Node) -> Source:
+    """Return an entry for messages that another stage has sent, as a source whose decoder reads the codec."""
+    return Source(node.path, node.path, "receive", {}, None)
+
+
+class SendExit:
+    """Collects the messages of one part for other stages of the task."""
+
+    def __init__(self, node: pb.Node, name: str, stage: pb.Stage, values: Values, box: LetterBox) -> None:
+        self.path, self.port, self.name = node.path, node.port, name
+        self._frame_bytes, self._codec, self._box = stage.frame_bytes, values, box
+        self._has_keys, self._has_times = node.keys, node.timestamps
+        self._values: list[bytes] = []
+        self._sequences: list[int] = []
+        self._keys: list[bytes] = []
+        self._times: list[int] = []
+
+    def clear(self) -> None:
+        """Forget the messages of this call."""
+        for each in (self._values, self._sequences, self._keys, self._times):
+            each.clear()
+
+    def put(self, message: Any, sequence: int, key: bytes | str = b"", time: int = 0) -> None:
+        """Take a message; one that is not of the codec becomes a dead letter."""
+        try:
+            self._values.append(self._codec.dump(message))
+        except BaseException as err:
+            self._box.add(self.path, self.name, message, sequence, err, code="C504")
+            return
+        self._sequences.append(sequence)
+        self._keys.append(key.encode() if isinstance(key, str) else key)
+        self._times.append(time)
+
+    def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
+        """Yield the frames of this call."""
+        sizes = [len(value) + len(key) for value, key in zip(self._values, self._keys, strict=True)]
+        for start, end, _ in cut_ranges(sizes, b"".join(self._values), self._frame_bytes):
+            first = min(self._sequences[start:end])
+            earliest = min(self._times[start:end]) if self._has_times else timestamp_ms
+            keys: dict[bytes, int] = {}
+            indexes = [keys.setdefault(key, len(keys)) for key in self._keys[start:end]]
+            frame = encode_frame(
+                self._values[start:end],
+                port=self.port,
+                sequence=first,
+                encoding=self._codec.encoding,
+                timestamp_ms=earliest,
+                keys=list(keys) if self._has_keys else (),
+                key_indexes=indexes if self._has_keys else (),
+                sequences=[sequence - first for sequence in self._sequences[start:end]],
+                timestamps=[time - earliest for time in self._times[start:end]] if self._has_times else (),
+            )
+            yield pb.Output(index=index, port=self.port, bucket=-1, frame=frame)
