@@ -163,24 +163,26 @@ def build_library(offers: Sequence[Offer]) -> Library:
 
 def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
     """Give the messages that go to another program the codec that it takes; returns what cannot be."""
-    findings = []
+    findings: list[Diagnostic] = []
     for pipeline in pipelines:
         parts: dict[str, Source | Step] = {source.path: source for source in pipeline.sources}
         parts.update({step.path: step for step in pipeline.steps})
         for step in pipeline.steps:
-            for producer in (parts[path] for path in step.inputs if step.remote is not None):
-                assert step.remote is not None
-                if getattr(producer, "remote", None) is None and producer.codec == NATIVE:
-                    producer.codec = step.remote.input
-                elif producer.codec != step.remote.input:
-                    at = step.location.shown()._asdict()
-                    findings.append(
-                        Diagnostic.of(
-                            "T261", pointer=f"/pipelines/{pipeline.number}/steps/{step.path.rpartition('/')[2]}", **at,
-                            step=step.name, input=step.remote.input, producer=producer.name, codec=producer.codec,
-                        )
-                    )  # fmt: skip
+            if step.remote is not None:
+                producers = [parts[path] for path in step.inputs]
+                findings += filter(None, (_declare_codec(each, step, step.remote.input) for each in producers))
     return findings
+
+
+def _declare_codec(producer: Source | Step, step: Step, codec: str) -> Diagnostic | None:
+    if producer.codec == NATIVE:
+        producer.codec = codec
+    if producer.codec == codec:
+        return None
+    return Diagnostic.of(
+        "T261", pointer="/pipelines/" + step.path, **step.location.shown()._asdict(), step=step.name, input=codec,
+        producer=producer.name, codec=producer.codec,
+    )  # fmt: skip
 
 
 def _check_codec(place: Place, parameter: str, value: Any) -> None:
