@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import read_frame, split_frames
+from wallaroo_runtime.deploy.process import announce
+from wallaroo_runtime.deploy.service import stop_left_behind
 from wallaroo_runtime.egress.log import LogReader
 from wallaroo_runtime.worker.channel import close_all
 from wallaroo_runtime.worker.directory import worker_directory
@@ -49,6 +51,16 @@ def executor(plain_spec: WorkerSpec, wait_until: Callable[..., None]) -> Iterato
     process.kill()
     process.communicate()
     wait_until(lambda: not parent.exists() or not any(parent.iterdir()), "the directory to be empty", 5.0)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Iterator[Path]:
+    """Give a checkpoint directory whose driver this process is; gateway and egress end with the test."""
+    for name in ("journal", "outbox", "logs"):
+        (tmp_path / name).mkdir()
+    announce(tmp_path)
+    yield tmp_path
+    stop_left_behind(tmp_path)
 
 
 @pytest.fixture

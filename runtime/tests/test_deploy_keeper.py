@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,14 @@ import pytest
 from wallaroo_runtime.deploy import keeper as keeping
 from wallaroo_runtime.deploy.address import override
 from wallaroo_runtime.deploy.keeper import Keeper
-from wallaroo_runtime.deploy.process import Process, announce
-from wallaroo_runtime.deploy.service import gateway_of, stop_left_behind
+from wallaroo_runtime.deploy.process import Process
+from wallaroo_runtime.deploy.service import gateway_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.topology.load import load_document
 
 pytestmark = pytest.mark.slow
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Iterator[Path]:
-    for name in ("journal", "outbox", "logs"):
-        (tmp_path / name).mkdir()
-    announce(tmp_path)
-    yield tmp_path
-    stop_left_behind(tmp_path)
 
 
 def started(checkpoint: Path, port: int = 0) -> Process:

@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 from wallaroo_runtime.deploy.address import override
 from wallaroo_runtime.deploy.idle import Activity, IdleWatch
 from wallaroo_runtime.deploy.master import shuffle_partitions
-from wallaroo_runtime.deploy.process import Process, announce
+from wallaroo_runtime.deploy.process import Process
 from wallaroo_runtime.deploy.service import egress_of, gateway_of, stop_left_behind, tick_interval_ms
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
@@ -27,15 +27,6 @@ VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies"
 def word_count(port: int = 0) -> Topology:
     document = json.loads((VALID / "word_count.json").read_bytes())
     return override(load_document(document), f"127.0.0.1:{port}", "127.0.0.1:1")
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Iterator[Path]:
-    for name in ("journal", "outbox", "logs"):
-        (tmp_path / name).mkdir()
-    announce(tmp_path)
-    yield tmp_path
-    stop_left_behind(tmp_path)
 
 
 def gateway(checkpoint: Path, port: int = 0) -> Process:

@@ -13,16 +13,8 @@ from typing import Any
 
 from wallaroo_runtime.deploy.address import parse_address
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.ingest.framing import KINDS, length_packer
 
-LENGTHS = {
-    "u8": struct.Struct(">B"),
-    "u16be": struct.Struct(">H"),
-    "u16le": struct.Struct("<H"),
-    "u32be": struct.Struct(">I"),
-    "u32le": struct.Struct("<I"),
-    "u64be": struct.Struct(">Q"),
-    "u64le": struct.Struct("<Q"),
-}
 BLOCK_MESSAGES = 10_000
 ACKNOWLEDGE_SECONDS = 60.0
 
@@ -42,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--file", required=True, metavar="F", help="what to send; - reads stdin")
     parser.add_argument(
         "--framing",
-        choices=[*LENGTHS, "newline", "none"],
+        choices=[*KINDS, "newline", "none"],
         default="u32be",
         help="what stands around each line: its length before it, a newline after it; none sends the file as it is",
     )
@@ -94,7 +86,7 @@ def frame(lines: list[bytes], framing: str) -> bytes:
     """
     if framing == "newline":
         return b"".join([line + b"\n" for line in lines])
-    pack = LENGTHS[framing].pack
+    pack = length_packer(framing).pack
     try:
         return b"".join([pack(len(line)) + line for line in lines])
     except struct.error as error:

@@ -1,7 +1,17 @@
 """What the processes beside the driver share: durable small files, a status file, the watch over their driver."""
 
+from wallaroo_runtime.daemon.config import read_config
 from wallaroo_runtime.daemon.driver import DriverWatch, process_start_time
 from wallaroo_runtime.daemon.file import NO_ROOM, replace_file, sync_directory, sync_file
 from wallaroo_runtime.daemon.status import StatusFile
 
-__all__ = ["NO_ROOM", "DriverWatch", "StatusFile", "process_start_time", "replace_file", "sync_directory", "sync_file"]
+__all__ = [
+    "NO_ROOM",
+    "DriverWatch",
+    "StatusFile",
+    "process_start_time",
+    "read_config",
+    "replace_file",
+    "sync_directory",
+    "sync_file",
+]

@@ -1,10 +1,10 @@
 """What the egress's configuration file says."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from wallaroo_runtime.daemon import read_config
 from wallaroo_runtime.errors import USAGE, RunError
 
 
@@ -52,10 +52,7 @@ class EgressConfig:
         Raises:
             RunError: R616, it cannot be read; R608, it is wrong.
         """
-        try:
-            document = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise RunError.of("R616", USAGE, path=path, reason=str(error)) from error
+        document = read_config(path)
         try:
             sinks = tuple(SinkConfig(**sink) for sink in document.pop("sinks"))
             outbox, status = Path(document.pop("outbox")), Path(document.pop("status"))

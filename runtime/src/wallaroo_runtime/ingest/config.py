@@ -1,11 +1,11 @@
 """What the gateway's configuration file says."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.daemon import read_config
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.ingest.framing import KINDS
 
@@ -95,12 +95,7 @@ class GatewayConfig:
         Raises:
             RunError: R616, it cannot be read; R608, it is wrong.
         """
-        try:
-            document = json.loads(path.read_bytes())
-        except OSError as error:
-            raise RunError.of("R616", USAGE, path=path, reason=error.strerror) from error
-        except ValueError as error:
-            raise RunError.of("R616", USAGE, path=path, reason=str(error)) from error
+        document = read_config(path)
         try:
             sources = tuple(SourceConfig(**source) for source in document.pop("sources"))
             generators = tuple(GeneratorConfig(**generator) for generator in document.pop("generators", ()))
