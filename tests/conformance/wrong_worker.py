@@ -5,6 +5,7 @@ python wrong_worker.py FAULT COMMAND...
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -100,6 +101,7 @@ def main(name: str, command: list[str]) -> int:
     if os.environ.get("WALLAROO_MODE") != "worker" or "--fail" in os.environ.get("WALLAROO_ARGS", ""):
         os.execvp(command[0], command)
     inner = directory / "right"
+    shutil.rmtree(inner, ignore_errors=True)  # of a worker before
     inner.mkdir(mode=0o700)
     right = subprocess.Popen(
         command, env=os.environ | {"WALLAROO_WORKER_DIR": str(inner)},

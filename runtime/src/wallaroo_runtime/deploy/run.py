@@ -153,7 +153,7 @@ def _run(
 ) -> None:
     # Late: pyspark takes a second to import, and a run that cannot start need not wait for it.
     from wallaroo_runtime.spark.query import QueryOptions, start_query
-    from wallaroo_runtime.spark.session import create_session
+    from wallaroo_runtime.spark.session import create_session, stop_session
 
     topology = application.topology
     peers = Peers(topology, plan, checkpoint, options.remote, options.bounds, fresh=options.fresh)
@@ -171,7 +171,7 @@ def _run(
                 shuffle_partitions=checkpoint.shuffle_partitions,
                 directory=checkpoint.path / "logs",
             )
-        stack.callback(session.stop)
+        stack.callback(stop_session, session)
         if stopped.is_set():
             return
         query_options = QueryOptions(

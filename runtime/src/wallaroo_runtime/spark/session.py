@@ -6,9 +6,10 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -122,6 +123,12 @@ def _keep_quiet(session: SparkSession) -> None:
     server = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: _log.debug("a thread of PySpark failed", exc_info=True)
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop Spark; a Java virtual machine that is gone has nothing left to stop, and its query has told so (R617)."""
+    with suppress(Py4JNetworkError, ConnectionError):
+        session.stop()
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:

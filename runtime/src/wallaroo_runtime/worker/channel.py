@@ -221,13 +221,20 @@ class Stream:
         return ending.blame(self.flight.path.name) if ending else None
 
     def finish(self) -> None:
-        """Close this side and wait for the other."""
+        """Close this side and wait for the other.
+
+        Raises:
+            RunError: W410, the worker had something left to say.
+        """
         self.requests.put(None)
         self.deadline.arm()
+        late = None
         with contextlib.suppress(grpc.RpcError):  # all is answered; how the worker says good-bye does not matter
-            for _ in self.call:
-                pass
+            late = next(self.call, None)
         self.close()
+        if late is not None:
+            msg = f"{late.WhichOneof('kind') or 'an empty reply'} came after the last call was done"
+            raise self.channel.broke_rules(msg)
 
     def close(self) -> None:
         """Give the stream up, in whatever state it is."""

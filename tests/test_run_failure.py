@@ -1,0 +1,97 @@
+"""What ends a run that is not the user code's fault: told once, with its cause, and the next run continues."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from case import CASES
+from run import TESTS, WAIT_S, Receiver, Run, framed, wallaroo
+
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
+REVERSE = CASES / "reverse" / "app.py"
+
+
+def emitted(app: Path) -> dict[str, Any]:
+    """Return the topology of a program."""
+    done = wallaroo("emit", app, "--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def written(folder: Path, document: dict[str, Any]) -> Path:
+    """Write a topology to a file."""
+    path = folder / "topology.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def finding(run: Run) -> dict[str, Any]:
+    """Return the only finding that a run printed at its end."""
+    (found,) = [json.loads(line)[0] for line in run.errors if line.startswith('[{"code"')]
+    return dict(found)
+
+
+def test_a_program_that_declares_something_else_is_refused_with_the_difference(tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    shutil.copy(REVERSE, app)
+    topology = written(tmp_path, emitted(app))
+    app.write_text(app.read_text(encoding="utf-8").replace('name="reverse"', 'name="backwards"'), encoding="utf-8")
+    with Receiver() as receiver, Run(topology, receiver, tmp_path / "c") as run:
+        assert run.end(WAIT_S) == 4, run.said()
+        told = finding(run)
+    assert told["code"] == "W403"
+    assert told["message"].startswith('worker "main" hosts another application: interface hash sha256:')
+    assert f"from what {app} declares to the document:" in told["traceback"]
+    assert "backwards" in told["traceback"]
+
+
+def test_a_worker_that_breaks_the_rules_ends_the_run(tmp_path: Path) -> None:
+    document = emitted(REVERSE)
+    wrong = [sys.executable, str(TESTS / "conformance" / "wrong_worker.py"), "done-first"]
+    right = [part.replace("{python}", sys.executable) for part in document["workers"][0]["command"]]
+    document["workers"][0]["command"] = [*wrong, *right]
+    with Receiver() as receiver:
+        with Run(written(tmp_path, document), receiver, tmp_path / "c") as run:
+            run.ready().send(framed([b"abc"]))
+            assert run.end(WAIT_S) == 4, run.said()
+            told = finding(run)
+        assert told["code"] == "W410"
+        assert told["message"].endswith("output came after the last call was done")
+        with Run(REVERSE, receiver, tmp_path / "c") as run:
+            assert receiver.wait_for_lines(1, run.ready()) == ["cba"]
+            assert run.stop() == 0, run.said()
+
+
+def java_of(run: Run) -> int:
+    """Return the Java virtual machine that a run has started."""
+    (found,) = [
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit()
+        and (entry / "comm").read_text().strip() == "java"
+        and os.getpgid(int(entry.name)) == os.getpgid(run.process.pid)
+    ]
+    return found
+
+
+def test_the_death_of_the_java_virtual_machine_is_told_and_survived(tmp_path: Path) -> None:
+    with Receiver() as receiver:
+        with Run(REVERSE, receiver, tmp_path / "c") as run:
+            run.ready().send(framed([b"abc"]))
+            receiver.wait_for_lines(1, run)
+            os.kill(java_of(run), signal.SIGKILL)
+            assert run.end(WAIT_S) == 1, run.said()
+            told = finding(run)
+        assert told["code"] == "R617"
+        assert told["message"] == "the Spark process ended unexpectedly; the Java virtual machine is gone"
+        with Run(REVERSE, receiver, tmp_path / "c") as run:
+            run.ready().send(framed([b"def"]))
+            assert receiver.wait_for_lines(2, run) == ["cba", "fed"]
+            assert run.stop() == 0, run.said()
