@@ -34,6 +34,9 @@ const (
 // DeadLetterPort is the port of frames whose values are dead letters; in a dead letter it says "not known".
 const DeadLetterPort = 65535
 
+// TickPort is the port of ticks, frames without messages.
+const TickPort = 65534
+
 const magic = "WFR1"
 
 // Error says in what way a frame is damaged. Code: W414.

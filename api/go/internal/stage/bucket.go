@@ -57,7 +57,7 @@ func (c *Call) replay() error {
 		return err
 	}
 	c.x.Reset()
-	c.x.ordinal = 0
+	c.x.ordinal, c.x.arrivals = 0, nil
 	c.bucket, c.outputs = bucket, nil
 	c.x.keyed.bucket, c.x.keyed.careful, c.x.keyed.saved = bucket, true, map[*state.Entry][]byte{}
 	for _, frames := range c.parts {
@@ -79,7 +79,7 @@ func (c *Call) keep(port uint16, bucket int32, bytes []byte) error {
 // A state that cannot be written is the fault of a message: all run again, with each state written after each message.
 func (c *Call) Finish(whole bool) (outputs []Output, changes [][]byte, bucket *state.Bucket, err error) {
 	changes, err = c.settle(whole)
-	if failed := (*Failure)(nil); errors.As(err, &failed) && failed.Code == "C511" && !c.x.keyed.careful {
+	if runsAgain(err) && !c.x.keyed.careful {
 		if err = c.replay(); err == nil {
 			changes, err = c.settle(whole)
 		}
@@ -93,6 +93,9 @@ func (c *Call) Finish(whole bool) (outputs []Output, changes [][]byte, bucket *s
 
 // settle closes the frames of the outputs and writes the states.
 func (c *Call) settle(whole bool) (changes [][]byte, err error) {
+	if err := c.x.runWindows(c.keep); err != nil {
+		return nil, err
+	}
 	c.x.flush()
 	if c.x.err != nil {
 		return nil, c.x.err
@@ -125,7 +128,7 @@ func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err
 	}
 	err = table.Changes(whole, func(entry *state.Entry) error {
 		before := len(builder.Buffer())
-		buffer, err := encoder.Append(builder.Buffer(), entry.Value)
+		buffer, err := n.write(encoder, builder.Buffer(), entry.Value)
 		if err != nil {
 			return n.notWritten([]byte(entry.Key), err)
 		}
@@ -135,7 +138,7 @@ func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err
 			if err := end(); err != nil {
 				return err
 			}
-			if buffer, err = encoder.Append(builder.Buffer(), entry.Value); err != nil {
+			if buffer, err = n.write(encoder, builder.Buffer(), entry.Value); err != nil {
 				return n.notWritten([]byte(entry.Key), err)
 			}
 		}
@@ -145,6 +148,19 @@ func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err
 		table.Resize(entry, size)
 		return nil
 	})
+	if err == nil {
+		err = table.Dropped(func(key string) error {
+			if whole {
+				return nil
+			}
+			builder.UseKey(builder.AddKey([]byte(key)))
+			builder.AddAbsent()
+			if builder.BodyBytes() > changeBytes {
+				return end()
+			}
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +213,7 @@ func (l *Loader) Load(entry []byte) error {
 func (l *Loader) loadStates(owner *node) error {
 	table := l.bucket.Table(l.frame.Port)
 	var prototype any
-	if l.frame.Encoding == codec.Native {
+	if l.frame.Encoding == codec.Native && owner.stateful.windows == nil {
 		prototype = owner.stateful.state.Builder.Build()
 	}
 	data := l.frame.Values
@@ -210,7 +226,7 @@ func (l *Loader) loadStates(owner *node) error {
 			table.Remove(string(key))
 			continue
 		}
-		value, err := l.decoder.Decode(l.frame.Encoding, serialized)
+		value, err := owner.read(l.decoder, l.frame.Encoding, key, serialized)
 		if err != nil {
 			return owner.notReadable(key, err)
 		}

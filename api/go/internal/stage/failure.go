@@ -57,7 +57,7 @@ func (n *node) file(letter *pb.DeadLetter) {
 	n.dead++
 	letter.Path, letter.Step = n.path, n.name
 	letter.Sequence, letter.Port, letter.TimestampMs = x.sequence, uint32(x.fromPort), x.timestamp
-	if n.stateful != nil {
+	if n.stateful != nil && !x.keyed.hasNoKey {
 		letter.Key, letter.HasKey = x.keyed.key, true
 	}
 	value, err := proto.Marshal(letter)

@@ -14,6 +14,7 @@ import (
 	"wallarooapi/internal/state"
 	"wallarooapi/internal/topology"
 	"wallarooapi/internal/trace"
+	"wallarooapi/internal/window"
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -28,12 +29,15 @@ type keyed struct {
 	saved   map[*state.Entry][]byte // the states to go back to, as far as they can be serialized
 	entries []*state.Entry          // of the keys of the frame at hand
 	key     []byte                  // of the message at work
+
+	hasNoKey bool // a tick is at work
 }
 
 // stateful is the state side of a state step.
 type stateful struct {
 	single  wa.StateComputation
 	multi   wa.StateComputationMulti
+	windows window.Windows // nil unless the step is a window
 	state   *declaration.State
 	port    uint16 // of the state in state logs
 	allowed map[string]bool

@@ -56,7 +56,9 @@ type Executor struct {
 	ordinal uint64 // of the message at work, among those of the call
 	skips   map[uint64]*pb.Skip
 
-	keyed keyed
+	keyed      keyed
+	hasWindows bool
+	arrivals   []arrival // at the windows, in the call at hand
 }
 
 // node is one step of a stage.
@@ -152,6 +154,13 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 			n.name, n.stateful = step.Name, newStateful(step, uint16(d.GetStatePort()))
 			x.entries[port] = n
 			return nil
+		}
+	case pb.NodeKind_WINDOW:
+		if step := parts.steps[n.path]; isStep(step, n.kind) {
+			var err error
+			n.name, x.entries[port], x.hasWindows = step.Name, n, true
+			n.stateful, err = newWindow(step, uint16(d.GetStatePort()))
+			return err
 		}
 	case pb.NodeKind_KEY_BY, pb.NodeKind_COLLECT:
 		if step := parts.steps[n.path]; isStep(step, n.kind) {
@@ -260,14 +269,21 @@ func (x *Executor) feed(frames []byte, emit Emit) (err error) {
 		if frames, err = x.frame.Read(frames); err != nil {
 			return damaged(err)
 		}
+		if x.frame.Port == frame.TickPort {
+			x.tick()
+			continue
+		}
 		n, ok := x.entries[x.frame.Port]
 		if !ok {
 			return damaged(fmt.Errorf("no node of the stage takes port %d", x.frame.Port))
 		}
 		x.decoder.Reset()
-		if n.source != nil {
+		switch {
+		case n.source != nil:
 			err = x.runSource(n)
-		} else {
+		case n.stateful.windows != nil:
+			err = x.takeWindow(n)
+		default:
 			err = x.runState(n)
 		}
 		if err == nil {

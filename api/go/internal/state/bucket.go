@@ -52,10 +52,12 @@ func (b *Bucket) Tables(visit func(*Table) error) error {
 
 // Table holds the states of one name in one bucket.
 type Table struct {
-	Port    uint16
-	bucket  *Bucket
-	entries map[string]*Entry
-	dirty   []*Entry
+	Port     uint16
+	Calendar any // what a step keeps about the states beside them
+	bucket   *Bucket
+	entries  map[string]*Entry
+	dirty    []*Entry
+	dropped  map[string]bool // keys whose states are to be taken out of the log
 }
 
 // Entry is the state of one key.
@@ -64,6 +66,7 @@ type Entry struct {
 	Value any
 	bytes int
 	dirty bool
+	saved bool // the log has a state of the key
 }
 
 // Get returns the entry of a key, nil when it has no state.
@@ -71,10 +74,46 @@ func (t *Table) Get(key []byte) *Entry { return t.entries[string(key)] }
 
 // Add gives a key, which must not have state, a state.
 func (t *Table) Add(key []byte, value any) *Entry {
-	entry := &Entry{Key: string(key), Value: value, bytes: entryBytes + len(key)}
+	entry := &Entry{Key: string(key), Value: value, bytes: entryBytes + len(key), saved: t.dropped[string(key)]}
 	t.entries[entry.Key] = entry
 	t.bucket.bytes += int64(entry.bytes)
 	return entry
+}
+
+// Drop takes the state of a key away, out of the log too.
+func (t *Table) Drop(key string) {
+	entry, ok := t.entries[key]
+	if !ok {
+		return
+	}
+	if entry.saved {
+		if t.dropped == nil {
+			t.dropped = map[string]bool{}
+		}
+		t.dropped[key] = true
+	}
+	t.Remove(key)
+}
+
+// Dropped calls visit for each key that has no state but one in the log. Then there are none any more.
+func (t *Table) Dropped(visit func(key string) error) error {
+	for key := range t.dropped {
+		if t.entries[key] != nil {
+			continue
+		}
+		if err := visit(key); err != nil {
+			return err
+		}
+	}
+	t.dropped = nil
+	return nil
+}
+
+// Entries calls visit for each entry.
+func (t *Table) Entries(visit func(*Entry)) {
+	for _, entry := range t.entries {
+		visit(entry)
+	}
 }
 
 // Remove takes the state of a key away, if it has one.
@@ -87,9 +126,10 @@ func (t *Table) Remove(key string) {
 	delete(t.entries, key)
 }
 
-// Resize notes the serialized size of an entry's state.
+// Resize notes the serialized size of an entry's state, which the log has.
 func (t *Table) Resize(entry *Entry, serialized int) {
 	size := entryBytes + len(entry.Key) + liveFactor*serialized
+	entry.saved = true
 	t.bucket.bytes += int64(size - entry.bytes)
 	entry.bytes = size
 }
@@ -109,7 +149,7 @@ func (t *Table) Changes(all bool, visit func(*Entry) error) error {
 	t.dirty = nil
 	for _, entry := range changed {
 		entry.dirty = false
-		if all {
+		if all || t.entries[entry.Key] != entry {
 			continue
 		}
 		if err := visit(entry); err != nil {

@@ -1,0 +1,290 @@
+package stage
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/state"
+	"wallarooapi/internal/topology"
+	"wallarooapi/internal/trace"
+	"wallarooapi/internal/window"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// arrival is a message of a window step, or a tick: then node is nil.
+type arrival struct {
+	node      *node
+	sequence  uint64
+	timestamp int64
+	ordinal   uint64
+	key       []byte
+	message   any
+	skip      *pb.Skip // of a tick
+}
+
+// newWindow makes the state side of a window step.
+func newWindow(step *declaration.Step, port uint16) (*stateful, error) {
+	windows, err := window.Of(step)
+	if err != nil {
+		return nil, &Failure{Code: "I901", Reason: err.Error()}
+	}
+	return &stateful{state: step.State, port: port, windows: windows}, nil
+}
+
+// tick takes a tick of the frame at hand.
+func (x *Executor) tick() {
+	ordinal := x.ordinal
+	skip := x.enter()
+	if x.hasWindows {
+		x.arrivals = append(x.arrivals, arrival{
+			sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: ordinal, skip: skip,
+		})
+	}
+}
+
+// takeWindow takes the messages of the frame at hand, which run when all of the call are there.
+func (x *Executor) takeWindow(n *node) error {
+	f := &x.frame
+	if x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0 && f.Count > 0 || f.Encoding == frame.Framed || f.HasAbsent() {
+		return damaged(fmt.Errorf("a frame for window %s has no keys, or values of encoding %d or none", n.path, f.Encoding))
+	}
+	data := f.Values
+	for i := 0; i < f.Count && x.err == nil; i++ {
+		length := f.Lengths.At(i)
+		value := data[:length:length]
+		data = data[length:]
+		ordinal := x.ordinal
+		x.fromPort, x.sequence, x.timestamp = frame.DeadLetterPort, f.SequenceOf(i), f.TimestampOf(i)
+		x.keyed.key = f.Keys[f.KeyIndexes.At(i)]
+		n.in++
+		if skip := x.enter(); skip != nil {
+			n.skip(skip, value)
+			continue
+		}
+		message, err := x.decoder.Decode(f.Encoding, value)
+		if err != nil {
+			n.buryBytes("C504", value, f.Encoding, "the message cannot be read back; "+err.Error(), stackOf(err))
+			continue
+		}
+		x.arrivals = append(x.arrivals, arrival{
+			node: n, sequence: x.sequence, timestamp: x.timestamp, ordinal: ordinal, key: x.keyed.key, message: message,
+		})
+	}
+	return nil
+}
+
+// runWindows runs the messages and ticks of a call in the order of their sequences, window step by window step.
+func (x *Executor) runWindows(emit Emit) error {
+	if len(x.arrivals) == 0 {
+		return nil
+	}
+	x.emit, x.err, x.fromPort = emit, nil, frame.DeadLetterPort
+	arrivals := x.arrivals
+	x.arrivals = nil
+	defer x.flight.Rest()
+	slices.SortStableFunc(arrivals, inOrder)
+	for _, n := range x.nodes {
+		if n.stateful == nil || n.stateful.windows == nil {
+			continue
+		}
+		run := windowRun{n, x.keyed.bucket.Table(n.stateful.port), nil}
+		run.calendar = n.calendarOf(run.table)
+		for i := range arrivals {
+			if err := run.next(&arrivals[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return x.err
+}
+
+// inOrder compares by sequence; ticks stand before the messages of their sequence, by their time.
+func inOrder(a, b arrival) int {
+	if order := cmp.Compare(a.sequence, b.sequence); order != 0 {
+		return order
+	}
+	switch {
+	case a.node == nil && b.node == nil:
+		return cmp.Compare(a.timestamp, b.timestamp)
+	case a.node == nil:
+		return -1
+	case b.node == nil:
+		return 1
+	}
+	return 0
+}
+
+// calendarOf returns the calendar of a table, made of its states where it has none yet.
+func (n *node) calendarOf(table *state.Table) *window.Calendar {
+	calendar, _ := table.Calendar.(*window.Calendar)
+	if calendar == nil {
+		calendar = window.NewCalendar(n.stateful.windows)
+		table.Calendar = calendar
+		table.Entries(func(entry *state.Entry) { calendar.Enroll(entry.Value.(*window.State)) })
+	}
+	return calendar
+}
+
+// windowRun runs one window step in one call.
+type windowRun struct {
+	n        *node
+	table    *state.Table
+	calendar *window.Calendar
+}
+
+func (r *windowRun) next(a *arrival) error {
+	if a.node != nil && a.node != r.n {
+		return nil
+	}
+	x := r.n.x
+	x.sequence, x.timestamp = a.sequence, a.timestamp
+	x.flight.At(a.ordinal)
+	if a.node != nil {
+		return r.message(a)
+	}
+	if a.skip != nil {
+		x.keyed.hasNoKey = true
+		r.n.buryBytes(a.skip.GetCode(), nil, frame.Plain, a.skip.GetReason(), "")
+		x.keyed.hasNoKey = false
+		return nil
+	}
+	r.tick(a)
+	return nil
+}
+
+func (r *windowRun) tick(a *arrival) {
+	r.calendar.Silence(a.timestamp, func(s *window.State) { r.table.Touch(r.table.Get(s.Key)) })
+	for _, s := range r.calendar.Due(a.timestamp) {
+		given, isOver := r.n.stateful.windows.Tick(s, a.timestamp)
+		if isOver {
+			r.drop(s)
+		} else {
+			r.table.Touch(r.table.Get(s.Key))
+			r.calendar.Enroll(s)
+		}
+		r.give(s.Key, given)
+	}
+}
+
+func (r *windowRun) drop(s *window.State) {
+	r.calendar.Drop(s)
+	r.table.Drop(string(s.Key))
+}
+
+// message adds a message to its key's state. A failure leaves the state as it was.
+func (r *windowRun) message(a *arrival) error {
+	x, windows := r.n.x, r.n.stateful.windows
+	entry := r.table.Get(a.key)
+	isNew := entry == nil
+	var saved []byte
+	if isNew {
+		entry = r.table.Add(a.key, window.NewState(append([]byte{}, a.key...)))
+	} else if x.keyed.careful {
+		var err error
+		if saved, err = r.n.write(codec.NewEncoder(), nil, entry.Value); err != nil {
+			return r.n.notWritten(a.key, err)
+		}
+	}
+	s := entry.Value.(*window.State)
+	x.keyed.key = s.Key
+	given, fault := r.enter(s, isNew, a)
+	if fault == nil && x.keyed.careful {
+		if _, err := r.n.write(codec.NewEncoder(), nil, s); err != nil {
+			fault = notSerializable(r.n.name, s, err)
+		}
+	}
+	if fault != nil {
+		if !x.keyed.careful {
+			return errRollback
+		}
+		r.n.bury(fault.Code, a.message, fault.Reason, fault.Traceback)
+		return r.restore(entry, isNew, saved)
+	}
+	switch {
+	case windows.IsOver(s):
+		r.drop(s)
+	default:
+		r.table.Touch(entry)
+		if isNew || windows.Waits() {
+			r.calendar.Enroll(s)
+		}
+	}
+	if len(given) > 0 {
+		r.give(s.Key, given)
+	}
+	return nil
+}
+
+func (r *windowRun) enter(s *window.State, isNew bool, a *arrival) (given []window.Result, fault *Failure) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			reason, stack := trace.Panic(recovered)
+			fault = &Failure{"C501", reason, stack}
+		}
+	}()
+	return r.n.stateful.windows.Enter(s, isNew, a.message, a.timestamp), nil
+}
+
+// restore gives a key the state that it had before a message.
+func (r *windowRun) restore(entry *state.Entry, isNew bool, saved []byte) error {
+	r.calendar.Drop(entry.Value.(*window.State))
+	if isNew {
+		r.table.Remove(entry.Key)
+		return nil
+	}
+	value, err := r.n.read(codec.NewDecoder(), codec.NewEncoder().Encoding(), []byte(entry.Key), saved)
+	if err != nil {
+		return r.n.notReadable([]byte(entry.Key), err)
+	}
+	entry.Value = value
+	r.calendar.Enroll(value.(*window.State))
+	return nil
+}
+
+// give passes on what windows gave; those that gave nothing become dead letters.
+func (r *windowRun) give(key []byte, given []window.Result) {
+	n := r.n
+	x := n.x
+	for _, result := range given {
+		x.key, x.keyed.key, x.timestamp = key, key, result.Time
+		if result.Failed == "" {
+			n.forward(result.Value)
+			continue
+		}
+		n.bury("C517", result.Accumulator, diagnostic.Of("C517", "step", n.name, "key", topology.ShowKey(key),
+			"error", result.Failed).Message, result.Stack)
+	}
+}
+
+// write appends the bytes of a state; of a window's state, those of each of its accumulators.
+func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, error) {
+	if s, ok := value.(*window.State); ok {
+		return s.Append(out, encoder.Append)
+	}
+	return encoder.Append(out, value)
+}
+
+// read reads the state of a key.
+func (n *node) read(decoder *codec.Decoder, encoding byte, key, data []byte) (any, error) {
+	decode := func(data []byte) (any, error) { return decoder.Decode(encoding, data) }
+	if n.stateful.windows == nil {
+		return decode(data)
+	}
+	s, err := window.Read(append([]byte{}, key...), data, decode)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// runsAgain tells whether a call that failed so is run once more, message by message.
+func runsAgain(err error) bool {
+	failed := (*Failure)(nil)
+	return errors.Is(err, errRollback) || errors.As(err, &failed) && failed.Code == "C511"
+}

@@ -1,0 +1,157 @@
+package window
+
+import (
+	"slices"
+
+	"wallarooapi/internal/topology"
+)
+
+// span gives a result per span of time.
+type span struct {
+	base
+	length, slide, delay int64
+	silence              int64 // how long a key without messages keeps its state
+	pane                 int64 // length of a pane
+	isLate               string
+	isEvent              bool
+}
+
+func newRange(b base, w *topology.RangeWindow) *span {
+	length, slide, delay := int64(w.RangeMs), int64(w.SlideMs), int64(w.DelayMs)
+	delay = (delay + slide - 1) / slide * slide
+	divisor := length
+	for rest := slide; rest != 0; {
+		divisor, rest = rest, divisor%rest
+	}
+	return &span{b, length, slide, delay, 2 * (length + delay), divisor, w.Late, w.Time == "event"}
+}
+
+func (r *span) Waits() bool { return r.isEvent }
+
+func (r *span) IsOver(*State) bool { return false }
+
+func (r *span) Enter(s *State, isNew bool, message any, time int64) (given []Result) {
+	s.isSilent = false
+	if s.low <= time && time < s.high {
+		r.update(s.current, message)
+		s.latest = max(s.latest, time)
+		return nil
+	}
+	switch {
+	case isNew:
+		r.begin(s, time)
+	case time >= s.latest+r.silence:
+		given = r.advance(s, s.latest+r.silence, time, nil)
+		s.reset()
+		r.begin(s, time)
+	case time >= r.end(s)+r.delay:
+		given = r.advance(s, time, time, nil)
+	}
+	switch {
+	case time >= s.first+s.oldest*r.slide:
+		r.add(s, message, time)
+	case r.isLate == "place_in_oldest_window":
+		r.update(s.pane(s.oldest*(r.slide/r.pane), r.aggregation.InitialAccumulator), message)
+	case r.isLate == "fire_per_message":
+		alone := &pane{accumulator: r.aggregation.InitialAccumulator()}
+		r.update(alone, message)
+		given = r.give(s, alone.accumulator, time, given)
+	}
+	return given
+}
+
+func (r *span) Due(s *State) (int64, bool) {
+	if r.isEvent {
+		return s.silentSince + r.silence, s.isSilent
+	}
+	return min(r.end(s)+r.delay, s.latest+r.silence), true
+}
+
+func (r *span) Tick(s *State, time int64) (given []Result, isOver bool) {
+	last := s.latest + r.silence
+	if isOver = r.isEvent || time >= last; isOver {
+		return r.advance(s, last, time, nil), true
+	}
+	return r.advance(s, time, time, nil), false
+}
+
+// begin makes a state that of a key whose first message has this time.
+func (r *span) begin(s *State, time int64) {
+	s.first, s.latest = time, time
+	s.oldest = -((r.length + r.delay) / r.slide)
+	if (r.length+r.delay)%r.slide == 0 {
+		s.oldest++
+	}
+}
+
+// end returns the end of the oldest open window.
+func (r *span) end(s *State) int64 { return s.first + s.oldest*r.slide + r.length }
+
+func (r *span) add(s *State, message any, time int64) {
+	number := floor(time-s.first, r.pane)
+	p := s.pane(number, r.aggregation.InitialAccumulator)
+	r.update(p, message)
+	s.latest = max(s.latest, time)
+	s.current, s.low = p, s.first+number*r.pane
+	s.high = min(s.low+r.pane, r.end(s)+r.delay, s.latest+r.silence)
+}
+
+func floor(a, b int64) int64 {
+	if a < 0 && a%b != 0 {
+		return a/b - 1
+	}
+	return a / b
+}
+
+// advance gives out the windows that are due at the time until; time is that of what makes them due.
+func (r *span) advance(s *State, until, time int64, given []Result) []Result {
+	s.low, s.high = 0, 0
+	for end := r.end(s); end+r.delay <= until; end = r.end(s) {
+		begin := s.oldest * (r.slide / r.pane)
+		inside := s.between(begin, begin+r.length/r.pane)
+		s.hasBegun = s.hasBegun || len(inside) > 0
+		if s.hasBegun {
+			at := time
+			if r.isEvent {
+				at = end - 1
+			}
+			given = r.result(s, inside, at, given)
+		}
+		for _, number := range s.between(begin, begin+r.slide/r.pane) {
+			delete(s.panes, number)
+		}
+		s.oldest++
+	}
+	return given
+}
+
+func (r *span) result(s *State, inside []int64, time int64, given []Result) []Result {
+	panes := make([]*pane, len(inside))
+	for i, number := range inside {
+		panes[i] = s.panes[number]
+	}
+	accumulator, failed := r.join(panes, time)
+	if failed != nil {
+		return append(given, *failed)
+	}
+	return r.give(s, accumulator, time, given)
+}
+
+// between returns the numbers of the panes from begin to before end, in order.
+func (s *State) between(begin, end int64) (numbers []int64) {
+	if int64(len(s.panes)) < end-begin {
+		for number := range s.panes {
+			if begin <= number && number < end {
+				numbers = append(numbers, number)
+			}
+		}
+		slices.Sort(numbers)
+		return numbers
+	}
+	for number := begin; number < end; number++ {
+		if s.panes[number] != nil {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
+}

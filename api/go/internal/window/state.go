@@ -1,0 +1,135 @@
+package window
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+)
+
+// State is the state of one key.
+type State struct {
+	Key         []byte
+	low, high   int64 // a message from low to before high only updates current
+	current     *pane
+	first       int64 // time of the first message
+	latest      int64 // the latest time of a message; of a count window that of its last
+	oldest      int64 // number of the oldest open window; of a count window how many messages it has
+	hasBegun    bool  // a window with messages was given out
+	isSilent    bool  // a tick came behind the last message, where that matters
+	silentSince int64 // the time of the first one
+	panes       map[int64]*pane
+	queuedAt    int64 // under which time the calendar has the key
+	isQueued    bool
+}
+
+// pane holds the accumulator of the messages of one pane.
+type pane struct{ accumulator any }
+
+// NewState returns the state of a key without messages.
+func NewState(key []byte) *State { return &State{Key: key, panes: map[int64]*pane{}} }
+
+// reset makes it the state of a key without messages; the calendar keeps it.
+func (s *State) reset() {
+	*s = State{Key: s.Key, panes: map[int64]*pane{}, queuedAt: s.queuedAt, isQueued: s.isQueued}
+}
+
+// pane returns the pane of a number, a new one if need be.
+func (s *State) pane(number int64, initial func() any) *pane {
+	p := s.panes[number]
+	if p == nil {
+		p = &pane{initial()}
+		s.panes[number] = p
+	}
+	return p
+}
+
+// Append appends the bytes of a state: first, latest and oldest as varints, a byte of flags, when it fell silent, then number and bytes of each
+// accumulator. write serializes an accumulator as states are.
+func (s *State) Append(out []byte, write func(out []byte, value any) ([]byte, error)) ([]byte, error) {
+	start := len(out)
+	out = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(out, s.first), s.latest), s.oldest)
+	flags := byte(0)
+	if s.hasBegun {
+		flags |= 1
+	}
+	if s.isSilent {
+		flags |= 2
+	}
+	out = binary.AppendVarint(append(out, flags), s.silentSince)
+	for _, number := range slices.Sorted(maps.Keys(s.panes)) {
+		accumulator, err := write(nil, s.panes[number].accumulator)
+		if err != nil {
+			return out[:start], err
+		}
+		out = binary.AppendUvarint(binary.AppendVarint(out, number), uint64(len(accumulator)))
+		out = append(out, accumulator...)
+	}
+	return out, nil
+}
+
+var errCut = errors.New("the state of a window is cut")
+
+// Read reads what Append wrote.
+func Read(key, data []byte, read func(data []byte) (any, error)) (*State, error) {
+	s := NewState(key)
+	r := reader{data: data}
+	s.first, s.latest, s.oldest = r.varint(), r.varint(), r.varint()
+	flags := r.take(1)
+	if r.isCut {
+		return nil, errCut
+	}
+	s.hasBegun, s.isSilent, s.silentSince = flags[0]&1 != 0, flags[0]&2 != 0, r.varint()
+	for len(r.data) > 0 && !r.isCut {
+		number, size := r.varint(), r.uvarint()
+		serialized := r.take(size)
+		if r.isCut {
+			break
+		}
+		accumulator, err := read(serialized)
+		if err != nil {
+			return nil, err
+		}
+		s.panes[number] = &pane{accumulator}
+	}
+	if r.isCut {
+		return nil, errCut
+	}
+	return s, nil
+}
+
+// reader takes numbers from the front of bytes.
+type reader struct {
+	data  []byte
+	isCut bool
+}
+
+func (r *reader) varint() int64 {
+	value, size := binary.Varint(r.data)
+	r.skip(size)
+	return value
+}
+
+func (r *reader) uvarint() uint64 {
+	value, size := binary.Uvarint(r.data)
+	r.skip(size)
+	return value
+}
+
+func (r *reader) skip(size int) {
+	if size <= 0 {
+		r.isCut = true
+		return
+	}
+	r.data = r.data[size:]
+}
+
+func (r *reader) take(size uint64) []byte {
+	if r.isCut || size > uint64(len(r.data)) {
+		r.isCut = true
+		return nil
+	}
+	taken := r.data[:size:size]
+	r.data = r.data[size:]
+	return taken
+}

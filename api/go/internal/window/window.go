@@ -1,0 +1,113 @@
+// Package window tells what a message or a tick does to the windows of one key, and what they give out. SPECIFICATION.md,
+// section 8, says what is right.
+package window
+
+import (
+	"fmt"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/topology"
+	"wallarooapi/internal/trace"
+)
+
+// Result is what a window gave out.
+type Result struct {
+	Value       any // nil where it failed
+	Time        int64
+	Failed      string // why combine or output failed
+	Stack       string
+	Accumulator any // that output was to get, or that could not be combined
+}
+
+// Windows are the windows of one step.
+type Windows interface {
+	// Enter adds a message to the state of its key. A panic of the aggregation's functions that make or update accumulators goes
+	// through; the state is then spoilt.
+	Enter(s *State, isNew bool, message any, time int64) []Result
+	// IsOver tells whether a key has no more state after a message.
+	IsOver(s *State) bool
+	// Due returns the time of the first tick that gives something out; ok is false where only a tick can tell.
+	Due(s *State) (time int64, ok bool)
+	// Tick returns what a tick that is due gives out, and whether the key has no more state.
+	Tick(s *State, time int64) (given []Result, isOver bool)
+	// Waits tells whether ticks tell of silence instead of moving time.
+	Waits() bool
+}
+
+// Of returns the windows of a declared step.
+func Of(step *declaration.Step) (Windows, error) {
+	base := base{step.Aggregation}
+	switch described := step.Window.(type) {
+	case *topology.RangeWindow:
+		return newRange(base, described), nil
+	case *topology.CountWindow:
+		return &count{base, int64(described.Count), int64(described.FlushMs)}, nil
+	}
+	return nil, fmt.Errorf("step %s has windows of type %T", step.Path, step.Window)
+}
+
+// base is what both kinds have.
+type base struct{ aggregation declaration.Aggregation }
+
+func (b base) update(p *pane, message any) {
+	p.accumulator = b.aggregation.Update(message, p.accumulator)
+}
+
+// give adds the result of a window whose accumulators are joined; a panic of output is a result too.
+func (b base) give(s *State, accumulator any, time int64, given []Result) (after []Result) {
+	defer func() {
+		if r := recover(); r != nil {
+			reason, stack := trace.Panic(r)
+			after = append(given, Result{Time: time, Failed: reason, Stack: stack, Accumulator: accumulator})
+		}
+	}()
+	if value := b.aggregation.Output(s.Key, accumulator); value != nil {
+		given = append(given, Result{Value: value, Time: time})
+	}
+	return given
+}
+
+// join combines panes in order; a panic is a result.
+func (b base) join(panes []*pane, time int64) (accumulator any, failed *Result) {
+	defer func() {
+		if r := recover(); r != nil {
+			reason, stack := trace.Panic(r)
+			failed = &Result{Time: time, Failed: reason, Stack: stack, Accumulator: accumulator}
+		}
+	}()
+	accumulator = b.aggregation.InitialAccumulator()
+	for _, p := range panes {
+		accumulator = b.aggregation.Combine(accumulator, p.accumulator)
+	}
+	return accumulator, nil
+}
+
+// count gives a result for every so many messages; State.oldest counts them.
+type count struct {
+	base
+	size, flush int64
+}
+
+func (c *count) Waits() bool { return true }
+
+func (c *count) Enter(s *State, isNew bool, message any, time int64) []Result {
+	p := s.panes[0]
+	if isNew {
+		p = s.pane(0, c.aggregation.InitialAccumulator)
+	}
+	c.update(p, message)
+	s.oldest++
+	s.latest, s.isSilent = time, false
+	if s.oldest == c.size {
+		return c.give(s, p.accumulator, time, nil)
+	}
+	return nil
+}
+
+func (c *count) IsOver(s *State) bool { return s.oldest == c.size }
+
+func (c *count) Due(s *State) (int64, bool) { return s.silentSince + c.flush, s.isSilent }
+
+func (c *count) Tick(s *State, _ int64) ([]Result, bool) {
+	return c.give(s, s.panes[0].accumulator, s.latest, nil), true
+}
