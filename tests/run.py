@@ -113,11 +113,12 @@ class Run:
         checkpoint: Path,
         *options: object,
         source: str = "127.0.0.1:0",
+        verb: str = "run",
         **environment: str,
     ) -> None:
         self.checkpoint = checkpoint
         command = [
-            WALLAROO, "run", app, *(["--in", source] if source else []), "--out", receiver.address,
+            WALLAROO, verb, app, *(["--in", source] if source else []), "--out", receiver.address,
             "--checkpoint", checkpoint, "--master", "local[2]", "--json", *options,
         ]  # fmt: skip
         self.reports: list[dict[str, Any]] = []

@@ -24,6 +24,7 @@ from wallaroo_runtime.cli import (
     receive,
     run,
     send,
+    submit,
     validate,
 )
 from wallaroo_runtime.cli.option import Split
@@ -31,7 +32,7 @@ from wallaroo_runtime.cli.parser import Parser, unknown_arguments
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
 COMMANDS: tuple[ModuleType, ...] = (
-    *(run, emit, build, pack, validate, explain, graph, send, receive, dead_letters, diff),
+    *(run, emit, build, pack, submit, validate, explain, graph, send, receive, dead_letters, diff),
     *(gateway, egress),
 )
 INTERRUPTED = 130

@@ -4,6 +4,7 @@ Programs written for Wallaroo read their own options from what the runtime leave
 they do not know. So everything that is the runtime's, or was Wallaroo's, is taken out; `--in` and `--out` stay visible.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -19,6 +20,7 @@ OWN = {
     "--max-outbox-bytes": True,
     "--resend-bytes": True,
     "--state-cache-bytes": True,
+    "--conf": True,
     "--worker-python": True,
     "--gateway": True,
     "--egress": True,
@@ -96,6 +98,32 @@ def split(tokens: list[str], used: frozenset[str]) -> Split:
             close = get_close_matches(name, used | {"--in", "--out"}, n=1, cutoff=0.8) if name[:2] == "--" else []
             result.suspicious += [(name, other) for other in close]
     return result
+
+
+def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], list[str]]:
+    """Return the options of a command that no other command has, and the rest.
+
+    Args:
+        tokens: What stands on the command line.
+        own: The options, and whether each takes a value.
+
+    Example:
+        >>> extracted(["app.py", "-o", "x", "--depth", "3"], {"-o": True})
+        (['-o', 'x'], ['app.py', '--depth', '3'])
+    """
+    found: list[str] = []
+    rest: list[str] = []
+    left = iter(tokens)
+    for token in left:
+        name, equals, _ = token.partition("=")
+        if token == "--":
+            rest += [token, *left]
+        elif name in own:
+            found.append(token)
+            found += [value for value in (next(left, None),) if value is not None] if own[name] and not equals else []
+        else:
+            rest.append(token)
+    return found, rest
 
 
 def _file(result: Split, name: str, taken: list[str], used: frozenset[str]) -> None:

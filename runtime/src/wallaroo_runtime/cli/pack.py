@@ -8,13 +8,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.cli.option import Split, split
+from wallaroo_runtime.cli.option import Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
 from wallaroo_runtime.worker.app import ARCHIVE_SUFFIXES
 from wallaroo_runtime.worker.archive import ARCHITECTURES, file_digest
 
 USED = frozenset({"--application-module", "--json"})
-OWN = ("-o", "--output", "--arch", "--requirements", "--include")
+OWN = dict.fromkeys(("-o", "--output", "--arch", "--requirements", "--include"), True)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -40,15 +40,7 @@ def add_parser(subparsers: Any) -> None:
 
 def split_arguments(tokens: list[str]) -> Split:
     """Tell the command's own arguments from the application's; `-o` is ours here, not Wallaroo's."""
-    own, rest = [], []
-    left = iter(tokens)
-    for token in left:
-        if token == "--":
-            rest += [token, *left]
-        elif token.partition("=")[0] in OWN:
-            own += [token, *([] if "=" in token else [value for value in (next(left, None),) if value is not None])]
-        else:
-            rest.append(token)
+    own, rest = extracted(tokens, OWN)
     parts = split(rest, USED)
     parts.own += own
     return parts

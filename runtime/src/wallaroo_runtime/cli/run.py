@@ -11,6 +11,7 @@ from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.cli.size import add_bounds, bounds_of
 
 USED = frozenset(OWN)
+MAX_PARTITIONS = 10_000
 MAX_IDLE_S = 1_000_000_000.0
 
 
@@ -23,6 +24,11 @@ def add_parser(subparsers: Any) -> None:
         description=__doc__,
         epilog="Options that are not listed go to the application; -- ends the options of `run`.",
     )
+    add_run_options(parser)
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what `run` and `submit` have in common."""
     parser.add_argument(
         "app",
         metavar="APP",
@@ -39,6 +45,7 @@ def add_parser(subparsers: Any) -> None:
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
     add("--pin-code", action="store_true", help="refuse a checkpoint that was last run with other code")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
+    add("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; may be repeated")
     add("--worker-python", default="", metavar="PATH", help="interpreter of Python workers; default: Spark's own")
     add_bounds(parser)
     add_remote(parser)
@@ -49,6 +56,29 @@ def add_parser(subparsers: Any) -> None:
 def split_arguments(tokens: list[str]) -> Split:
     """Tell the command's own arguments from the application's."""
     return split(tokens, USED)
+
+
+def conf_of(texts: list[str]) -> dict[str, str]:
+    """Return the settings that `--conf` gives.
+
+    Raises:
+        RunError: R608.
+
+    Example:
+        >>> conf_of(["spark.executor.cores=2", "spark.executor.extraJavaOptions=-Da=b"])
+        {'spark.executor.cores': '2', 'spark.executor.extraJavaOptions': '-Da=b'}
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.startswith("spark."):
+            reason = f"--conf {text} is no setting of Spark"
+            raise usage_error(reason, "", (), "give NAME=VALUE, e.g. spark.executor.cores=2", "wallaroo run")
+        if name == "spark.sql.shuffle.partitions" and not (value.isdigit() and 0 < int(value) <= MAX_PARTITIONS):
+            reason = f"--conf {text} is not a number of partitions"
+            raise usage_error(reason, "", (), f"give 1 to {MAX_PARTITIONS}", "wallaroo run")
+        found[name] = value
+    return found
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -75,6 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         stop_when_idle=idle,
         check_persist=arguments.check_persist,
         worker_python=arguments.worker_python,
+        conf=conf_of(arguments.conf),
         bounds=bounds_of(arguments),
         remote=remote_of(arguments),
     )

@@ -2,8 +2,18 @@
 
 import os
 import re
+import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from wallaroo_runtime.errors import RunError
 
 CLUSTER_PARTITIONS = 16
+SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit, which has then found the master
+CONNECT_S = 5.0
+STANDALONE_PORT = 7077
+KINDS = ("local", "local[N]", "spark://HOST:PORT", "yarn", "k8s://https://HOST:PORT")
+YARN_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 def cores(master: str) -> int | None:
@@ -24,3 +34,51 @@ def cores(master: str) -> int | None:
 def shuffle_partitions(master: str) -> int:
     """Return how many shuffle partitions a new checkpoint gets: one for each core of a local master."""
     return cores(master) or CLUSTER_PARTITIONS
+
+
+def check_master(master: str) -> None:
+    """Refuse a cluster that is not there: Spark itself would try for a minute, and then say so on many lines.
+
+    Raises:
+        RunError: R659.
+    """
+    if cores(master) or SUBMITTED in os.environ:
+        return
+    reasons = []
+    for host, port in _addresses(master):
+        try:
+            socket.create_connection((host, port), timeout=CONNECT_S).close()
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {error.strerror or error}")
+        else:
+            return
+    if reasons:
+        fix = "check the address; start the master, or open the port for this machine"
+        raise RunError.of("R659", master=master, reason="; ".join(reasons), fix=fix)
+
+
+def _addresses(master: str) -> Iterator[tuple[str, int]]:
+    """Yield where a cluster takes connections; nothing when only Hadoop's configuration knows."""
+    if master == "yarn":
+        if not any(os.environ.get(name) for name in YARN_VARIABLES):
+            reason = f"neither {' nor '.join(YARN_VARIABLES)} is set"
+            fix = "let one of them name the directory of the cluster's configuration"
+            raise RunError.of("R659", master=master, reason=reason, fix=fix)
+        return
+    found = re.fullmatch(r"(spark://|k8s://)(.+)", master)
+    if found is None:
+        raise _unknown(master, "it is no address of one")
+    for text in found[2].split(",") if found[1] == "spark://" else [found[2]]:
+        url = urlsplit(text if "://" in text else f"//{text}")
+        default = STANDALONE_PORT if found[1] == "spark://" else 80 if url.scheme == "http" else 443
+        try:
+            port = url.port or default
+        except ValueError as error:
+            raise _unknown(master, str(error)) from error
+        if not url.hostname:
+            raise _unknown(master, "it names no host")
+        yield url.hostname, port
+
+
+def _unknown(master: str, reason: str) -> RunError:
+    return RunError.of("R659", master=master, reason=reason, fix=f"give one of {', '.join(KINDS)}")

@@ -3,7 +3,7 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.flow import Flow
 from wallaroo_runtime.deploy.idle import IdleWatch
 from wallaroo_runtime.deploy.interface import explained
-from wallaroo_runtime.deploy.master import cores, shuffle_partitions
+from wallaroo_runtime.deploy.master import check_master, cores, shuffle_partitions
 from wallaroo_runtime.deploy.peer import Peers, service_names
 from wallaroo_runtime.deploy.place import Place, default_directory
 from wallaroo_runtime.deploy.remote import RemoteOptions
@@ -29,6 +29,7 @@ from wallaroo_runtime.worker.archive import check_platform
 
 BUCKETS_PER_PARTITION = 4
 LOOK_S = 0.1
+PARTITIONS = "spark.sql.shuffle.partitions"
 PROGRESS_S = 1.0
 
 
@@ -49,6 +50,7 @@ class RunOptions:
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
         check_persist: Whether a change of state that is not persisted is a dead letter; for development, slow.
         worker_python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
+        conf: Further settings of Spark.
         bounds: Limits of journal, outbox and state cache.
         remote: Gateways and egress that run elsewhere.
     """
@@ -65,6 +67,7 @@ class RunOptions:
     stop_when_idle: float | None = None
     check_persist: bool = False
     worker_python: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=Bounds)
     remote: RemoteOptions = field(default_factory=RemoteOptions)
 
@@ -82,17 +85,18 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
         if application.archive and cores(options.master):
             check_platform(application.path, application.archive.manifest)
         check_java()
+        check_master(options.master)
         path = options.checkpoint or default_directory(topology.name, topology.workers[0].language, application.path)
         place = Place.take(path)
         try:
             if options.fresh:
                 stop_left_behind(place.path)
                 place.clear()
-            partitions = shuffle_partitions(options.master)
+            wanted = int(options.conf.get(PARTITIONS, shuffle_partitions(options.master)))
             checkpoint = Checkpoint(
                 place,
                 topology,
-                shuffle_partitions=partitions,
+                shuffle_partitions=wanted,
                 buckets_per_partition=BUCKETS_PER_PARTITION,
                 pin_code=options.pin_code,
                 services=service_names(options.remote),
@@ -170,6 +174,7 @@ def _run(
                 master=options.master,
                 shuffle_partitions=checkpoint.shuffle_partitions,
                 directory=checkpoint.path / "logs",
+                settings={name: value for name, value in options.conf.items() if name != PARTITIONS},
             )
         stack.callback(stop_session, session)
         if stopped.is_set():

@@ -1,14 +1,34 @@
 """What a worker's spec becomes on the executor that a task runs on."""
 
+import shutil
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from pyspark import SparkFiles
+from pyspark.sql import SparkSession
 
-from wallaroo_runtime.worker.archive import unpack
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.worker.archive import Archive, file_digest, unpack
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 DIGITS = 16
+SHIPPED = "application.archive"  # a name that Spark does not unpack
+
+
+def ship(session: SparkSession, archive: Archive, directory: Path) -> None:
+    """Give every executor a copy of an archive; it stays in a directory of the driver while Spark runs.
+
+    Raises:
+        RunError: R655, it was changed since it was read.
+    """
+    temporary, copy = directory / f"{SHIPPED}.new", directory / SHIPPED
+    shutil.copyfile(archive.path, temporary)
+    actual = file_digest(temporary)
+    if actual != archive.digest:
+        raise RunError.of("R655", path=archive.path, reason="it was changed while the application started")
+    temporary.replace(copy)
+    session.sparkContext.addFile(str(copy))
 
 
 @cache
@@ -18,6 +38,8 @@ def located(spec: WorkerSpec) -> WorkerSpec:
     Raises:
         RunError: R655 or R657, the archive cannot be used here.
     """
+    if not spec.log_directory:  # where Spark keeps what its executors say
+        spec = replace(spec, log_directory=str(Path.cwd()))
     if not spec.archive:
         return spec
     root = Path(SparkFiles.getRootDirectory()).absolute()

@@ -24,6 +24,7 @@ from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
 from wallaroo_runtime.spark.rehearsal import rehearse
 from wallaroo_runtime.spark.room import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
+from wallaroo_runtime.spark.session import is_local
 from wallaroo_runtime.spark.source import BATCH_BYTES, JournalSource
 from wallaroo_runtime.spark.stage import StatelessLevel
 from wallaroo_runtime.spark.state import BucketProcessor
@@ -266,7 +267,8 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
-    rehearse(session, levels, lower)
+    if is_local(session.sparkContext.master):  # elsewhere executors do not see the directory that it needs
+        rehearse(session, levels, lower)
     query = (
         lower(session, levels, options.max_batch_bytes)
         .writeStream.foreachBatch(room)
@@ -287,10 +289,12 @@ def lower(session: SparkSession, levels: Sequence[Level], batch_bytes: int = BAT
     """
     session.dataSource.register(JournalSource)
     first, *rest = levels
+    # On a cluster few executors may be there yet, and more may come.
+    parts = max(session.sparkContext.defaultParallelism, int(session.conf.get("spark.sql.shuffle.partitions") or 1))
     ranges = [
         session.readStream.format(JournalSource.name())
         .options(**place.to_options(), number=number, batch_bytes=batch_bytes // len(first.journals))
-        .option("parts", session.sparkContext.defaultParallelism)
+        .option("parts", parts)
         .load()
         for number, place in enumerate(first.journals)
     ]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -17,13 +17,12 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.java import check_java
 
 TASK_FAILURES = 4
+SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the driver that it starts
 _log = logging.getLogger(__name__)
 STREAMING = "org.apache.spark.sql.execution.streaming"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",  # a row may be a frame of 64 MiB
     "spark.task.maxFailures": str(TASK_FAILURES),
     "spark.speculation": "false",
@@ -40,6 +39,7 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
+LOCAL_SETTINGS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 # The JVM moves frames and computes little: with the small compiler and collector 24 million words of the word count
 # took 25 CPU seconds in all processes, with Spark's defaults 30.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -81,27 +81,50 @@ def create_session(
     directory.mkdir(parents=True, exist_ok=True)
     log4j = directory / "log4j2.properties"
     log4j.write_text(LOG4J.format(path=directory / "spark.log"), encoding="utf-8")
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = settings or {}
+    place = _local_settings() if is_local(master) else {"spark.executor.extraJavaOptions": JAVA_OPTIONS}
+    if SUBMITTED not in os.environ:  # else spark-submit has chosen the interpreters
+        os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable)
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.Builder().master(retrying(master)).appName(application)
-    chosen = SETTINGS | {
-        "spark.sql.shuffle.partitions": str(shuffle_partitions),
-        "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/wallaroo-warehouse-{os.getuid()}",
-        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Dlog4j2.configurationFile=file:{log4j}",
-    }
-    for name, value in (chosen | (settings or {})).items():
+    chosen = (
+        SETTINGS
+        | place
+        | {
+            "spark.sql.shuffle.partitions": str(shuffle_partitions),
+            "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/wallaroo-warehouse-{os.getuid()}",
+            "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Dlog4j2.configurationFile=file:{log4j}",
+        }
+    )
+    for name, value in (chosen | settings).items():
         builder = builder.config(name, value)
     output = directory / "spark.out"
     try:
         with _output_to(output):
             session = builder.getOrCreate()
-    except (PySparkException, OSError) as error:
+    except (PySparkException, Py4JJavaError, OSError) as error:
         check_java()  # the likeliest reason has a code of its own
         said = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
-        reason = f"Spark did not start: {error}"
+        reason = f"Spark did not start: {_first_line(error)}"
         raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(said)) from error
     _keep_quiet(session)
     return session
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error says, without the JVM's stack trace."""
+    text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
+    return text.strip().partition("\n")[0]
+
+
+def _local_settings() -> dict[str, str]:
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return LOCAL_SETTINGS
+
+
+def is_local(master: str | None) -> bool:
+    """Say whether executors are on this machine, in the driver's own JVM."""
+    return (master or "").startswith("local")
 
 
 def retrying(master: str) -> str:

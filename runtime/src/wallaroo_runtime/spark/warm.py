@@ -7,8 +7,9 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from wallaroo_runtime.spark.executor import located
+from wallaroo_runtime.spark.executor import SHIPPED, located, ship
 from wallaroo_runtime.spark.failure import carried, translated
+from wallaroo_runtime.spark.session import is_local
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.archive import Archive
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
@@ -28,7 +29,7 @@ def worker_specs(
 ) -> dict[str, WorkerSpec]:
     """Return how the workers of a topology are found in this Spark application, which ships their archive."""
     if archive is not None:
-        session.sparkContext.addFile(str(archive.path))
+        ship(session, archive, logs)
     return {
         worker.name: WorkerSpec(
             application=topology.name,
@@ -41,8 +42,9 @@ def worker_specs(
             cache_bytes=cache_bytes,
             check_persist=check_persist,
             run=session.sparkContext.applicationId,
-            log_directory=str(logs),
-            archive=archive.path.name if archive else "",
+            processes=int(session.conf.get("spark.executor.cores", "0") or 0),
+            log_directory=str(logs) if is_local(session.sparkContext.master) else "",
+            archive=SHIPPED if archive else "",
             archive_digest=archive.digest if archive else "",
             python=python,
         )

@@ -1,0 +1,92 @@
+"""`wallaroo submit FILE --master URL`: run a packed application, or a topology, on a Spark cluster.
+
+In client mode the driver is a process on this machine; in cluster mode, on YARN and Kubernetes, spark-submit starts it
+on the cluster. `--dry-run` prints the command and starts nothing.
+"""
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.cli.option import OWN, VISIBLE, Split, extracted, split
+from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
+from wallaroo_runtime.cli.reporter import READY
+from wallaroo_runtime.cli.run import add_run_options, conf_of
+from wallaroo_runtime.worker.app import AppKind, resolve
+
+SUBMIT = {"--deploy-mode": True, "--restart": True, "--dry-run": False}
+FOR_SPARK = {"--conf": True, "--master": True}
+# What the JVM of a driver must be told before it starts.
+OF_DRIVER = ("spark.driver.memory",)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser(
+        "submit",
+        help="run a packed application on a Spark cluster",
+        usage="wallaroo submit FILE --master URL [OPTIONS]",
+        description=__doc__,
+        epilog="Takes all options of `run`.",
+    )
+    add_run_options(parser)
+    add = parser.add_argument
+    add("--deploy-mode", choices=["client", "cluster"], default="client", help="where the driver runs; default: client")
+    add("--restart", choices=["never", "on-failure"], default="never", help="run a driver that failed again")
+    add("--dry-run", action="store_true", help="print the command, start nothing")
+
+
+def split_arguments(tokens: list[str]) -> Split:
+    """Tell the command's own arguments from those that an application would see."""
+    own, rest = extracted(tokens, SUBMIT)
+    parts = split(rest, frozenset(OWN))
+    parts.own += own
+    return parts
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Submit the application; in client mode this returns when it has ended."""
+    # Late: they read archives and know of Spark.
+    from wallaroo_runtime.deploy.application import check_runnable, load_application
+    from wallaroo_runtime.deploy.master import check_master
+    from wallaroo_runtime.deploy.submit import DriverKeeper, check_deploy_mode, client_command, cluster_command
+
+    tell_split(arguments.parts)
+    app = app_of(arguments, "wallaroo submit")
+    in_cluster = arguments.deploy_mode == "cluster"
+    _check(arguments, app, in_cluster)
+    conf = conf_of(arguments.conf)
+    check_deploy_mode(arguments.master, arguments.deploy_mode)
+    check_runnable(load_application(app, (), arguments.inputs, arguments.outputs).topology)
+    _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
+    if in_cluster:
+        from wallaroo_runtime.spark.session import JAVA_OPTIONS, SETTINGS
+
+        settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
+        _, tokens = extracted(tokens, FOR_SPARK)
+        command = cluster_command(app, arguments.master, conf, settings, tokens)
+    else:
+        command = client_command([str(Path(app).absolute()), *tokens])
+    if arguments.dry_run:
+        print(shlex.join(command))
+        return 0
+    check_master(arguments.master)
+    return DriverKeeper(command, READY, restarts=arguments.restart == "on-failure").run()
+
+
+def _check(arguments: argparse.Namespace, app: str, in_cluster: bool) -> None:
+    program = "wallaroo submit"
+    if resolve(app).kind not in (AppKind.ARCHIVE, AppKind.TOPOLOGY):
+        reason, fix = f"{app} is a program; a cluster takes what is packed", f"`wallaroo pack {app} -o app.tar.gz`"
+        raise usage_error(reason, "", (), fix, program)
+    _, others = extracted(arguments.parts.app, VISIBLE)
+    if others:
+        reason = f"{' '.join(others)}: a packed application has its arguments already"
+        raise usage_error(reason, "", (), "give them to `wallaroo pack`", program)
+    if in_cluster and not arguments.checkpoint:
+        reason = "in cluster mode the driver has no directory that stays"
+        raise usage_error(reason, "", (), "give --checkpoint, on a disk that every machine sees", program)
+    if in_cluster and arguments.restart != "never":
+        reason = "--restart is for client mode; in cluster mode the cluster restarts drivers"
+        raise usage_error(reason, "", (), "on YARN: --conf spark.yarn.maxAppAttempts=10", program)

@@ -1,0 +1,229 @@
+"""Submissions: the commands, what is refused before anything starts, and drivers that are run again."""
+
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.deploy import submit
+from wallaroo_runtime.deploy.master import check_master
+from wallaroo_runtime.deploy.pack import PackOptions, pack
+from wallaroo_runtime.deploy.submit import DriverKeeper
+from wallaroo_runtime.errors import RunError
+
+CASE = Path(__file__).parents[2] / "tests" / "cases" / "reverse"
+MASTER = "spark://127.0.0.1:1"  # nobody listens there
+WAIT_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("packed") / "app.tar.gz"
+    pack(PackOptions(str(CASE / "app.py"), file, ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")))
+    return str(file)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["submit", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_client_mode_is_a_driver_on_this_machine(
+    packed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(packed).parent)
+    options = [
+        "--master",
+        MASTER,
+        "--conf",
+        "spark.a=b c",
+        "--in",
+        "127.0.0.1:7010",
+        "--restart",
+        "on-failure",
+        "--fresh",
+    ]
+    code, out, err = said(capsys, "app.tar.gz", *options, "--dry-run")
+    assert (code, err) == (0, "")
+    expected = [sys.executable, "-m", "wallaroo_runtime.cli.driver", "run", packed]
+    assert shlex.split(out) == [
+        *expected,
+        "--master",
+        MASTER,
+        "--conf",
+        "spark.a=b c",
+        "--in",
+        "127.0.0.1:7010",
+        "--fresh",
+    ]
+    # What was printed is a command that runs: it finds that there is no such master.
+    done = subprocess.run(shlex.split(out), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"R659 Spark master {MASTER} cannot be reached; 127.0.0.1:1: Connection refused")
+
+
+def test_cluster_mode_is_a_command_of_spark_submit(
+    packed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    options = ["--master=k8s://https://h:6443", "--deploy-mode", "cluster", "--checkpoint", "/c", "--out", "h:1"]
+    conf = ["--conf", "spark.driver.memory=4g", "--conf", "spark.kubernetes.container.image=me/app"]
+    code, out, err = said(capsys, packed, *options, *conf, "--dry-run")
+    assert (code, err) == (0, "")
+    assert shlex.split(out) == [
+        "/opt/spark/bin/spark-submit", "--master", "k8s://https://h:6443", "--deploy-mode", "cluster",
+        "--conf", "spark.driver.memory=4g",
+        "--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "--conf", "spark.kubernetes.container.image=me/app", "--files", packed,
+        str(Path(submit.__file__).parents[1] / "cli" / "driver.py"),
+        "run", "app.tar.gz", "--master", "k8s://https://h:6443", "--checkpoint", "/c", "--out", "h:1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("master", [MASTER, "local[2]"])
+def test_cluster_mode_where_spark_has_none(master: str, packed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = said(capsys, packed, "--master", master, "--deploy-mode", "cluster", "--checkpoint", "/c")
+    assert (code, out) == (2, "")
+    first, fix = err.splitlines()
+    assert first == f"R660 {master} runs no Python driver in cluster mode"
+    assert fix == "  fix: use --deploy-mode client on a machine that stays, with --restart on-failure"
+
+
+def test_what_cannot_be_submitted(packed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = ("--master", "yarn", "--deploy-mode", "cluster")
+    program = str(CASE / "app.py")
+    for arguments, text in (
+        ((program, "--master", MASTER), f"R608 {program} is a program; a cluster takes what is packed"),
+        (
+            (packed, "--master", MASTER, "--depth", "3"),
+            "R608 --depth 3: a packed application has its arguments already",
+        ),
+        ((packed, *cluster), "R608 in cluster mode the driver has no directory that stays"),
+        ((packed, *cluster, "--checkpoint", "/c", "--restart", "on-failure"), "R608 --restart is for client mode"),
+        ((packed, "--master", MASTER, "--conf", "a=b"), "R608 --conf a=b is no setting of Spark"),
+        ((packed, "--conf", "spark.sql.shuffle.partitions=x"), "R608 --conf spark.sql.shuffle.partitions=x is not a"),
+    ):
+        code, out, err = said(capsys, *arguments)
+        assert (code, out) == (2, "")
+        assert text in err
+
+
+def test_masters_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    kinds = "give one of local, local[N], spark://HOST:PORT, yarn, k8s://https://HOST:PORT"
+    directory = "let one of them name the directory of the cluster's configuration"
+    fixes = {"yarn": directory, "spark://:7077": kinds, "mesos://h:1": kinds}
+    for master, reason in (
+        ("yarn", "neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set"),
+        ("spark://127.0.0.1:1,127.0.0.1:2", "127.0.0.1:1: Connection refused; 127.0.0.1:2: Connection refused"),
+        ("k8s://http://127.0.0.1:1", "127.0.0.1:1: Connection refused"),
+        ("k8s://https://127.0.0.1:1", "127.0.0.1:1: Connection refused"),
+        ("spark://:7077", "it names no host"),
+        ("mesos://h:1", "it is no address of one"),
+    ):
+        with pytest.raises(RunError) as caught:
+            check_master(master)
+        first, fix = str(caught.value.diagnostics[0]).splitlines()
+        assert first == f"R659 Spark master {master} cannot be reached; {reason}"
+        assert (
+            fix
+            == f"  fix: {fixes.get(master, 'check the address; start the master, or open the port for this machine')}"
+        )
+    monkeypatch.setenv("YARN_CONF_DIR", "/etc/hadoop")
+    check_master("yarn")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_master(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")  # a driver that spark-submit has started
+    check_master(MASTER)
+
+
+def driver(tmp_path: Path, text: str) -> list[str]:
+    """Return the command of a driver that counts its starts in `n`."""
+    begin = f"""
+        import os, pathlib, signal, sys, time
+        file = pathlib.Path({str(tmp_path / "count")!r})
+        n = int(file.read_text()) + 1 if file.exists() else 1
+        file.write_text(str(n))
+    """
+    return [sys.executable, "-c", textwrap.dedent(begin) + textwrap.dedent(text)]
+
+
+def starts(tmp_path: Path) -> int:
+    return int((tmp_path / "count").read_text())
+
+
+@pytest.fixture(autouse=True)
+def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submit, "FIRST_BACKOFF_S", 0.01)
+    monkeypatch.setattr(submit, "LAST_BACKOFF_S", 0.01)
+
+
+def test_driver_that_fails_is_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """
+        print("ready", flush=True)
+        if n == 1: os.kill(os.getpid(), signal.SIGKILL)
+        sys.exit(1 if n < 4 else 0)
+    """
+    assert DriverKeeper(driver(tmp_path, text), "ready", restarts=True).run() == 0
+    assert starts(tmp_path) == 4
+    out, err = capsys.readouterr()
+    assert out == "ready\n" * 4
+    first, *rest = err.splitlines()
+    assert first == "the driver ended; it was ended by SIGKILL; it is started again in 0.01 s"
+    assert rest == ["the driver ended; it exited with status 1; it is started again in 0.01 s"] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "restarts", "code"),
+    [
+        ("sys.exit(1)", True, 1),  # was never ready
+        ("print('ready'); sys.exit(2)", True, 2),
+        ("print('ready'); sys.exit(3)", True, 3),
+        ("print('ready'); sys.exit(1)", False, 1),
+        ("os.kill(os.getpid(), signal.SIGKILL)", False, 137),
+    ],
+)
+def test_driver_that_is_not_run_again(text: str, restarts: bool, code: int, tmp_path: Path) -> None:
+    assert DriverKeeper(driver(tmp_path, text), "ready", restarts=restarts).run() == code
+    assert starts(tmp_path) == 1
+
+
+def test_driver_that_fails_too_often(tmp_path: Path) -> None:
+    with pytest.raises(RunError) as caught:
+        DriverKeeper(driver(tmp_path, "print('ready', flush=True); sys.exit(1)"), "ready", restarts=True).run()
+    text = str(caught.value.diagnostics[0])
+    assert text.startswith("R661 the driver ended 11 times within 600 s; it exited with status 1\n")
+    assert starts(tmp_path) == submit.LIMIT + 1
+
+
+def test_signal_ends_driver_and_keeper(tmp_path: Path) -> None:
+    text = """
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        print("ready", flush=True)
+        signal.pause()
+    """
+    file = tmp_path / "count"
+
+    def stop() -> None:
+        deadline = time.monotonic() + WAIT_S
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    code = DriverKeeper(driver(tmp_path, text), "ready", restarts=True).run()
+    thread.join()
+    assert code in (1, 128 + signal.SIGTERM)  # it may not have had its handler yet
+    assert starts(tmp_path) == 1
