@@ -9,7 +9,7 @@ GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build bench bench-keys lint test test-unit test-long soak fault poison conformance golden generate check-generated clean
+.PHONY: help setup run build bench bench-keys lint test test-unit test-long test-cluster soak fault poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -50,7 +50,7 @@ test-unit: setup ## what needs no JVM and no process: under a minute
 	cd api/go && go test ./...
 
 test: setup lint check-generated ## everything but the long runs; CI runs this and test-long
-	@status=0; $(BIN)/pytest $(SIDE_BY_SIDE) -m "not long" || status=1; \
+	@status=0; $(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not cluster" || status=1; \
 	(cd api/go && go test -race -shuffle=on ./...) || status=1; exit $$status
 
 soak: setup ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7
@@ -61,6 +61,9 @@ fault: setup ## the long run: 1,000,000 messages, 50 workers killed with a call 
 
 poison: setup ## the long run: 100 messages among 1,000,000 that spoil, end or hang their worker
 	$(BIN)/python tests/poison.py $(if $(SEED),--seed $(SEED))
+
+test-cluster: setup ## a standalone cluster: kills, growth, restarts elsewhere
+	$(BIN)/pytest -m cluster
 
 test-long: setup ## the long runs: faults, guilty messages, bounds, changed applications
 	$(BIN)/pytest -m long

@@ -9,10 +9,10 @@ from architecture.source import hand_written
 
 PACKAGES = "runtime/src/wallaroo_runtime"
 ROOT_DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
-DOCUMENTS = (*ROOT_DOCUMENTS, "tests/conformance/README.md", "topology-schema/SPECIFICATION.md")
+DOCUMENTS = (*ROOT_DOCUMENTS, "docs/operators.md", "tests/conformance/README.md", "topology-schema/SPECIFICATION.md")
 FOLDERS = ("", "topology-schema", PACKAGES, "api/python/src/wallaroo", "tests", "tests/conformance")
 NAME = re.compile(r"`([\w./-]+\.(?:py|go|md|json|proto|toml|txt))`")
-FOLDER = re.compile(r"`((?:api|runtime|tests|topology-schema)/[\w./-]*)`")
+FOLDER = re.compile(r"`((?:api|docs|runtime|tests|topology-schema)/[\w./-]*)`")
 # Files that a run or a user makes; the prose speaks of them without a folder.
 MADE = {
     "ended.json",

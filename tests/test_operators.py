@@ -1,0 +1,99 @@
+"""The operators' documentation: its commands parse, and the Kubernetes example has the form that its parts expect."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from wallaroo_runtime.cli import pack, run, submit
+from wallaroo_runtime.cli.option import OWN
+from wallaroo_runtime.cli.run import conf_of
+from wallaroo_runtime.deploy.address import parse_addresses
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+TEXT = (DOCS / "operators.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line for line in re.findall(r"^```\n(.*?)```", TEXT, re.DOTALL | re.MULTILINE) for line in line.splitlines()
+]
+MODULES = {"pack": pack, "run": run, "submit": submit}
+
+
+def manifests() -> dict[str, Any]:
+    documents = list(yaml.safe_load_all((DOCS / "kubernetes" / "driver.yaml").read_text(encoding="utf-8")))
+    assert all({"apiVersion", "kind", "metadata"} <= set(document) for document in documents)
+    return {document["kind"]: document for document in documents}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_of_the_documentation(command: str) -> None:
+    program, verb, *arguments = shlex.split(command)
+    assert program == "wallaroo"
+    parts = MODULES[verb].split_arguments(arguments)
+    assert (parts.without_effect, parts.suspicious) == ([], [])
+    assert not [token for token in parts.app if token.startswith("-") and token not in ("--in", "--out")]
+
+
+def test_options_of_the_documentation() -> None:
+    known = {*OWN, *submit.SUBMIT, *pack.OWN, "--in", "--out", "--help"}
+    assert {name for name in re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXT)} <= known
+    conf_of(re.findall(r"--conf (spark\.[\w.]+=[^\s`]+)", TEXT.replace("=N", "=1")))
+
+
+def test_codes_of_the_documentation_exist() -> None:
+    catalogue = (DOCS.parent / "topology-schema" / "errors.json").read_text(encoding="utf-8")
+    assert all(f'"{code}"' in catalogue for code in re.findall(r"\b[TPWCR]\d{3}\b", TEXT))
+
+
+def test_manifest_submits_what_submit_takes() -> None:
+    found = manifests()
+    assert set(found) == {"ServiceAccount", "RoleBinding", "PersistentVolumeClaim", "Service", "Deployment"}
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    (driver,) = pod["containers"]
+    assert driver["command"] == ["wallaroo", "submit"]
+    parts = submit.split_arguments(driver["args"])
+    assert parts.own[0] == "/checkpoint/app.tar.gz"
+    assert [token.partition("=")[0] for token in parts.app] == ["--in", "--out"]
+    options = dict(
+        token.removeprefix("--").partition("=")[::2] for token in driver["args"][1:] if "--conf" not in token
+    )
+    conf = conf_of([token.removeprefix("--conf=") for token in driver["args"] if token.startswith("--conf=")])
+    (source,) = parse_addresses(options["in"], "source")
+
+    # Senders and executors reach the driver through the service, at the ports that the driver is told.
+    ports = {port["port"] for port in found["Service"]["spec"]["ports"]}
+    assert ports == {port["containerPort"] for port in driver["ports"]}
+    assert ports == {source.port, int(conf["spark.driver.port"]), int(conf["spark.driver.blockManager.port"])}
+    assert conf["spark.driver.host"] == found["Service"]["metadata"]["name"]
+    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert found["Service"]["spec"]["selector"] == found["Deployment"]["spec"]["selector"]["matchLabels"] == labels
+
+    # One driver, and one checkpoint that all see at one path.
+    assert found["Deployment"]["spec"]["replicas"] == 1
+    assert found["Deployment"]["spec"]["strategy"]["type"] == "Recreate"
+    (volume,) = pod["volumes"]
+    (mount,) = driver["volumeMounts"]
+    claim = volume["persistentVolumeClaim"]["claimName"]
+    assert claim == found["PersistentVolumeClaim"]["metadata"]["name"]
+    assert found["PersistentVolumeClaim"]["spec"]["accessModes"] == ["ReadWriteMany"]
+    prefix = "spark.kubernetes.executor.volumes.persistentVolumeClaim.checkpoint."
+    assert conf[prefix + "options.claimName"] == claim
+    assert conf[prefix + "mount.path"] == mount["mountPath"]
+    assert options["checkpoint"].startswith(mount["mountPath"] + "/")
+    assert conf["spark.kubernetes.container.image"] == driver["image"]
+    assert found["RoleBinding"]["subjects"][0]["name"] == pod["serviceAccountName"]
+
+
+def test_image_has_what_the_manifest_names() -> None:
+    text = (DOCS / "kubernetes" / "Dockerfile").read_text(encoding="utf-8")
+    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    words = [line.split()[0] for line in lines if line and not line.startswith("#")]
+    assert words == ["ARG", "FROM", "ARG", "USER", "COPY", "RUN", "ENV", "WORKDIR", "USER"]
+    (python,) = re.findall(r"PYSPARK_PYTHON=(\S+)", text)
+    assert f"spark.pyspark.python={python}" in (DOCS / "kubernetes" / "driver.yaml").read_text(encoding="utf-8")
+    runtime = (DOCS.parent / "runtime" / "pyproject.toml").read_text(encoding="utf-8")
+    (low, high) = re.findall(r'"pyspark>=([\d.]+),<([\d.]+)"', runtime)[0]
+    (version,) = re.findall(r"ARG SPARK_VERSION=([\d.]+)", text)
+    assert tuple(map(int, low.split("."))) <= tuple(map(int, version.split("."))) < tuple(map(int, high.split(".")))
