@@ -3,13 +3,14 @@
 import re
 import shlex
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
 
-from wallaroo_runtime.cli import pack, run, submit
-from wallaroo_runtime.cli.option import OWN
+from wallaroo_runtime.cli import egress, gateway, pack, run, submit
+from wallaroo_runtime.cli.parser import Parser
 from wallaroo_runtime.cli.run import conf_of
 from wallaroo_runtime.deploy.address import parse_addresses
 
@@ -18,7 +19,7 @@ TEXT = (DOCS / "operators.md").read_text(encoding="utf-8")
 COMMANDS = [
     line for line in re.findall(r"^```\n(.*?)```", TEXT, re.DOTALL | re.MULTILINE) for line in line.splitlines()
 ]
-MODULES = {"pack": pack, "run": run, "submit": submit}
+MODULES: dict[str, ModuleType] = {"pack": pack, "run": run, "submit": submit, "gateway": gateway, "egress": egress}
 
 
 def manifests() -> dict[str, Any]:
@@ -27,17 +28,27 @@ def manifests() -> dict[str, Any]:
     return {document["kind"]: document for document in documents}
 
 
+def parsers() -> dict[str, Parser]:
+    subparsers = Parser(prog="wallaroo").add_subparsers(parser_class=Parser)
+    for module in MODULES.values():
+        module.add_parser(subparsers)
+    return dict(subparsers.choices)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_of_the_documentation(command: str) -> None:
     program, verb, *arguments = shlex.split(command)
     assert program == "wallaroo"
-    parts = MODULES[verb].split_arguments(arguments)
-    assert (parts.without_effect, parts.suspicious) == ([], [])
-    assert not [token for token in parts.app if token.startswith("-") and token not in ("--in", "--out")]
+    if hasattr(MODULES[verb], "split_arguments"):
+        parts = MODULES[verb].split_arguments(arguments)
+        assert (parts.without_effect, parts.suspicious) == ([], [])
+        assert not [token for token in parts.app if token.startswith("-") and token not in ("--in", "--out")]
+        arguments = parts.own
+    parsers()[verb].parse_args(arguments)  # an unknown one raises
 
 
 def test_options_of_the_documentation() -> None:
-    known = {*OWN, *submit.SUBMIT, *pack.OWN, "--in", "--out", "--help"}
+    known = {name for parser in parsers().values() for name in parser.options()}
     assert {name for name in re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXT)} <= known
     conf_of(re.findall(r"--conf (spark\.[\w.]+=[^\s`]+)", TEXT.replace("=N", "=1")))
 

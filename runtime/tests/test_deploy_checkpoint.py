@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import encode_frame
+from wallaroo_runtime.cli.reporter import TextReporter
 from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.place import Place, default_directory
+from wallaroo_runtime.deploy.run import tell_past
 from wallaroo_runtime.deploy.service import open_sources
 from wallaroo_runtime.egress import Outbox
 from wallaroo_runtime.egress.staging import StagingWriter
@@ -33,6 +35,7 @@ def open_checkpoint(
     *,
     pin_code: bool = False,
     services: tuple[str, ...] = (),
+    partitions: int = 3,
 ) -> Checkpoint:
     document = copy.deepcopy(WORD_COUNT)
     change(document)
@@ -40,7 +43,12 @@ def open_checkpoint(
     try:
         topology = load_document(document)
         return Checkpoint(
-            place, topology, shuffle_partitions=3, buckets_per_partition=4, pin_code=pin_code, services=services
+            place,
+            topology,
+            shuffle_partitions=partitions,
+            buckets_per_partition=4,
+            pin_code=pin_code,
+            services=services,
         )
     finally:
         place.release()
@@ -300,3 +308,14 @@ def test_clear_removes_everything_and_follows_no_link(tmp_path: Path) -> None:
     assert [entry.name for entry in path.iterdir()] == ["driver.lock"]
     assert (outside / "kept").exists()
     assert not open_checkpoint(path).continues
+
+
+def test_number_of_partitions_stays_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "checkpoint"
+    open_checkpoint(path)
+    tell_past(TextReporter(), open_checkpoint(path), 5)
+    assert capsys.readouterr().out == f"continuing from {path}, 5 messages so far; --fresh starts over\n"
+    again = open_checkpoint(path, partitions=8)
+    assert again.shuffle_partitions == 3
+    tell_past(TextReporter(), again, 5)
+    assert "the checkpoint keeps its 3 shuffle partitions; a new one would get 8\n" in capsys.readouterr().out

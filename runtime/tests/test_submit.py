@@ -77,6 +77,7 @@ def test_cluster_mode_is_a_command_of_spark_submit(
 ) -> None:
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     options = ["--master=k8s://https://h:6443", "--deploy-mode", "cluster", "--checkpoint", "/c", "--out", "h:1"]
+    options += ["--gateway", "g:1", "--token-file", "/secret/token"]
     conf = ["--conf", "spark.driver.memory=4g", "--conf", "spark.kubernetes.container.image=me/app"]
     code, out, err = said(capsys, packed, *options, *conf, "--dry-run")
     assert (code, err) == (0, "")
@@ -84,9 +85,10 @@ def test_cluster_mode_is_a_command_of_spark_submit(
         "/opt/spark/bin/spark-submit", "--master", "k8s://https://h:6443", "--deploy-mode", "cluster",
         "--conf", "spark.driver.memory=4g",
         "--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "--conf", "spark.kubernetes.container.image=me/app", "--files", packed,
+        "--conf", "spark.kubernetes.container.image=me/app", "--files", f"{packed},/secret/token",
         str(Path(submit.__file__).parents[1] / "cli" / "driver.py"),
         "run", "app.tar.gz", "--master", "k8s://https://h:6443", "--checkpoint", "/c", "--out", "h:1",
+        "--gateway", "g:1", "--token-file", "token",
     ]  # fmt: skip
 
 

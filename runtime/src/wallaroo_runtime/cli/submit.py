@@ -64,8 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
         from wallaroo_runtime.spark.session import JAVA_OPTIONS, SETTINGS
 
         settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
-        _, tokens = extracted(tokens, FOR_SPARK)
-        command = cluster_command(app, arguments.master, conf, settings, tokens)
+        files = {"--token-file": arguments.token_file, "--tls-ca": arguments.tls_ca}
+        _, tokens = extracted(tokens, {**FOR_SPARK, **dict.fromkeys(files, True)})
+        given = {option: Path(file) for option, file in files.items() if file}
+        tokens += [token for option, file in given.items() for token in (option, file.name)]
+        command = cluster_command(app, arguments.master, conf, settings, tokens, list(given.values()))
     else:
         command = client_command([str(Path(app).absolute()), *tokens])
     if arguments.dry_run:

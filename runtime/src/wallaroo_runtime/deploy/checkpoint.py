@@ -29,6 +29,7 @@ class Checkpoint:
     Attributes:
         path: The directory.
         shuffle_partitions: As the checkpoint was begun with.
+        wanted_partitions: As many as a new checkpoint would get.
         buckets_per_partition: As the checkpoint was begun with.
         continues: Whether an earlier run of the application was found.
         changed_code: Names of workers whose code hash is not that of the last run.
@@ -58,6 +59,7 @@ class Checkpoint:
         self.changes: list[Change] = []
         self.ports = first_ports(topology)
         self.shuffle_partitions, self.buckets_per_partition = shuffle_partitions, buckets_per_partition
+        self.wanted_partitions = shuffle_partitions
         self.changed_code: list[str] = []
         manifest = self._read()
         self.continues = manifest is not None

@@ -165,7 +165,7 @@ def _run(
         reporter.warn(finding)
     with ExitStack() as stack:
         peers.start(stack)
-        _tell_past(reporter, checkpoint, peers.received())
+        tell_past(reporter, checkpoint, peers.received())
         if stopped.is_set():
             return
         with _kept_signals():
@@ -209,9 +209,19 @@ def _run(
         reporter.progress(flow.snapshot("stopped"))
 
 
-def _tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:
+def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:
+    """Tell what a checkpoint has from earlier runs, and in what this one differs from them.
+
+    Args:
+        reporter: Takes the notes.
+        checkpoint: Opened for this run.
+        count: Messages that sources have taken so far.
+    """
     if checkpoint.continues:
         reporter.note(f"continuing from {checkpoint.path}, {count:,} messages so far; --fresh starts over")
+    if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
+        kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
+        reporter.note(f"the checkpoint keeps its {kept} shuffle partitions; a new one would get {wanted}")
     for name in checkpoint.changed_code:
         reporter.note(f'the code of worker "{name}" is not that of the last run')
     for change in checkpoint.changes:

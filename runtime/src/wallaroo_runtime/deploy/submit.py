@@ -48,7 +48,12 @@ def client_command(arguments: Sequence[str]) -> list[str]:
 
 
 def cluster_command(
-    app: str, master: str, conf: Mapping[str, str], settings: Mapping[str, str], arguments: Sequence[str]
+    app: str,
+    master: str,
+    conf: Mapping[str, str],
+    settings: Mapping[str, str],
+    arguments: Sequence[str],
+    files: Sequence[Path] = (),
 ) -> list[str]:
     """Return the command of spark-submit that starts the driver on the cluster.
 
@@ -58,6 +63,7 @@ def cluster_command(
         conf: Settings of the user.
         settings: Of the driver's JVM, unless the user has set them.
         arguments: Of `wallaroo run`, without the application and without settings of Spark.
+        files: Further ones that the driver gets, which `arguments` name without a directory.
     """
     pyspark = find_spec("pyspark")
     assert pyspark is not None and pyspark.origin is not None
@@ -66,7 +72,8 @@ def cluster_command(
     driver = Path(__file__).parents[1] / "cli" / "driver.py"
     pairs = [item for pair in {**settings, **conf}.items() for item in ("--conf", "=".join(pair))]
     command = [f"{home}/bin/spark-submit", "--master", master, "--deploy-mode", "cluster", *pairs]
-    return [*command, "--files", str(path), str(driver), "run", path.name, "--master", master, *arguments]
+    shipped = ",".join(str(file.absolute()) for file in (path, *files))
+    return [*command, "--files", shipped, str(driver), "run", path.name, "--master", master, *arguments]
 
 
 class DriverKeeper:
