@@ -99,6 +99,22 @@ def test_a_run_that_waits_for_a_sink_can_be_stopped_and_goes_on(tmp_path: Path) 
         assert run.stop() == 0, run.said()
 
 
+def test_a_run_that_waits_for_a_sink_that_is_away_is_idle(tmp_path: Path) -> None:
+    down, checkpoint = Receiver(), tmp_path / "c"
+    options = ("--max-outbox-bytes", "0", "--stop-when-idle", "20")
+    down.close()
+    with Run(CASES / "reverse" / "app.py", down, checkpoint, *options) as run:
+        run.ready().send(framed([b"abc"]))
+        run.wait_for("messages_processed", 1)
+        run.send(framed([b"def"]))
+        assert run.end(WAIT_S) == 0, run.said()
+        assert "R625" in "".join(run.errors)
+        assert run.last("messages_processed") == 1
+    with Receiver() as receiver, Run(CASES / "reverse" / "app.py", receiver, checkpoint, *options) as run:
+        assert receiver.wait_for_lines(2, run.ready()) == ["cba", "fed"]
+        assert run.end(WAIT_S) == 0, run.said()
+
+
 @pytest.mark.parametrize("program", [COUNT, COUNT / "app.py"], ids=["go", "python"])
 def test_a_cache_smaller_than_the_state_is_exact(program: Path, tmp_path: Path) -> None:
     """With room for nothing every call reads its bucket's log again."""
