@@ -162,9 +162,9 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
     ),
     (
         "wrong parameters",
-        lambda: begin().to(5).to(keep).to_stateful(keep, None, "s").to_sink("there"),  # type: ignore[arg-type]
+        lambda: begin().to(5).to(keep).to_stateful(keep, None, "s").to_sink(5),  # type: ignore[arg-type]
         [
-            "T207 to_sink: parameter sink_config is 'there'; expected a sink config, e.g. TCPSinkConfig / "
+            "T207 to_sink: parameter sink_config is 5; expected a sink config, e.g. TCPSinkConfig / "
             "pass a sink config, e.g. TCPSinkConfig",
             "T207 to: parameter computation is 5; expected a computation / "
             'pass a function decorated with @wallaroo.computation("name"), or an object of a class',

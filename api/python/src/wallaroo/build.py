@@ -41,7 +41,8 @@ def build_application(app_name: str, pipeline: Pipeline, *, on_error: str | None
         build.wrong(build.place("build_application", "/pipelines/0"), "pipeline", pipeline, "a Pipeline")
     if build.findings:
         raise WallarooParameterError(build.findings)
-    return model.Application(build.name, [build.line], build.components, on_error=build.on_error)
+    connectors = build.connectors
+    return model.Application(build.name, [build.line], build.components, on_error=build.on_error, connectors=connectors)
 
 
 class _Build(Declaration):

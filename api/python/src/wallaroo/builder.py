@@ -8,6 +8,7 @@ from wallaroo import check, component
 from wallaroo.application import CREATE, DEAD_LETTER, Application, Pipeline, RemoteComponent, State
 from wallaroo.component import Place
 from wallaroo.config import SinkConfig, SourceConfig
+from wallaroo.connector import SINK_PORT, SOURCE_PORT, SinkConnectorConfig, SourceConnectorConfig, hint_of
 from wallaroo.declaration import Declaration
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.error import WallarooParameterError
@@ -54,12 +55,12 @@ class ApplicationBuilder:
     def __repr__(self) -> str:
         return f"ApplicationBuilder({self._name!r})"
 
-    def new_pipeline(self, name: str, source_config: SourceConfig) -> "ApplicationBuilder":
+    def new_pipeline(self, name: str, source_config: SourceConfig | str) -> "ApplicationBuilder":
         """Begin a pipeline with its source.
 
         Args:
             name: Name of the pipeline, unique in the application.
-            source_config: Where its messages come from.
+            source_config: Where its messages come from; or the name of a connector.
         """
         self._close()
         number = len(self._pipelines)
@@ -69,7 +70,9 @@ class ApplicationBuilder:
         self._pipelines.append(self._open)
         self._previous = "new_pipeline"
         place.pointer += "/sources/0"
-        self._declaration.source(self._open, place, source_config, name)
+        config = self._connector(place, source_config, SourceConnectorConfig)
+        if config is not None:
+            self._declaration.source(self._open, place, config, name)
         return self
 
     def to(self, computation: Any, *, on_error: str | None = None) -> "ApplicationBuilder":
@@ -161,15 +164,45 @@ class ApplicationBuilder:
         rule = (partition_function, partition_keys, unknown_keys)
         return self._to_state("to_state_partition_u64", computation, builder, state_name, rule, on_error)
 
-    def to_sink(self, sink_config: SinkConfig) -> "ApplicationBuilder":
+    def source_connector(
+        self, name: str, encoder: Any, decoder: Any, port: str | int | None = None
+    ) -> "ApplicationBuilder":
+        """Declare a connector that brings messages; a pipeline begins with its name.
+
+        Args:
+            name: Name of the connector.
+            encoder: What the connector uses to send a message, e.g. of `wallaroo.experimental.stream_message_encoder`.
+            decoder: What the application uses to read it.
+            port: Where the application listens; by default 7100, and the next ones for further connectors.
+
+        Source: Wallaroo 0.5.3.
+        """
+        return self._add_connector("source_connector", SourceConnectorConfig, SOURCE_PORT, name, encoder, decoder, port)
+
+    def sink_connector(
+        self, name: str, encoder: Any, decoder: Any, port: str | int | None = None
+    ) -> "ApplicationBuilder":
+        """Declare a connector that takes output; a pipeline ends with its name.
+
+        Args:
+            name: Name of the connector.
+            encoder: What the application uses to send a message.
+            decoder: What the connector uses to read it.
+            port: Where the connector listens; by default 7200, and the next ones for further connectors.
+
+        Source: Wallaroo 0.5.3.
+        """
+        return self._add_connector("sink_connector", SinkConnectorConfig, SINK_PORT, name, encoder, decoder, port)
+
+    def to_sink(self, sink_config: SinkConfig | str) -> "ApplicationBuilder":
         """Send the messages to a sink; ends the pipeline.
 
         Args:
-            sink_config: Where they go.
+            sink_config: Where they go; or the name of a connector.
         """
         return self._to_sinks("to_sink", [sink_config])
 
-    def to_sinks(self, sink_configs: Sequence[SinkConfig]) -> "ApplicationBuilder":
+    def to_sinks(self, sink_configs: Sequence[SinkConfig | str]) -> "ApplicationBuilder":
         """Send every message to each of several sinks; ends the pipeline.
 
         Args:
@@ -195,10 +228,35 @@ class ApplicationBuilder:
         findings += declare_codecs(self._pipelines)
         if findings:
             raise WallarooParameterError(findings)
-        return Application(self._name, self._pipelines, self._declaration.components, on_error=self._on_error)
+        made = self._declaration
+        return Application(
+            self._name, self._pipelines, made.components, on_error=self._on_error, connectors=made.connectors
+        )
 
     def _place(self, method: str, pointer: str) -> Place:
         return Place(method, pointer, called_from(), self._findings)
+
+    def _add_connector(
+        self, method: str, cls: type, first_port: int, name: Any, encoder: Any, decoder: Any, port: Any
+    ) -> "ApplicationBuilder":
+        place = self._place(method, f"/pipelines/{len(self._pipelines)}")
+        name = check.name(place, "connector", name)
+        connectors = self._declaration.connectors
+        if name in connectors:
+            self._declaration.wrong(place, "name", name, "a name of its own for each connector")
+        if port is None:
+            port = first_port + sum(isinstance(each, cls) for each in connectors.values())
+        connectors[name] = cls(name, encoder, decoder, port)
+        return self
+
+    def _connector(self, place: Place, config: Any, cls: type) -> Any:
+        """Return a config, or that of the connector which it names; None after T233."""
+        if not isinstance(config, str):
+            return config
+        of_kind = {name: each for name, each in self._declaration.connectors.items() if isinstance(each, cls)}
+        if config not in of_kind:
+            place.add("T233", name=config, hint=hint_of(of_kind))
+        return of_kind.get(config)
 
     def _begin(self, method: str, part: str) -> tuple[Pipeline, Place] | None:
         """Return the open pipeline and the place of the new part; None after T212."""
@@ -304,7 +362,9 @@ class ApplicationBuilder:
         inputs = _inputs(pipeline)
         for config in configs:
             place.pointer = f"/pipelines/{pipeline.number}/sinks/{len(pipeline.sinks)}"
-            self._declaration.sink(pipeline, place, config, pipeline.name, inputs)
+            found = self._connector(place, config, SinkConnectorConfig)
+            if found is not None:
+                self._declaration.sink(pipeline, place, found, pipeline.name, inputs)
         self._open = None
         return self
 

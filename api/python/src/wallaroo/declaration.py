@@ -8,6 +8,7 @@ from wallaroo import check, component
 from wallaroo.application import Component, Pipeline, RemoteComponent, State, Step
 from wallaroo.component import Place
 from wallaroo.config import SinkConfig, SourceConfig
+from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.location import Location, declared_at
 from wallaroo.signature import arity_finding, shown_name
@@ -20,6 +21,7 @@ class Declaration:
 
     findings: list[Diagnostic] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
+    connectors: dict[str, Any] = field(default_factory=dict)
 
     def wrong(self, place: Place, parameter: str, actual: object, expected: str) -> None:
         """Record that a parameter is not what it must be."""
@@ -43,6 +45,8 @@ class Declaration:
             return
         path = f"{pipeline.number}/sources/{len(pipeline.sources)}"
         name = name if config.name is None else check.name(place, "source", config.name)
+        if isinstance(config, SourceConnectorConfig):
+            self.connectors[name] = config
         source = config.declare(place, path, name, found)
         if source is not None:
             policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
@@ -61,6 +65,9 @@ class Declaration:
         encoder = component.instance(place, "encoder", config.encoder, "encoder", "an encoder")
         if encoder is None:
             return
+        if isinstance(config, SinkConnectorConfig) and config.name is not None:
+            name = check.name(place, "sink", config.name)
+            self.connectors[name] = config
         path = f"{pipeline.number}/sinks/{len(pipeline.sinks)}"
         sink = config.declare(place, path, name, inputs, encoder)
         if sink is not None:

@@ -1,0 +1,32 @@
+"""Connectors as Wallaroo 0.5 and 0.6 had them: how messages travel, and the programs at the other end."""
+
+from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig
+from wallaroo.experimental.at_least_once import AtLeastOnceSourceConnector
+from wallaroo.experimental.connectors import BaseIter, BaseSource, FramedFileReader, MultiSourceConnector
+from wallaroo.experimental.script import SinkConnector, SourceConnector, UnexpectedSocketError, parse_connector_args
+from wallaroo.experimental.stream import (
+    StreamDecoderError,
+    octet_message_decoder,
+    octet_message_encoder,
+    stream_message_decoder,
+    stream_message_encoder,
+)
+
+__all__ = [
+    "AtLeastOnceSourceConnector",
+    "BaseIter",
+    "BaseSource",
+    "FramedFileReader",
+    "MultiSourceConnector",
+    "SinkConnector",
+    "SinkConnectorConfig",
+    "SourceConnector",
+    "SourceConnectorConfig",
+    "StreamDecoderError",
+    "UnexpectedSocketError",
+    "octet_message_decoder",
+    "octet_message_encoder",
+    "parse_connector_args",
+    "stream_message_decoder",
+    "stream_message_encoder",
+]

@@ -1,0 +1,235 @@
+"""A source connector whose messages are acknowledged: what was not is sent again, after a failure of either side."""
+
+import select
+import socket
+import threading
+import time
+from dataclasses import dataclass
+
+from wallaroo.experimental import protocol
+from wallaroo.experimental.protocol import Frame, ProtocolError
+
+RECEIVE_BYTES = 65536
+POLL_SECONDS = 0.05
+CONNECT_SECONDS = 10.0
+RETRY_SECONDS = 0.2
+
+
+@dataclass(slots=True)
+class Stream:
+    """A stream of messages of its own.
+
+    Attributes:
+        point_of_reference: Up to where everything is processed, as far as the connector knows.
+        is_open: Whether the application takes its messages now.
+    """
+
+    id: int
+    name: str
+    point_of_reference: int = 0
+    is_open: bool = False
+
+
+class AtLeastOnceSourceConnector(threading.Thread):
+    """Speaks the connector protocol with an application; subclasses say what is sent.
+
+    It connects, tells of its streams, and sends as many messages as it has credits. When the connection breaks or the
+    application asks for it, it connects again and the application says from where each stream has to go on.
+    `start` runs it in a thread, `join` waits for its end, `failure` says what went wrong.
+
+    Args:
+        version: Of the protocol, "0.0.1".
+        cookie: The word of the source's config.
+        program_name: Name of this program.
+        instance_name: Tells apart programs of one name.
+        host: Where the application listens.
+        port: Port as text or number.
+        delay: Seconds to wait after each message.
+
+    Source: Wallaroo, unreleased.
+    """
+
+    def __init__(
+        self,
+        version: str,
+        cookie: str,
+        program_name: str,
+        instance_name: str,
+        host: str,
+        port: str | int,
+        delay: float = 0,
+    ) -> None:
+        super().__init__(name=f"connector {instance_name}", daemon=True)
+        self._greeting = protocol.hello(version, cookie, program_name, instance_name)
+        self._address, self._delay = (host, int(port)), delay
+        self._streams: dict[int, Stream] = {}
+        self._socket: socket.socket | None = None
+        self._received = bytearray()
+        self._stopped = threading.Event()
+        self._is_greeted = False
+        self.credits = 0
+        self.failure: Exception | None = None
+
+    def connect(self) -> None:
+        """Connect to the application.
+
+        Raises:
+            OSError: It cannot be reached.
+        """
+        self._socket = socket.create_connection(self._address, timeout=CONNECT_SECONDS)
+        self._received.clear()
+        self.credits, self._is_greeted = 0, False
+        self._socket.sendall(self._greeting)
+
+    def stop(self) -> None:
+        """End it soon; what is not acknowledged is not sent again."""
+        self._stopped.set()
+
+    def add_stream(self, stream: Stream) -> None:
+        """Tell the application of a stream; `stream_opened` says when it takes messages."""
+        self._streams[stream.id] = stream
+        self.stream_added(stream)
+        if self._is_greeted:
+            self._send(protocol.notify(stream.id, stream.name, stream.point_of_reference))
+
+    def remove_stream(self, stream: Stream) -> None:
+        """Tell the application that a stream has ended, and forget it."""
+        if self._streams.pop(stream.id, None) is not None and stream.is_open:
+            self._send(protocol.end_of_stream(stream.id))
+            stream.is_open = False
+            self.stream_closed(stream)
+
+    def write(self, stream: Stream, message_id: int, payload: bytes, key: bytes = b"", event_time_ns: int = 0) -> None:
+        """Send a message; there must be a credit."""
+        self._send(protocol.message(stream.id, message_id, event_time_ns, key, payload))
+        self.credits -= 1
+        if self._delay:
+            self._stopped.wait(self._delay)
+
+    def run(self) -> None:
+        """Send until `is_finished`; connect again when the connection breaks."""
+        while not self._stopped.is_set() and not self.is_finished():
+            try:
+                self._step()
+            except ProtocolError as err:
+                self.failure = err
+                break
+            except OSError as err:
+                self.failure = err
+                self._lost()
+        self._close()
+
+    def _step(self) -> None:
+        if self._socket is None:
+            self.connect()
+            self.failure = None
+        can_send = self.credits > 0 and self.send_next()
+        assert self._socket is not None
+        if select.select([self._socket], [], [], 0 if can_send else POLL_SECONDS)[0]:
+            self._receive(self._socket)
+
+    def _receive(self, connection: socket.socket) -> None:
+        data = connection.recv(RECEIVE_BYTES)
+        if not data:
+            msg = "the application closed the connection"
+            raise ConnectionError(msg)
+        self._received += data
+        for frame in protocol.cut(self._received):
+            self._take(frame)
+
+    def _take(self, frame: Frame) -> None:
+        if frame.tag == protocol.ERROR:
+            self.handle_error(frame.error)
+        elif frame.tag == protocol.RESTART:
+            self.handle_restart()
+        elif frame.tag == protocol.OK:
+            self.credits, self._is_greeted = frame.credits, True
+            for stream in self._streams.values():
+                self._send(protocol.notify(stream.id, stream.name, stream.point_of_reference))
+        elif frame.tag == protocol.NOTIFY_ACK:
+            self._opened(frame)
+        else:
+            self.credits += frame.credits
+            for number, point in frame.positions:
+                if (found := self._streams.get(number)) is not None:
+                    found.point_of_reference = point
+                    self.stream_acked(found)
+
+    def _opened(self, frame: Frame) -> None:
+        ((number, point),) = frame.positions
+        stream = self._streams.get(number)
+        if stream is None:
+            return
+        if not frame.is_accepted:
+            msg = f'the application refused stream {number} "{stream.name}"; another connector may send it'
+            raise ProtocolError(msg)
+        stream.is_open, stream.point_of_reference = True, point
+        self.stream_opened(stream)
+
+    def _send(self, frame: bytes) -> None:
+        if self._socket is None:
+            msg = "there is no connection"
+            raise ConnectionError(msg)
+        self._socket.sendall(frame)
+
+    def _lost(self) -> None:
+        self._close()
+        for stream in self._streams.values():
+            if stream.is_open:
+                stream.is_open = False
+                self.stream_closed(stream)
+        self._stopped.wait(RETRY_SECONDS)
+
+    def _close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def wait_until_finished(self, seconds: float) -> None:
+        """Wait for the end.
+
+        Raises:
+            TimeoutError: It did not end in time.
+        """
+        deadline = time.monotonic() + seconds
+        self.join(max(0.0, deadline - time.monotonic()))
+        if self.is_alive():
+            msg = f"the connector did not finish within {seconds} s; last failure: {self.failure}"
+            raise TimeoutError(msg)
+
+    def is_finished(self) -> bool:
+        """Say whether there is nothing more to do; the thread ends then. By default there always is."""
+        return False
+
+    def send_next(self) -> bool:
+        """Write the next message, if there is one; says whether there was. There is a credit for one."""
+        return False
+
+    def stream_added(self, stream: Stream) -> None:
+        """Learn that a stream is known to the connector."""
+
+    def stream_opened(self, stream: Stream) -> None:
+        """Learn that the application takes a stream's messages behind its point of reference."""
+
+    def stream_closed(self, stream: Stream) -> None:
+        """Learn that the application takes no more messages of a stream, until it is opened again."""
+
+    def stream_acked(self, stream: Stream) -> None:
+        """Learn that everything up to a stream's point of reference is processed."""
+
+    def handle_error(self, error: str) -> None:
+        """Learn that the application refuses this connector; by default it ends.
+
+        Raises:
+            ProtocolError: By default.
+        """
+        raise ProtocolError(error)
+
+    def handle_restart(self) -> None:
+        """Learn that the application was restarted; by default it connects again.
+
+        Raises:
+            ConnectionError: By default; the connection is made anew then.
+        """
+        msg = "the application was restarted"
+        raise ConnectionError(msg)

@@ -1,0 +1,156 @@
+"""Sources for at-least-once connectors, and a connector that sends those of several."""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Any
+
+from wallaroo.experimental.at_least_once import AtLeastOnceSourceConnector, Stream
+
+
+class BaseIter(ABC):
+    """Gives messages one by one."""
+
+    def __iter__(self) -> "BaseIter":
+        return self
+
+    @abstractmethod
+    def __next__(self) -> Any:
+        """Return the next message.
+
+        Raises:
+            StopIteration: There are no more.
+        """
+
+
+class BaseSource(BaseIter):
+    """Messages that can be read again from any point of reference.
+
+    `__next__` gives pairs of payload and point of reference: that of the message, which grows from one to the next, and
+    behind which `reset` goes on. A key (bytes) and a time in nanoseconds may follow. None in the payload's place
+    says that there is nothing now.
+
+    Attributes:
+        name: Name of the stream, unique in the application.
+    """
+
+    name: str
+
+    @abstractmethod
+    def reset(self, pos: int = 0) -> None:
+        """Go on with the first message behind a point of reference."""
+
+    @abstractmethod
+    def point_of_ref(self) -> int:
+        """Return the point of reference of the message that was given last; at the beginning 0."""
+
+    def wallaroo_acked(self, point_of_ref: int) -> None:
+        """Learn that everything up to a point of reference is processed."""
+
+
+class FramedFileReader(BaseSource):
+    """The messages of a file, each behind its length of 4 bytes, big-endian; points of reference are offsets.
+
+    Args:
+        filename: The file; also the stream's name.
+    """
+
+    def __init__(self, filename: str) -> None:
+        self.name = filename
+        self._file = open(filename, "rb")  # noqa: SIM115  it is read as long as the source lives
+        self._position = 0
+
+    def __next__(self) -> tuple[bytes, int]:
+        header = self._file.read(4)
+        size = int.from_bytes(header, "big")
+        payload = self._file.read(size) if len(header) == 4 else b""
+        if len(header) < 4 or len(payload) < size:
+            raise StopIteration
+        self._position += 4 + size
+        return payload, self._position
+
+    def reset(self, pos: int = 0) -> None:
+        """Go on at an offset."""
+        self._file.seek(pos)
+        self._position = pos
+
+    def point_of_ref(self) -> int:
+        """Return the offset behind the last message."""
+        return self._position
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class MultiSourceConnector(AtLeastOnceSourceConnector):
+    """Sends the messages of several sources in turn; ends when all of them have ended and everything is acknowledged.
+
+    Parameters are those of `AtLeastOnceSourceConnector`. Sources are added before `start`.
+
+    Source: Wallaroo, unreleased.
+    """
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self._sources: dict[int, BaseSource] = {}
+        self._turn: deque[int] = deque()
+        self._ended: set[int] = set()
+        self._next_id = 1
+
+    def add_source(self, source: BaseSource) -> Stream:
+        """Send the messages of a source, too; returns its stream."""
+        stream = Stream(self._next_id, source.name, source.point_of_ref())
+        self._next_id += 1
+        self._sources[stream.id] = source
+        self._turn.append(stream.id)
+        self.add_stream(stream)
+        return stream
+
+    def remove_source(self, source: BaseSource) -> None:
+        """Send no more of a source."""
+        for number in [number for number, each in self._sources.items() if each is source]:
+            del self._sources[number]
+            self._turn.remove(number)
+            self._ended.discard(number)
+            self.remove_stream(self._streams[number])
+
+    def is_finished(self) -> bool:
+        """Say whether all sources have ended and everything is acknowledged."""
+        return not self._sources
+
+    def send_next(self) -> bool:
+        """Send one message of the next source that has one."""
+        for _ in range(len(self._turn)):
+            self._turn.rotate(-1)
+            number = self._turn[-1]
+            if self._streams[number].is_open and number not in self._ended and self._send_of(number):
+                return True
+        return False
+
+    def _send_of(self, number: int) -> bool:
+        source = self._sources[number]
+        try:
+            payload, point, *more = next(source)
+        except StopIteration:
+            self._ended.add(number)
+            self._finish(self._streams[number])
+            return False
+        if payload is None:
+            return False
+        self.write(self._streams[number], point, payload, *more)
+        return True
+
+    def stream_opened(self, stream: Stream) -> None:
+        """Go on behind the point of reference that the application knows."""
+        self._ended.discard(stream.id)
+        self._sources[stream.id].reset(stream.point_of_reference)
+
+    def stream_acked(self, stream: Stream) -> None:
+        """Tell the source, and end the stream when that was all of it."""
+        self._sources[stream.id].wallaroo_acked(stream.point_of_reference)
+        self._finish(stream)
+
+    def _finish(self, stream: Stream) -> None:
+        source = self._sources[stream.id]
+        if stream.id in self._ended and stream.point_of_reference >= source.point_of_ref():
+            self.remove_source(source)

@@ -1,0 +1,107 @@
+"""The frames of the connector protocol: `topology-schema/SPECIFICATION.md`, section 7."""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+PROTOCOL_VERSION = "0.0.1"
+HELLO, OK, ERROR, NOTIFY, NOTIFY_ACK, MESSAGE, ACK, RESTART, EOS_MESSAGE = range(9)
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+_U32, _U64 = struct.Struct(">I"), struct.Struct(">Q")
+_MESSAGE, _POSITION = struct.Struct(">QQqH"), struct.Struct(">QQ")
+
+
+class ProtocolError(Exception):
+    """The other side sent what the protocol does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame that came from an application.
+
+    Attributes:
+        tag: `OK`, `ERROR`, `NOTIFY_ACK`, `ACK` or `RESTART`.
+        credits: How many more messages may be sent.
+        error: What was wrong.
+        is_accepted: Whether a stream may send.
+        positions: Streams and their points of reference.
+    """
+
+    tag: int
+    credits: int = 0
+    error: str = ""
+    is_accepted: bool = False
+    positions: tuple[tuple[int, int], ...] = ()
+
+
+def hello(version: str, cookie: str, program: str, instance: str) -> bytes:
+    """Return the frame that a connector begins with."""
+    return framed(HELLO, b"".join(map(_text, (version, cookie, program, instance))))
+
+
+def notify(stream: int, name: str, point_of_reference: int) -> bytes:
+    """Return the frame that tells of a stream."""
+    return framed(NOTIFY, _U64.pack(stream) + _text(name) + _U64.pack(point_of_reference))
+
+
+def message(stream: int, message_id: int, event_time_ns: int, key: bytes, payload: bytes) -> bytes:
+    """Return the frame of a message."""
+    return framed(MESSAGE, _MESSAGE.pack(stream, message_id, event_time_ns, len(key)) + key + payload)
+
+
+def end_of_stream(stream: int) -> bytes:
+    """Return the frame that ends a stream."""
+    return framed(EOS_MESSAGE, _U64.pack(stream))
+
+
+def framed(tag: int, fields: bytes) -> bytes:
+    """Return a frame of its tag and fields."""
+    return _U32.pack(len(fields) + 1) + bytes((tag,)) + fields
+
+
+def cut(received: bytearray) -> Iterator[Frame]:
+    """Take the whole frames from the front of what was received.
+
+    Raises:
+        ProtocolError: A frame is not one of an application's.
+    """
+    while len(received) >= _U32.size:
+        (size,) = _U32.unpack_from(received)
+        if not 1 <= size <= MAX_FRAME_BYTES:
+            msg = f"a frame of {size} bytes"
+            raise ProtocolError(msg)
+        if len(received) < _U32.size + size:
+            return
+        body = bytes(received[_U32.size : _U32.size + size])
+        del received[: _U32.size + size]
+        try:
+            yield _read(body[0], body[1:])
+        except (struct.error, UnicodeDecodeError) as err:
+            msg = f"a frame with tag {body[0]}: {err}"
+            raise ProtocolError(msg) from err
+
+
+def _read(tag: int, fields: bytes) -> Frame:
+    if tag == OK:
+        return Frame(tag, credits=_U32.unpack(fields)[0])
+    if tag == ERROR:
+        (size,) = struct.unpack_from(">H", fields)
+        return Frame(tag, error=fields[2 : 2 + size].decode())
+    if tag == NOTIFY_ACK:
+        return Frame(tag, is_accepted=fields[0] != 0, positions=(_POSITION.unpack(fields[1:]),))
+    if tag == ACK:
+        given, count = struct.unpack_from(">II", fields)
+        positions = tuple(_POSITION.iter_unpack(fields[8:]))
+        if len(positions) != count:
+            msg = f"an ACK of {count} streams has {len(positions)}"
+            raise ProtocolError(msg)
+        return Frame(tag, credits=given, positions=positions)
+    if tag == RESTART:
+        return Frame(tag)
+    msg = f"tag {tag}"
+    raise ProtocolError(msg)
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return struct.pack(">H", len(data)) + data

@@ -1,0 +1,217 @@
+"""The program at the other end of a connector: it finds its connector in the application that it is made for."""
+
+import argparse
+import socket
+import sys
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from wallaroo.connector import hint_of
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.error import WallarooParameterError
+from wallaroo.experimental.stream import LENGTH
+from wallaroo.program import load
+
+CONNECT_SECONDS = 30.0
+
+
+class UnexpectedSocketError(Exception):
+    """A connection ended, or a socket failed, while a message was on its way."""
+
+
+def parse_connector_args(
+    args: Sequence[str], required_params: Sequence[str] = (), optional_params: Sequence[str] = ()
+) -> tuple[str, str, SimpleNamespace, list[str]]:
+    """Return the application's module, the connector's name, its parameters, and what is left for the application.
+
+    Args:
+        args: Of the command line, without the program's name: `--application-module M --connector NAME --NAME-PARAM v`.
+        required_params: Names of parameters that must be there.
+        optional_params: Names of parameters that may be; None without them.
+
+    Raises:
+        WallarooParameterError: Something is missing.
+
+    Example:
+        >>> parse_connector_args("--application-module m --connector feed --feed-topic t --in h:1".split(), ["topic"])
+        ('m', 'feed', namespace(topic='t'), ['--in', 'h:1'])
+
+    Source: Wallaroo 0.5.4 and 0.6.1.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--application-module")
+    parser.add_argument("--connector")
+    known, rest = parser.parse_known_args(list(args))
+    missing = [
+        f"--{name}" for name in ("application-module", "connector") if getattr(known, name.replace("-", "_")) is None
+    ]
+    params = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    options = {f"--{known.connector}-{name.replace('_', '-')}": name for name in (*required_params, *optional_params)}
+    for option, name in options.items():
+        params.add_argument(option, dest=name.replace("-", "_"))
+    found, rest = params.parse_known_args(rest)
+    missing += [
+        option for option, name in options.items()
+        if name in required_params and getattr(found, name.replace("-", "_")) is None
+    ]  # fmt: skip
+    if missing and known.connector is None:
+        missing = [option for option in missing if not option.startswith("--None-")]
+    if missing:
+        fix = "start it as `CONNECTOR --application-module M --connector NAME --NAME-PARAMETER VALUE`"
+        raise WallarooParameterError(
+            Diagnostic.of(
+                "T207", method="connector", parameter=" ".join(missing), actual="missing", expected="a value", fix=fix
+            )
+        )
+    return known.application_module, known.connector, SimpleNamespace(**vars(found)), rest
+
+
+class _Connector:
+    """What both ends have in common.
+
+    Attributes:
+        params: The connector's parameters.
+        config: Its config in the application.
+    """
+
+    def __init__(
+        self,
+        args: Sequence[str] | None = None,
+        required_params: Sequence[str] = (),
+        optional_params: Sequence[str] = (),
+    ) -> None:
+        given = sys.argv[1:] if args is None else args
+        module, name, self.params, rest = parse_connector_args(given, required_params, optional_params)
+        connectors = load(module, rest).application.connectors
+        if name not in connectors:
+            raise WallarooParameterError(Diagnostic.of("T233", name=name, hint=hint_of(connectors)))
+        self.config: Any = connectors[name]
+        self._socket: socket.socket | None = None
+
+    def _address(self, host: str | None, port: str | int | None) -> tuple[str, int]:
+        return host or self.config.host, int(self.config.port if port is None else port)
+
+    def _open(self) -> socket.socket:
+        if self._socket is None:
+            msg = "the connector has no connection"
+            raise UnexpectedSocketError(msg)
+        return self._socket
+
+
+class SourceConnector(_Connector):
+    """Sends messages to an application, as a program of its own.
+
+    Args:
+        args: The command line without the program's name; None: this program's.
+        required_params: Names of parameters, given as `--CONNECTOR-NAME VALUE`, that must be there.
+        optional_params: Names of those that may be.
+
+    Raises:
+        WallarooParameterError: A parameter is missing, or the application has no such connector.
+
+    Source: Wallaroo 0.5.4 and 0.6.1.
+    """
+
+    def connect(self, host: str | None = None, port: str | int | None = None) -> None:
+        """Connect to the application, by default at the address of the connector's config."""
+        self._socket = socket.create_connection(self._address(host, port), timeout=CONNECT_SECONDS)
+        self._socket.settimeout(None)
+
+    def write(self, message: Any, event_time: int = 0) -> None:
+        """Send a message.
+
+        Args:
+            message: Goes through the connector's encoder.
+            event_time: Its time in milliseconds since 1970; 0: it has none.
+
+        Raises:
+            UnexpectedSocketError: The connection is gone.
+        """
+        frame = self.config.encoder.encode(message, event_time)
+        if frame is None:
+            return
+        try:
+            self._open().sendall(frame)
+        except OSError as err:
+            raise UnexpectedSocketError(str(err)) from err
+
+    def close(self) -> None:
+        """End the connection once all messages are safe in the application's journal.
+
+        Raises:
+            UnexpectedSocketError: The connection broke before that.
+        """
+        connection = self._open()
+        try:
+            with connection:
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(4096):
+                    pass
+        except OSError as err:
+            raise UnexpectedSocketError(str(err)) from err
+        self._socket = None
+
+
+class SinkConnector(_Connector):
+    """Takes the output of an application, as a program of its own. Parameters are those of `SourceConnector`.
+
+    Source: Wallaroo 0.5.4 and 0.6.1.
+    """
+
+    _connection: socket.socket | None = None
+
+    def listen(self, host: str | None = None, port: str | int | None = None, backlog: int = 0) -> None:
+        """Listen for the application, by default at the address of the connector's config."""
+        self._socket = socket.create_server(self._address(host, port), backlog=backlog)
+
+    def read(self, timeout: float | None = None) -> Any:
+        """Return the next message; waits for the application to connect, again where it was restarted.
+
+        Args:
+            timeout: Seconds to wait for each part; None: without end.
+
+        Raises:
+            TimeoutError: Nothing came in time.
+            UnexpectedSocketError: A socket failed.
+            StreamDecoderError: What came is no frame of a stream.
+        """
+        while True:
+            try:
+                frame = self._frame(timeout)
+            except TimeoutError:
+                raise
+            except OSError as err:
+                raise UnexpectedSocketError(str(err)) from err
+            if frame is not None:
+                return self.config.decoder.decode(frame)
+            assert self._connection is not None
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Close all sockets."""
+        for each in (self._connection, self._socket):
+            if each is not None:
+                each.close()
+        self._connection = self._socket = None
+
+    def _frame(self, timeout: float | None) -> bytes | None:
+        """Return a frame without its length; None when the connection ended: a message cut short is sent again."""
+        if self._connection is None:
+            listener = self._open()
+            listener.settimeout(timeout)
+            self._connection, _ = listener.accept()
+            self._received = b""
+        self._connection.settimeout(timeout)
+        while len(self._received) < LENGTH.size or len(self._received) < self._whole():
+            data = self._connection.recv(65536)
+            if not data:
+                return None
+            self._received += data
+        whole = self._whole()
+        frame, self._received = self._received[LENGTH.size : whole], self._received[whole:]
+        return frame
+
+    def _whole(self) -> int:
+        return LENGTH.size + int(LENGTH.unpack_from(self._received)[0])
