@@ -110,15 +110,16 @@ class Run:
         self,
         app: object,
         receiver: Sink,
-        checkpoint: Path,
+        checkpoint: Path | str,
         *options: object,
         source: str = "127.0.0.1:0",
         verb: str = "run",
+        prefix: tuple[object, ...] = (),
         **environment: str,
     ) -> None:
         self.checkpoint = checkpoint
         command = [
-            WALLAROO, verb, app, *(["--in", source] if source else []), "--out", receiver.address,
+            *prefix, WALLAROO, verb, app, *(["--in", source] if source else []), "--out", receiver.address,
             "--checkpoint", checkpoint, "--master", "local[2]", "--json", *options,
         ]  # fmt: skip
         self.reports: list[dict[str, Any]] = []

@@ -1,6 +1,7 @@
 """`wallaroo run APP`: run an application on Spark until it is stopped."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from wallaroo_runtime.cli.size import add_bounds, bounds_of
 
 USED = frozenset(OWN)
 MAX_PARTITIONS = 10_000
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 MAX_IDLE_S = 1_000_000_000.0
 
 
@@ -40,7 +42,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--in", "-i", dest="inputs", default="", metavar="[NAME@]H:P,...", help="where the sources listen")
     add("--out", "-o", dest="outputs", default="", metavar="[NAME@]H:P,...", help="where the sinks send to")
     add("--master", default="local[*]", metavar="URL", help="Spark master; default: local[*], this machine")
-    add("--checkpoint", metavar="DIR", help="default: a directory of the application in ~/.local/state/wallaroo")
+    add("--checkpoint", metavar="DIR|URL", help="default: a directory of the application in ~/.local/state/wallaroo")
     add("--fresh", action="store_true", help="start over: remove what the checkpoint directory holds")
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
     add("--pin-code", action="store_true", help="refuse a checkpoint that was last run with other code")
@@ -92,13 +94,16 @@ def run(arguments: argparse.Namespace) -> int:
         raise usage_error(reason, "", (), "give seconds, e.g. 10", "wallaroo run")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
+    place = arguments.checkpoint or ""
+    is_elsewhere = bool(URL.match(place))
     options = RunOptions(
         app=app,
         args=tuple(arguments.parts.app),
         inputs=arguments.inputs,
         outputs=arguments.outputs,
         master=arguments.master,
-        checkpoint=Path(arguments.checkpoint) if arguments.checkpoint else None,
+        checkpoint=Path(place) if place and not is_elsewhere else None,
+        location=place if is_elsewhere else "",
         fresh=arguments.fresh,
         on_error=arguments.on_error,
         pin_code=arguments.pin_code,

@@ -3,12 +3,11 @@
 import json
 import secrets
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.daemon import replace_file
 from wallaroo_runtime.deploy.drain import drain
+from wallaroo_runtime.deploy.manifest import Directory, LocalDirectory
 from wallaroo_runtime.deploy.place import MANIFEST, Place
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.change import Change, Impact, compare
@@ -36,6 +35,7 @@ class Checkpoint:
         changes: What else of the interface changed since then, and was accepted.
         ports: The ports of the topology; what was there before keeps its own.
         id: Random; by it gateways and an egress that run elsewhere know whose data they keep.
+        directory: Where its record of the application and Spark's own checkpoint are, if not in `path`.
         services: Those of them that the checkpoint was begun with, each with the id of its journal or outbox.
     """
 
@@ -48,6 +48,7 @@ class Checkpoint:
         buckets_per_partition: int,
         pin_code: bool = False,
         services: tuple[str, ...] = (),
+        directory: Directory | None = None,
     ) -> None:
         """Check what is in the directory against the topology and record the topology.
 
@@ -55,6 +56,7 @@ class Checkpoint:
             RunError: R603, R604, R605, R615, R623, R650, or with `pin_code` R622; the directory is as before then.
         """
         self.path = place.path
+        self.directory = directory or LocalDirectory(place.path)
         self._pin_code = pin_code
         self.changes: list[Change] = []
         self.ports = first_ports(topology)
@@ -81,28 +83,29 @@ class Checkpoint:
 
     def _write(self) -> None:
         text = json.dumps(self._manifest(self._topology), ensure_ascii=False, indent=2) + "\n"
-        replace_file(self.path / MANIFEST, text.encode("utf-8"), durable=True)
+        self.directory.write(MANIFEST, text.encode("utf-8"))
 
     def _check_services(self, manifest: Mapping[str, Any]) -> None:
         known: dict[str, str] = manifest.get("services", {})
         if known.keys() != self.services.keys():
             before, now = (_told(services) for services in (known, self.services))
-            raise RunError.of("R650", path=self.path, before=before, now=now)
+            raise RunError.of("R650", path=self.directory, before=before, now=now)
         self.services = dict(known)
         self.id = manifest.get("id", self.id)
 
     def _read(self) -> Mapping[str, Any] | None:
-        path = self.path / MANIFEST
         try:
-            manifest: Mapping[str, Any] = json.loads(path.read_bytes())
+            content = self.directory.read(MANIFEST)
+            if content is None:
+                return None
+            manifest: Mapping[str, Any] = json.loads(content)
             version = manifest["format_version"]
-        except FileNotFoundError:
-            return None
         except (OSError, ValueError, KeyError, TypeError) as error:
+            path = f"{self.directory}/{MANIFEST}"
             raise RunError.of("R616", path=path, reason=f"it is damaged: {error}") from error
         if version != FORMAT_VERSION:
             reason = f"format version {version} is not known; this runtime reads version {FORMAT_VERSION}"
-            raise RunError.of("R615", path=self.path, reason=reason)
+            raise RunError.of("R615", path=self.directory, reason=reason)
         return manifest
 
     def _manifest(self, topology: Topology) -> Mapping[str, Any]:
@@ -125,8 +128,8 @@ class Checkpoint:
 
     def _check(self, manifest: Mapping[str, Any], topology: Topology) -> None:
         if manifest["name"] != topology.name:
-            raise RunError.of("R603", path=self.path, actual=manifest["name"], expected=topology.name)
-        findings = list(_state_findings(manifest["states"], topology, self.path))
+            raise RunError.of("R603", path=self.directory, actual=manifest["name"], expected=topology.name)
+        findings = list(_state_findings(manifest["states"], topology, str(self.directory)))
         before = load_document(manifest["topology"])
         if findings:
             raise RunError(findings)
@@ -143,7 +146,11 @@ class Checkpoint:
             workers = [topology.worker(name) for name in self.changed_code]
             raise RunError(
                 Diagnostic.of(
-                    "R622", path=self.path, worker=worker.name, actual=worker.code_hash, expected=known[worker.name]
+                    "R622",
+                    path=self.directory,
+                    worker=worker.name,
+                    actual=worker.code_hash,
+                    expected=known[worker.name],
                 )
                 for worker in workers
             )
@@ -153,13 +160,15 @@ class Checkpoint:
         changes = compare(before, topology)
         breaking = [change.text for change in changes if change.impact is Impact.BREAKS_STATE]
         if breaking:
-            raise RunError.of("R615", path=self.path, reason=_listed(breaking))
+            raise RunError.of("R615", path=self.directory, reason=_listed(breaking))
         draining = [change for change in changes if change.impact is Impact.NEEDS_DRAIN]
         if draining:
             gone = {ports.parts[change.path] for change in draining if "/sinks/" in change.path}
             left = ELSEWHERE if self.services else drain(self.path, gone)
             if left:
-                raise RunError.of("R623", path=self.path, left=left, reason=_listed([each.text for each in draining]))
+                raise RunError.of(
+                    "R623", path=self.directory, left=left, reason=_listed([each.text for each in draining])
+                )
         self.changes = [change for change in changes if change.is_interface]
 
 
@@ -182,7 +191,7 @@ def _states(topology: Topology) -> dict[str, tuple[Step, str]]:
     return found
 
 
-def _state_findings(known: Mapping[str, Any], topology: Topology, path: Path) -> Iterator[Diagnostic]:
+def _state_findings(known: Mapping[str, Any], topology: Topology, path: str) -> Iterator[Diagnostic]:
     languages: set[tuple[str, str]] = set()
     for name, (step, symbol) in _states(topology).items():
         before = known.get(name)

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from wallaroo_runtime.deploy.application import Application, check_runnable, load_application
 from wallaroo_runtime.deploy.bound import Bounds
@@ -15,13 +16,14 @@ from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.flow import Flow
 from wallaroo_runtime.deploy.idle import IdleWatch
 from wallaroo_runtime.deploy.interface import explained
+from wallaroo_runtime.deploy.manifest import Directory, LocalDirectory
 from wallaroo_runtime.deploy.master import check_master, cores, shuffle_partitions
 from wallaroo_runtime.deploy.peer import Peers, service_names
 from wallaroo_runtime.deploy.place import Place, default_directory
 from wallaroo_runtime.deploy.remote import RemoteOptions
 from wallaroo_runtime.deploy.service import open_sources, stop_left_behind
 from wallaroo_runtime.deploy.snapshot import Reporter
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.spark.java import check_java
@@ -44,6 +46,7 @@ class RunOptions:
         outputs: `--out`; overrides the sinks of a topology file or archive.
         master: Address of the Spark master.
         checkpoint: The checkpoint directory; None: the application's own.
+        location: The checkpoint, when it is at a URL of a file system that Hadoop knows; else empty.
         fresh: Whether to start over.
         on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
         pin_code: Whether to refuse a checkpoint that was last run with other code.
@@ -61,6 +64,7 @@ class RunOptions:
     outputs: str = ""
     master: str = "local[*]"
     checkpoint: Path | None = None
+    location: str = ""
     fresh: bool = False
     on_error: str = ""
     pin_code: bool = False
@@ -86,8 +90,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
             check_platform(application.path, application.archive.manifest)
         check_java()
         check_master(options.master)
-        path = options.checkpoint or default_directory(topology.name, topology.workers[0].language, application.path)
-        place = Place.take(path)
+        place = Place.take(_path_of(options, application))
         try:
             if options.fresh:
                 stop_left_behind(place.path)
@@ -100,6 +103,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
                 buckets_per_partition=BUCKETS_PER_PARTITION,
                 pin_code=options.pin_code,
                 services=service_names(options.remote),
+                directory=_directory_of(options, topology.name, place),
             )
             plan = compile_topology(
                 topology,
@@ -110,6 +114,48 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
             _run(options, reporter, application, plan, checkpoint, stopped)
         finally:
             place.release()
+
+
+def _path_of(options: RunOptions, application: Application) -> Path:
+    """Return the directory of this machine that a run uses.
+
+    Raises:
+        RunError: R608, the checkpoint is elsewhere, and journal and outbox would be here.
+    """
+    topology = application.topology
+    if not options.location:
+        return options.checkpoint or default_directory(topology.name, topology.workers[0].language, application.path)
+    if not (options.remote.gateways and options.remote.egress):
+        reason = f"--checkpoint {options.location} needs a gateway and an egress elsewhere"
+        raise RunError.of("R608", USAGE, reason=reason, fix="give --gateway and --egress, or a directory")
+    return default_directory(topology.name, topology.workers[0].language, Path(options.location))
+
+
+def _directory_of(options: RunOptions, name: str, place: Place) -> Directory:
+    """Return where the record of the application is; Spark is started when only it gets there."""
+    if not options.location:
+        return LocalDirectory(place.path)
+    from wallaroo_runtime.spark.hadoop import HadoopDirectory
+
+    session = _session(options, name, shuffle_partitions(options.master), place.path / "logs")
+    directory = HadoopDirectory(session, options.location)
+    if options.fresh:
+        directory.clear()
+    return directory
+
+
+def _session(options: RunOptions, name: str, partitions: int, logs: Path) -> Any:
+    """Return the running Spark session; our signal handlers stay."""
+    from wallaroo_runtime.spark.session import create_session
+
+    with _kept_signals():
+        return create_session(
+            name,
+            master=options.master,
+            shuffle_partitions=partitions,
+            directory=logs,
+            settings={name: value for name, value in options.conf.items() if name != PARTITIONS},
+        )
 
 
 @contextmanager
@@ -157,7 +203,7 @@ def _run(
 ) -> None:
     # Late: pyspark takes a second to import, and a run that cannot start need not wait for it.
     from wallaroo_runtime.spark.query import QueryOptions, start_query
-    from wallaroo_runtime.spark.session import create_session, stop_session
+    from wallaroo_runtime.spark.session import stop_session
 
     topology = application.topology
     peers = Peers(topology, plan, checkpoint, options.remote, options.bounds, fresh=options.fresh)
@@ -168,19 +214,12 @@ def _run(
         tell_past(reporter, checkpoint, peers.received())
         if stopped.is_set():
             return
-        with _kept_signals():
-            session = create_session(
-                topology.name,
-                master=options.master,
-                shuffle_partitions=checkpoint.shuffle_partitions,
-                directory=checkpoint.path / "logs",
-                settings={name: value for name, value in options.conf.items() if name != PARTITIONS},
-            )
+        session = _session(options, topology.name, checkpoint.shuffle_partitions, checkpoint.path / "logs")
         stack.callback(stop_session, session)
         if stopped.is_set():
             return
         query_options = QueryOptions(
-            checkpoint=str(checkpoint.path / "spark"),
+            checkpoint=f"{checkpoint.directory}/spark",
             logs=checkpoint.path / "logs",
             journals=peers.journals,
             output=peers.output,
@@ -218,7 +257,7 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:
         count: Messages that sources have taken so far.
     """
     if checkpoint.continues:
-        reporter.note(f"continuing from {checkpoint.path}, {count:,} messages so far; --fresh starts over")
+        reporter.note(f"continuing from {checkpoint.directory}, {count:,} messages so far; --fresh starts over")
     if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
         kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
         reporter.note(f"the checkpoint keeps its {kept} shuffle partitions; a new one would get {wanted}")

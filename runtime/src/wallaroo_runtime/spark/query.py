@@ -19,6 +19,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.remote import JournalPlace, OutputPlace
 from wallaroo_runtime.spark.failure import translated
+from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
 from wallaroo_runtime.spark.rehearsal import rehearse
@@ -122,12 +123,27 @@ def committed_progress(checkpoint: Path) -> Progress:
     Args:
         checkpoint: Spark's own, a directory.
     """
-    commits = checkpoint / "commits"
-    done = max((int(path.name) for path in commits.glob("[0-9]*") if path.name.isdigit()), default=-1)
-    if done < 0:
-        return Progress()
-    _version, _metadata, *lines = (checkpoint / "offsets" / str(done)).read_text(encoding="utf-8").splitlines()
+    done = _last_batch(path.name for path in (checkpoint / "commits").glob("*"))
+    return Progress() if done < 0 else _progress_at((checkpoint / "offsets" / str(done)).read_bytes())
+
+
+def _last_batch(commits: Iterable[str]) -> int:
+    return max((int(name) for name in commits if name.isdigit()), default=-1)
+
+
+def _progress_at(offsets: bytes) -> Progress:
+    _version, _metadata, *lines = offsets.decode("utf-8").splitlines()
     return Progress().reached(json.loads(line) for line in lines if line != "-")
+
+
+def _past(session: SparkSession, checkpoint: str) -> Progress:
+    """Return what `committed_progress` does, of a checkpoint in any file system."""
+    if "://" not in checkpoint:
+        return committed_progress(Path(checkpoint))
+    directory = HadoopDirectory(session, checkpoint)
+    done = _last_batch(directory.names("commits"))
+    offsets = directory.read(f"offsets/{done}") if done >= 0 else None
+    return Progress() if offsets is None else _progress_at(offsets)
 
 
 class RunningQuery:
@@ -151,7 +167,7 @@ class RunningQuery:
         self.targets = targets
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
         self._room, self._counts = room, counts
-        self._progress = committed_progress(Path(options.checkpoint))
+        self._progress = _past(session, options.checkpoint)
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._lock = threading.Lock()
         self._is_stopped = False

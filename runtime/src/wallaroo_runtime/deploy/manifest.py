@@ -1,0 +1,41 @@
+"""Where `application.json` of a checkpoint lies: in a directory of this machine, or wherever Hadoop reaches."""
+
+from pathlib import Path
+from typing import Protocol
+
+from wallaroo_runtime.daemon import replace_file
+
+
+class Directory(Protocol):
+    """Reads and writes small files; what it is called stands in errors."""
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None when there is none."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Give a file this content; a reader sees the old content or the new one."""
+
+
+class LocalDirectory:
+    """A directory of this machine.
+
+    Args:
+        path: It; it exists.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None when there is none."""
+        try:
+            return (self._path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Give a file this content; it survives a loss of power."""
+        replace_file(self._path / name, content, durable=True)

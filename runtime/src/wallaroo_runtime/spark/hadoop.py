@@ -1,0 +1,86 @@
+"""Small files in any file system that Hadoop knows, through Spark's JVM."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import SparkSession
+
+from wallaroo_runtime.errors import RunError
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+
+
+class HadoopDirectory:
+    """A directory, e.g. a checkpoint in HDFS or S3.
+
+    Args:
+        session: Its JVM is used, with its configuration of Hadoop.
+        url: With a scheme: `file:///var/checkpoint`, `hdfs://name/checkpoint`, `s3a://bucket/checkpoint`.
+
+    Raises (from every method): `RunError` R616, the file system says no.
+    """
+
+    def __init__(self, session: SparkSession, url: str) -> None:
+        self._jvm: Any = session.sparkContext._jvm
+        self._gateway: Any = session.sparkContext._gateway
+        self._conf: Any = session.sparkContext._jsc.hadoopConfiguration()
+        self.url = url.rstrip("/")
+        with self._told(self.url):
+            self._files = self._path("").getFileSystem(self._conf)
+
+    def __str__(self) -> str:
+        return self.url
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self.url}/{name}" if name else self.url)
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except Py4JJavaError as error:
+            reason = str(error.java_exception.toString()).splitlines()[0][:300]
+            raise RunError.of("R616", path=what, reason=reason) from error
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None when there is none."""
+        path = self._path(name)
+        with self._told(f"{self.url}/{name}"):
+            if not self._files.exists(path):
+                return None
+            if self._files.getFileStatus(path).getLen() > MAX_FILE_BYTES:
+                raise RunError.of("R616", path=f"{self.url}/{name}", reason=f"it is larger than {MAX_FILE_BYTES} bytes")
+            stream = self._files.open(path)
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Give a file this content; a reader sees the old content or the new one."""
+        new, path = self._path(f"{name}.new"), self._path(name)
+        with self._told(f"{self.url}/{name}"):
+            stream = self._files.create(new, True)
+            stream.write(bytearray(content))
+            stream.close()
+            kind = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+            options = self._gateway.new_array(kind, 1)
+            options[0] = kind.OVERWRITE
+            self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(path.toUri(), self._conf).rename(
+                new, path, options
+            )
+
+    def names(self, name: str) -> list[str]:
+        """Return the names in a directory; none when there is no such directory."""
+        path = self._path(name)
+        with self._told(f"{self.url}/{name}"):
+            if not self._files.exists(path):
+                return []
+            return [status.getPath().getName() for status in self._files.listStatus(path)]
+
+    def clear(self) -> None:
+        """Remove everything in the directory."""
+        with self._told(self.url):
+            self._files.delete(self._path(""), True)
