@@ -9,7 +9,7 @@ GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build bench bench-keys lint test test-unit test-long test-cluster soak fault poison conformance golden generate check-generated clean
+.PHONY: help setup run build bench bench-keys lint test test-unit test-long test-cluster soak fault windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -64,6 +64,9 @@ poison: setup ## the long run: 100 messages among 1,000,000 that spoil, end or h
 
 test-cluster: setup ## a standalone cluster: kills, growth, restarts elsewhere
 	$(BIN)/pytest -m cluster
+
+windows: setup ## windows over a million messages each, with deaths in the middle, against the plain reference
+	$(BIN)/python tests/window.py $(if $(MESSAGES),--messages $(MESSAGES))
 
 test-long: setup ## the long runs: faults, guilty messages, bounds, changed applications
 	$(BIN)/pytest -m long

@@ -1,7 +1,7 @@
 """Runs the messages and ticks of windows in one call: in the order of their sequences, whatever that of the frames."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from wallaroo.worker.keyed import WindowEntry
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketState
 from wallaroo.worker.value import NotSerializableError, StateReadError
-from wallaroo.worker.window import Failed, Given, WindowState, split
+from wallaroo.worker.window import CountWindow, Failed, Given, WindowState, split
 
 
 class Tick(NamedTuple):
@@ -36,6 +36,10 @@ class Run:
     sequences: Sequence[int]
     times: Sequence[int]
     ordinals: Sequence[int]
+
+    def rows(self) -> Iterable[tuple[int, Any, int, int, int]]:
+        """Return 1 + ordinal, message, index of the key, sequence and time of each."""
+        return zip(self.ordinals, self.messages, self.indexes, self.sequences, self.times, strict=True)
 
     def at(self, start: int, end: int) -> "Run":
         """Return those from one position to another."""
@@ -135,6 +139,8 @@ class WindowTurn:
             for entry, calendar, item in self._items():
                 if isinstance(item, Tick):
                     self._tick(entry, calendar, item)
+                elif isinstance(entry.window, CountWindow):
+                    self._fast_count(entry, calendar, item, entry.window.count - 1)
                 else:
                     self._fast(entry, calendar, item)
         except StateReadError:
@@ -160,10 +166,8 @@ class WindowTurn:
 
     def _fast(self, entry: WindowEntry, calendar: Calendar, run: Run) -> None:
         update, flight, keys = entry.window.update, self._stage.flight, run.keys
-        states = [calendar.find(key) for key in keys]
-        calendar.changed.update((keys[index], None) for index in set(run.indexes))
-        rows = zip(run.ordinals, run.messages, run.indexes, run.sequences, run.times, strict=True)
-        for flight[MESSAGE], message, index, sequence, time in rows:  # noqa: B020 - a store for whoever looks
+        states = self._states(calendar, run)
+        for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for whoever looks
             state = states[index]
             if state is not None and state.low <= time < state.high:
                 update(message, state.pane)
@@ -174,6 +178,26 @@ class WindowTurn:
             if given:
                 self._give(entry, keys[index], given, sequence)
 
+    def _fast_count(self, entry: WindowEntry, calendar: Calendar, run: Run, last: int) -> None:
+        update, flight, keys = entry.window.update, self._stage.flight, run.keys
+        states = self._states(calendar, run)
+        for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for whoever looks
+            state = states[index]
+            if state is not None and state.high and state.oldest < last:
+                update(message, state.pane)
+                state.oldest += 1
+                state.latest = time
+                continue
+            states[index], given = self._enter(entry, calendar, keys[index], state, message, time)
+            if given:
+                self._give(entry, keys[index], given, sequence)
+
+    @staticmethod
+    def _states(calendar: Calendar, run: Run) -> list[WindowState | None]:
+        """Return the state of each key of a run, all of which change."""
+        calendar.changed.update((run.keys[index], None) for index in set(run.indexes))
+        return [calendar.find(key) for key in run.keys]
+
     @staticmethod
     def _enter(
         entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState | None, message: Any, time: int
@@ -183,12 +207,14 @@ class WindowTurn:
         is_new = state is None
         state = WindowState(readable(key)) if state is None else state
         given = window.enter(state, is_new, message, time)
-        if window.is_empty(state):
+        if state.is_over:
             calendar.drop(key)
             return None, given
         if is_new:
             calendar.live[key] = state
-        if is_new or window.waits:
+        if window.waits:
+            calendar.fresh[key] = None
+        elif is_new:
             calendar.enroll(window, key, state)
         return state, given
 

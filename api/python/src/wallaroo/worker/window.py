@@ -20,6 +20,7 @@ class Failed(NamedTuple):
 
 
 Given = list[tuple[Any, int]]  # message or `Failed`, time
+NOTHING: Given = []  # never changed
 
 
 class WindowState:
@@ -27,7 +28,7 @@ class WindowState:
 
     Attributes:
         key: The key as user code gets it.
-        low: Messages from this time to before `high` only update `pane`.
+        low: Messages from this time to before `high` only update `pane`; of a count window all do while `high` is 1.
         pane: The accumulator that the last message updated.
         first: Time of the first message.
         latest: The latest time of a message; of a count window that of its last message.
@@ -35,14 +36,18 @@ class WindowState:
         has_begun: Whether a window with messages was given out.
         silent: Time of the first tick behind the last message, where that matters; None: none came.
         panes: Accumulators by number of the pane.
+        is_over: Whether a message has taken the state away.
         queued: Under which time the calendar has the key; None: it does not.
     """
 
-    __slots__ = ("first", "has_begun", "high", "key", "latest", "low", "oldest", "pane", "panes", "queued", "silent")
+    __slots__ = (
+        "first", "has_begun", "high", "is_over", "key", "latest", "low", "oldest", "pane", "panes", "queued", "silent"
+    )  # fmt: skip
 
     def __init__(self, key: Any) -> None:
         self.key = key
         self.queued: int | None = None
+        self.is_over = False
         self.reset()
 
     def reset(self) -> None:
@@ -99,10 +104,6 @@ class Window(ABC):
     @abstractmethod
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
         """Return what a tick gives out, and whether the key has no more state."""
-
-    def is_empty(self, state: WindowState) -> bool:
-        """Say whether a key has no more state after a message."""
-        return False
 
     def result(self, state: WindowState, accumulator: Any, time: int, given: Given) -> None:
         """Add what `output` gives."""
@@ -244,14 +245,13 @@ class CountWindow(Window):
         self.update(message, state.panes[0])
         state.oldest += 1
         state.latest, state.silent = time, None
+        state.pane, state.high = state.panes[0], 1
+        if state.oldest < self.count:
+            return NOTHING
         given: Given = []
-        if state.oldest == self.count:
-            self.result(state, state.panes[0], time, given)
+        state.is_over = True
+        self.result(state, state.panes[0], time, given)
         return given
-
-    def is_empty(self, state: WindowState) -> bool:
-        """Say whether the window is full, and was given out."""
-        return state.oldest == self.count
 
     def due(self, state: WindowState) -> int:
         """Return when the silence has been long enough."""
