@@ -44,7 +44,9 @@ class Place:
     host: Any
     server: grpc.Server
 
-    def attach(self, driver: str = "d1", checkpoint: str = "c1", *, store: str = "", fresh: bool = False) -> Service:
+    def attach(
+        self, driver: str = "d1", checkpoint: str = "c1", *, store: str = "", fresh: bool = False, tick_ms: int = 0
+    ) -> Service:
         """Attach as a driver."""
         who = pb.Driver(
             protocol_version=1, id=driver, application="app", checkpoint=checkpoint, store=store, fresh=fresh
@@ -54,7 +56,12 @@ class Place:
                 port=1, path="0/sources/0", name="in", host="127.0.0.1", framing="u32be", max_message_bytes=1 << 24
             )
             request: Any = pb.AttachJournalRequest(
-                driver=who, sources=[source], fsync="interval", fsync_interval_ms=5, backlog_bytes=1 << 30
+                driver=who,
+                sources=[source],
+                fsync="interval",
+                fsync_interval_ms=5,
+                backlog_bytes=1 << 30,
+                tick_ms=tick_ms,
             )
         else:
             sink = pb.Sink(port=SINK, name="out", host="127.0.0.1", tcp_port=1)

@@ -12,7 +12,7 @@ import pytest
 
 from run import wait_until
 from service import SINK, TOKEN, Place, code_of, listening, serving, wait_until_listening
-from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, encode_frame, write_frame
+from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, TICK_PORT, FrameHeader, encode_frame, split_frames, write_frame
 from wallaroo_runtime.egress import StagedFile
 from wallaroo_runtime.egress.log import LogReader
 from wallaroo_runtime.errors import RunError
@@ -69,6 +69,15 @@ def test_a_journal_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert b"".join(journal.read(0, first.offset)) == whole[: first.offset]
         journal.commit(end.offset)
         assert (tmp_path / "journal" / "committed").read_text() == f"{end.offset}\n"
+
+
+def test_a_gateway_elsewhere_writes_ticks(tmp_path: Path) -> None:
+    with serving("gateway", tmp_path) as place:
+        place.service = place.attach(tick_ms=20)
+        journal = RemoteJournal(place.service)
+        wait_until(lambda: journal.end().offset >= 80, lambda: "two ticks", 30)
+        headers = [header for data in journal.read(0, 80) for header, _, _ in split_frames(data)]
+    assert [(header.port, header.count) for header in headers] == [(TICK_PORT, 0)] * 2
 
 
 def test_a_gateway_that_starts_again_listens_at_once_and_keeps_its_data(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.deploy.bound import Bounds
-from wallaroo_runtime.deploy.service import FSYNC_INTERVAL_MS, tcp_sources
+from wallaroo_runtime.deploy.service import FSYNC_INTERVAL_MS, tcp_sources, tick_interval_ms
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.ingest import Position
 from wallaroo_runtime.plan.stage import Plan
@@ -165,12 +165,12 @@ def gateways_of(topology: Topology, plan: Plan, options: RemoteOptions, bounds: 
     found = {}
     for name, sources in sorted(mine.items()):
         if sources:
-            request = _gateway_request(plan, sources, bounds)
+            request = _gateway_request(plan, sources, bounds, tick_interval_ms(topology))
             found[name] = RemoteProcess(options.service("gateway", options.gateways[name]), request)
     return found
 
 
-def _gateway_request(plan: Plan, sources: Sequence[TcpSource], bounds: Bounds) -> Attach:
+def _gateway_request(plan: Plan, sources: Sequence[TcpSource], bounds: Bounds, tick_ms: int) -> Attach:
     messages = [
         pb.Source(
             port=plan.ports[source.path],
@@ -189,6 +189,7 @@ def _gateway_request(plan: Plan, sources: Sequence[TcpSource], bounds: Bounds) -
         fsync=bounds.journal_fsync,
         fsync_interval_ms=FSYNC_INTERVAL_MS,
         backlog_bytes=bounds.journal_bytes,
+        tick_ms=tick_ms,
     )
 
 

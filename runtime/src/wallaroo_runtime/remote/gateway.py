@@ -149,6 +149,7 @@ class JournalServicer(JournalServiceServicer):
             "fsync": request.fsync,
             "fsync_interval_ms": request.fsync_interval_ms,
             "backlog_bytes": request.backlog_bytes,
+            "tick_ms": request.tick_ms,
         }
         if request.fsync not in ("batch", "interval", "never") or not request.backlog_bytes:
             raise self._refused(reason=f"fsync {request.fsync!r} and backlog_bytes {request.backlog_bytes} cannot be")

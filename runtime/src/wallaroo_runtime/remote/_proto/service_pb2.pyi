@@ -23,18 +23,20 @@ class Driver(_message.Message):
     def __init__(self, protocol_version: _Optional[int] = ..., id: _Optional[str] = ..., application: _Optional[str] = ..., checkpoint: _Optional[str] = ..., store: _Optional[str] = ..., fresh: bool = ...) -> None: ...
 
 class AttachJournalRequest(_message.Message):
-    __slots__ = ("driver", "sources", "fsync", "fsync_interval_ms", "backlog_bytes")
+    __slots__ = ("driver", "sources", "fsync", "fsync_interval_ms", "backlog_bytes", "tick_ms")
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     SOURCES_FIELD_NUMBER: _ClassVar[int]
     FSYNC_FIELD_NUMBER: _ClassVar[int]
     FSYNC_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TICK_MS_FIELD_NUMBER: _ClassVar[int]
     driver: Driver
     sources: _containers.RepeatedCompositeFieldContainer[Source]
     fsync: str
     fsync_interval_ms: int
     backlog_bytes: int
-    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ...) -> None: ...
+    tick_ms: int
+    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., tick_ms: _Optional[int] = ...) -> None: ...
 
 class Source(_message.Message):
     __slots__ = ("port", "path", "name", "host", "tcp_port", "framing", "max_message_bytes")
