@@ -142,6 +142,13 @@ func (s Source[T]) OnError(policy string) Source[T] {
 	return s
 }
 
+// EventTime says when each message of a TCP source happened; windows behind it go by these times, not by those of arrival. A message for which the
+// function panics has the time of its arrival. It returns the source.
+func (s Source[T]) EventTime(when func(payload []byte) time.Time) Source[T] {
+	s.declared.EventTime = func(payload []byte) int64 { return when(payload).UnixMilli() }
+	return s
+}
+
 func recordSource[T any](method string, edge topology.Edge, decode func(Record) (T, error), found []diagnostic.Diagnostic) Source[T] {
 	if decode == nil {
 		found = append(found, wrongSource(method, "decode", "nil", "a function")...)

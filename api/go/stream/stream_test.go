@@ -196,6 +196,27 @@ func TestStateByKey(t *testing.T) {
 	}
 }
 
+func TestMessagesHaveTheTimesThatTheyName(t *testing.T) {
+	app := stream.New("Times")
+	when := func(payload []byte) time.Time { return time.UnixMilli(int64(payload[0])) }
+	texts := stream.From(app, "texts", source.EventTime(when))
+	pass := func(_ context.Context, text string, _ *int) (string, error) { return text, nil }
+	stream.MapState(stream.Collect(texts), "pass", pass).To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
+	x := compiled(t, app,
+		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE},
+		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_COLLECT, Inputs: []string{"0/sources/0"}},
+		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/0"}, Port: 1, Timestamps: true},
+	)
+	var f frame.Frame
+	if _, err := f.Read(play(t, x, lines(t, "b", "", "a"))[0].Frame); err != nil {
+		t.Fatal(err)
+	}
+	// The empty message has none: it keeps that of its arrival.
+	if got := []int64{f.TimestampOf(0), f.TimestampOf(1), f.TimestampOf(2)}; !slices.Equal(got, []int64{'b', 0, 'a'}) {
+		t.Errorf("times are %v", got)
+	}
+}
+
 func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 	app := stream.New("Wrong").OnError("never")
 	texts := stream.From(app, "texts", stream.TCPSource("7010", "u24", stream.Text.Decode))

@@ -17,7 +17,8 @@ type Source struct {
 	Decoder   wa.Decoder       // nil for a generator
 	Framed    wa.FramedDecoder // the decoder of a TCP source; nil when something else was given
 	Generator Generator
-	Found     []diagnostic.Diagnostic // what was wrong with how it was described
+	EventTime func(payload []byte) int64 // nil where messages have the time of their arrival; a panic means that too
+	Found     []diagnostic.Diagnostic    // what was wrong with how it was described
 }
 
 // Framing returns how the bytes of a TCP source are cut; no kind for other sources.
@@ -41,8 +42,13 @@ func (s *Source) givesKeys() bool {
 
 // GivesTimes tells whether the messages of the source have a time of their own, rather than that of their arrival.
 func (s *Source) GivesTimes() bool {
-	edge, ok := s.Edge.(*topology.Spark)
-	return ok && edge.Timestamp != ""
+	switch edge := s.Edge.(type) {
+	case *topology.Kafka:
+		return true
+	case *topology.Spark:
+		return edge.Timestamp != ""
+	}
+	return s.EventTime != nil
 }
 
 // Generator makes the messages of a source, each from the one before, until one is nil.

@@ -19,6 +19,7 @@ type entry struct {
 	decoder     wa.Decoder
 	framed      wa.FramedDecoder          // nil unless the source is framed
 	record      declaration.RecordDecoder // the decoder, where it wants more than values
+	eventTime   func(payload []byte) int64
 	generated   bool
 	framing     topology.Framing
 	headerBytes int
@@ -29,7 +30,7 @@ func newEntry(source *declaration.Source) *entry {
 	framing := source.Framing()
 	e := &entry{decoder: source.Decoder, framed: source.Framed, framing: framing, headerBytes: framing.HeaderBytes}
 	e.record, _ = source.Given.(declaration.RecordDecoder)
-	e.generated = source.Generator != nil
+	e.generated, e.eventTime = source.Generator != nil, source.EventTime
 	return e
 }
 
@@ -71,6 +72,9 @@ func (x *Executor) runPlain(n *node, read func(payload []byte, i int) any) error
 
 // read decodes the payload of a message of the frame at hand.
 func (e *entry) read(payload []byte, i int) any {
+	if e.eventTime != nil {
+		e.x.timestamp = e.timeOf(payload)
+	}
 	if e.record == nil {
 		return e.decoder.Decode(payload)
 	}
@@ -79,6 +83,16 @@ func (e *entry) read(payload []byte, i int) any {
 		record.Headers = e.x.frame.Headers[i]
 	}
 	return e.record.DecodeRecord(payload, record)
+}
+
+// timeOf returns a message's own time, that of its arrival where it has none.
+func (e *entry) timeOf(payload []byte) (timestamp int64) {
+	defer func() {
+		if recover() != nil {
+			timestamp = e.x.timestamp
+		}
+	}()
+	return e.eventTime(payload)
 }
 
 // readBack reads a message that a generator made.
