@@ -9,7 +9,7 @@ GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build bench bench-keys lint test test-unit test-long test-cluster soak fault windows poison conformance golden generate check-generated clean
+.PHONY: help setup run build bench bench-keys lint test test-unit test-kafka test-long test-cluster soak fault windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -46,11 +46,11 @@ lint: $(GO_TOOLS)/.installed ## style, types and suspicious code, Python and Go
 	cd api/go && go vet ./... && $(GO_TOOLS)/staticcheck ./...
 
 test-unit: setup ## what needs no JVM and no process: under a minute
-	$(BIN)/pytest -q -m "not jvm and not slow"
+	$(BIN)/pytest -q -m "not jvm and not slow and not kafka"
 	cd api/go && go test ./...
 
 test: setup lint check-generated ## everything but the long runs; CI runs this and test-long
-	@status=0; $(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not cluster" || status=1; \
+	@status=0; $(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not cluster and not kafka" || status=1; \
 	(cd api/go && go test -race -shuffle=on ./...) || status=1; exit $$status
 
 soak: setup ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7
@@ -67,6 +67,8 @@ test-cluster: setup ## a standalone cluster: kills, growth, restarts elsewhere
 
 windows: setup ## windows over a million messages each, with deaths in the middle, against the plain reference
 	$(BIN)/python tests/window.py $(if $(MESSAGES),--messages $(MESSAGES))
+test-kafka: setup ## Kafka sources and sinks against a real broker, which Maven fetches
+	$(BIN)/pytest -m kafka
 
 test-long: setup ## the long runs: faults, guilty messages, bounds, changed applications
 	$(BIN)/pytest -m long

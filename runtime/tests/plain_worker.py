@@ -20,7 +20,7 @@ from pathlib import Path
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from wallaroo.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
+from wallaroo.frame import DEAD_LETTER_PORT, PLAIN, encode_frame, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
 
@@ -41,9 +41,14 @@ def bucket_of(key: bytes, count: int) -> int:
 
 
 def decoded(frames: bytes) -> Iterator[Message]:
-    """Cut the framed messages of journal frames."""
+    """Cut the framed messages of journal frames; messages of Spark's sources stand there as they are."""
     for header, start, _ in split_frames(frames):
-        data = read_frame(frames, start).data
+        frame = read_frame(frames, start)
+        if header.encoding == PLAIN:
+            texts = (value.decode() for value in frame.values())
+            yield from ((frame.sequence_of(number), text) for number, text in enumerate(texts))
+            continue
+        data = frame.data
         at = 0
         for number in range(header.count):
             size = int.from_bytes(data[at : at + 4], "big")
@@ -107,7 +112,7 @@ class PlainWorker(WorkerServicer):
             language="plain",
             language_version="1",
             application=request.application,
-            interface_hash=HASH,
+            interface_hash=request.interface_hash if "any-hash" in ARGS else HASH,
             process_id=os.getpid(),
         )
         reply.endpoints.append(f"unix:{DIRECTORY / 'worker.sock'}")

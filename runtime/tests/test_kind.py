@@ -281,14 +281,10 @@ def test_changes_of_kinds(kind: str, change: Callable[[Any], object], text: str,
     assert (text, impact) in compared(change, kind, windowed())
 
 
-@pytest.mark.parametrize(("kind", "sink_kind", "text"), [
-    ("kafka", "tcp", 'P304 "0/sources/0": a source of kind "kafka" cannot be run by this release\n'
-     "  fix: use one of kind tcp"),
-    ("tcp", "spark", 'P304 "0/sinks/0": a sink of kind "spark" cannot be run by this release\n'
-     "  fix: use one of kind tcp"),
-])  # fmt: skip
-def test_what_cannot_be_run_is_said(kind: str, sink_kind: str, text: str) -> None:
-    topology: Topology = load_document(document([source(kind)], [], sink_kind))
+def test_what_cannot_be_run_is_said() -> None:
+    topology: Topology = load_document(document([source("connector")], []))
     with pytest.raises(RunError) as caught:
         check_runnable(topology)
-    assert str(caught.value) == text
+    assert str(caught.value) == (
+        'P304 "0/sources/0": a source of kind "connector" cannot be run by this release\n  fix: use one of kind tcp'
+    )

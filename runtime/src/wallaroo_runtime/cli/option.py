@@ -27,6 +27,7 @@ OWN = {
     "--token-file": True,
     "--tls-ca": True,
     "--check-persist": False,
+    "--kafka-jars": True,
     "--json": False,
     "--application-module": True,
 }

@@ -49,6 +49,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
     add("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; may be repeated")
     add("--worker-python", default="", metavar="PATH", help="interpreter of Python workers; default: Spark's own")
+    add("--kafka-jars", default="", metavar="PATHS", help="Spark's Kafka connector; default: fetched with Maven")
     add_bounds(parser)
     add_remote(parser)
     add("--check-persist", action="store_true", help="find changes of state that are not persisted; slow")
@@ -111,6 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_persist=arguments.check_persist,
         worker_python=arguments.worker_python,
         conf=conf_of(arguments.conf),
+        kafka_jars=arguments.kafka_jars,
         bounds=bounds_of(arguments),
         remote=remote_of(arguments),
     )

@@ -15,7 +15,7 @@ from wallaroo_runtime.worker.app import AppKind, resolve
 from wallaroo_runtime.worker.archive import Archive, read_archive
 from wallaroo_runtime.worker.emit import emit
 
-NOT_RUNNABLE = frozenset({"connector", "kafka", "spark"})
+NOT_RUNNABLE = frozenset({"connector"})
 
 
 class Application(NamedTuple):

@@ -80,8 +80,10 @@ class Flow:
     def activity(self) -> Activity:
         """Return how far everything has come."""
         progress = self._query.progress()
+        is_held = self._query.is_held
+        done = self._is_delivered() and (is_held or not self._query.is_busy)
         # In messages: ticks are no activity.
-        return Activity(self._peers.received(), progress.messages_in, self._is_delivered(), self._query.is_held)
+        return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records_in)
 
     def _is_delivered(self) -> bool:
         sinks = self._peers.egress.status().get("sinks", [])
@@ -89,22 +91,24 @@ class Flow:
 
     def snapshot(self, state: str) -> Snapshot:
         """Return the numbers of this moment."""
-        progress, received = self._query.progress(), self._peers.received()
+        progress = self._query.progress()
+        received = self._peers.received() + progress.records_in
+        processed = progress.messages_in + progress.records_in
         now = time.monotonic()
-        self._samples.append((now, progress.messages_in))
+        self._samples.append((now, processed))
         while now - self._samples[0][0] > RATE_WINDOW_S:
             self._samples.popleft()
         (first, before), span = self._samples[0], now - self._samples[0][0]
-        rate = (progress.messages_in - before) / span if span > 0 and first < now else 0.0
+        rate = (processed - before) / span if span > 0 and first < now else 0.0
         return Snapshot(
             state=state,
             messages_in=received,
-            messages_processed=progress.messages_in,
+            messages_processed=processed,
             messages_out=sum(sink.get("messages", 0) for sink in self._peers.egress.status().get("sinks", [])),
             dead_letters=progress.dead_letters,
             batches=progress.batches,
             rate=rate,
-            lag=max(0, received - progress.messages_in),
+            lag=max(0, received - processed),
             bytes_by_file=progress.bytes_by_file,
             bytes_by_grpc=progress.bytes_by_grpc,
         )

@@ -12,12 +12,14 @@ class Activity:
         processed: How far batches have been finished, in messages.
         is_delivered: Whether no output waits, except for sinks that cannot be reached.
         is_held: Whether the outbox is full, so that nothing is processed before sinks have taken something.
+        records: Messages of sources that Spark reads itself.
     """
 
     received: int
     processed: int
     is_delivered: bool
     is_held: bool = False
+    records: int = 0
 
 
 class IdleWatch:
@@ -37,9 +39,10 @@ class IdleWatch:
 
     def is_over(self, activity: Activity, now: float) -> bool:
         """Look once."""
-        if activity.received != self._received:
+        received = activity.received + activity.records
+        if received != self._received:
             if self._received >= 0:
                 self._since = now
-            self._received = activity.received
+            self._received = received
         is_processed = activity.processed >= activity.received or activity.is_held
         return is_processed and activity.is_delivered and now - self._since >= self._seconds

@@ -26,6 +26,7 @@ from wallaroo_runtime.deploy.snapshot import Reporter
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.worker.archive import check_platform
 
@@ -53,6 +54,7 @@ class RunOptions:
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
         check_persist: Whether a change of state that is not persisted is a dead letter; for development, slow.
         worker_python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
+        kafka_jars: Spark's Kafka connector: a directory, or jars with commas between; empty: what fits PySpark.
         conf: Further settings of Spark.
         bounds: Limits of journal, outbox and state cache.
         remote: Gateways and egress that run elsewhere.
@@ -72,6 +74,7 @@ class RunOptions:
     check_persist: bool = False
     worker_python: str = ""
     conf: Mapping[str, str] = field(default_factory=dict)
+    kafka_jars: str = ""
     bounds: Bounds = field(default_factory=Bounds)
     remote: RemoteOptions = field(default_factory=RemoteOptions)
 
@@ -144,17 +147,20 @@ def _directory_of(options: RunOptions, name: str, place: Place) -> Directory:
     return directory
 
 
-def _session(options: RunOptions, name: str, partitions: int, logs: Path) -> Any:
-    """Return the running Spark session; our signal handlers stay."""
+def _session(options: RunOptions, topology: Topology, partitions: int, logs: Path) -> Any:
+    """Return the running Spark session, with Kafka's connector where it is used; our signal handlers stay."""
+    from wallaroo_runtime.spark.connector import connector_jars, jar_settings
+    from wallaroo_runtime.spark.kafka import uses_kafka
     from wallaroo_runtime.spark.session import create_session
 
+    jars = jar_settings(connector_jars(options.kafka_jars)) if uses_kafka(topology) else {}
     with _kept_signals():
         return create_session(
-            name,
+            topology.name,
             master=options.master,
             shuffle_partitions=partitions,
             directory=logs,
-            settings={name: value for name, value in options.conf.items() if name != PARTITIONS},
+            settings=jars | {name: value for name, value in options.conf.items() if name != PARTITIONS},
         )
 
 
@@ -202,6 +208,7 @@ def _run(
     stopped: threading.Event,
 ) -> None:
     # Late: pyspark takes a second to import, and a run that cannot start need not wait for it.
+    from wallaroo_runtime.spark.kafka import check_kafka
     from wallaroo_runtime.spark.query import QueryOptions, start_query
     from wallaroo_runtime.spark.session import stop_session
 
@@ -214,8 +221,9 @@ def _run(
         tell_past(reporter, checkpoint, peers.received())
         if stopped.is_set():
             return
-        session = _session(options, topology.name, checkpoint.shuffle_partitions, checkpoint.path / "logs")
+        session = _session(options, topology, checkpoint.shuffle_partitions, checkpoint.path / "logs")
         stack.callback(stop_session, session)
+        check_kafka(session, topology)
         if stopped.is_set():
             return
         query_options = QueryOptions(

@@ -134,6 +134,17 @@ class OutputPlace:
 
         return RemoteStaging(self.service, query, batch, partition, stage_attempt, task_attempt)
 
+    @staticmethod
+    def read(file: StagedFile) -> Iterator[bytes]:
+        """Yield the frames of a staged file of a directory in pieces of whole frames; works in tasks."""
+        yield Path(file.path).read_bytes()[: file.bytes]
+
+    @staticmethod
+    def remove(files: Iterable[StagedFile]) -> None:
+        """Remove staged files that are done with; what is left of other attempts goes when output is opened."""
+        for file in files:
+            Path(file.path).unlink(missing_ok=True)
+
     def open(self, ports: Collection[int] | None = None) -> Output:
         """Return what the driver publishes to; leftovers of earlier runs are removed from staging.
 

@@ -1,6 +1,6 @@
 """What the tasks of one level of a plan have to know; pickles into them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark import Accumulator, TaskContext
@@ -10,6 +10,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
 from wallaroo_runtime.remote import JournalPlace, OutputPlace, Staging
+from wallaroo_runtime.spark.row import FrameHead
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 CHUNK_BYTES = 1024 * 1024
@@ -43,15 +44,18 @@ class ReadCounts:
     Attributes:
         by_file: From files.
         by_grpc: From gateways.
+        records: Messages, not bytes, of sources that Spark reads.
     """
 
     by_file: Accumulator[int]
     by_grpc: Accumulator[int]
+    records: Accumulator[int]
 
     @classmethod
     def of(cls, session: SparkSession) -> "ReadCounts":
         """Return counts that begin at 0."""
-        return cls(session.sparkContext.accumulator(0), session.sparkContext.accumulator(0))
+        count = session.sparkContext.accumulator
+        return cls(count(0), count(0), count(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,13 @@ class Level:
             if count is not None:
                 count.add(len(data))
             yield data
+
+    def counted(self, frames: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield frames of a source that Spark reads, and count their messages."""
+        for frame in frames:
+            if self.counts is not None:
+                self.counts.records.add(FrameHead.of(frame).count)
+            yield frame
 
     def staging_writer(self, attempt: Attempt) -> Staging:
         """Return what takes the outputs of an attempt."""

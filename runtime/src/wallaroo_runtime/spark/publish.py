@@ -12,6 +12,7 @@ from wallaroo_runtime.egress import StagedFile
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.remote import Output
 from wallaroo_runtime.spark.failure import TaskFailure
+from wallaroo_runtime.spark.written import RowSinks
 from wallaroo_runtime.topology.model import Topology
 
 FAIL = "fail"
@@ -84,9 +85,9 @@ class Publisher:
         letters: Dead letters that this run has published.
     """
 
-    def __init__(self, outbox: Output, policy: ErrorPolicy) -> None:
+    def __init__(self, outbox: Output, policy: ErrorPolicy, rows: RowSinks | None = None) -> None:
         self.failure: RunError | None = None
-        self._outbox, self._policy = outbox, policy
+        self._outbox, self._policy, self._rows = outbox, policy, rows
         self.batches = self.messages = self.letters = 0
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -106,7 +107,8 @@ class Publisher:
         if letters and self._policy.may_fail:
             self._stop_at_dead_letter(letters)
         reach("driver.before_publish")
-        if not self._outbox.publish(query, batch, files):
+        rest = files if self._rows is None else self._rows.write(query, batch, files)
+        if not self._outbox.publish(query, batch, rest):
             return
         self.letters += sum(file.messages for file in letters)
         self.messages += sum(file.messages for file in files if file.port != DEAD_LETTER_PORT)

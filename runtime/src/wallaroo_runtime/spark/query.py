@@ -22,15 +22,17 @@ from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
+from wallaroo_runtime.spark.record import RecordSource, record_sources
 from wallaroo_runtime.spark.rehearsal import rehearse
 from wallaroo_runtime.spark.room import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
 from wallaroo_runtime.spark.session import is_local
 from wallaroo_runtime.spark.source import BATCH_BYTES, JournalSource
-from wallaroo_runtime.spark.stage import StatelessLevel
+from wallaroo_runtime.spark.stage import RecordLevel, StatelessLevel
 from wallaroo_runtime.spark.state import BucketProcessor
 from wallaroo_runtime.spark.warm import start_workers, stop_workers, worker_specs
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.spark.written import RowSinks
+from wallaroo_runtime.topology.model import KafkaSink, SparkSink, Topology
 from wallaroo_runtime.worker.archive import Archive
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
@@ -92,6 +94,7 @@ class Progress:
         offsets: Offset in each journal up to which everything is processed; empty: nothing is known yet.
         bytes_by_file: Bytes of journals that tasks have read from files, since this run began.
         bytes_by_grpc: Likewise, from gateways.
+        records_in: Messages that tasks have got from sources that Spark reads, since this run began.
     """
 
     messages_in: int = 0
@@ -101,15 +104,16 @@ class Progress:
     offsets: tuple[int, ...] = ()
     bytes_by_file: int = 0
     bytes_by_grpc: int = 0
+    records_in: int = 0
 
     @property
     def offset(self) -> int:
         """The sum of `offsets`."""
         return sum(self.offsets)
 
-    def reached(self, offsets: Iterable[Mapping[str, Any]]) -> "Progress":
+    def reached(self, offsets: Iterable[Any]) -> "Progress":
         """Return the progress after a micro-batch that ended at these offsets of Spark's sources."""
-        of_journals = [offset for offset in offsets if "journal" in offset]
+        of_journals = [offset for offset in offsets if isinstance(offset, Mapping) and "journal" in offset]
         return replace(
             self,
             messages_in=sum(int(offset["sequence"]) for offset in of_journals),
@@ -169,6 +173,7 @@ class RunningQuery:
         self._room, self._counts = room, counts
         self._progress = _past(session, options.checkpoint)
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
+        self._journals = len(options.journals)
         self._lock = threading.Lock()
         self._is_stopped = False
 
@@ -177,6 +182,13 @@ class RunningQuery:
         """Whether the query runs."""
         with self._of_jvm():
             return bool(self._query.isActive)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a micro-batch is under way."""
+        with self._of_jvm():
+            status = self._query.status
+        return bool(status["isDataAvailable"] and status["isTriggerActive"])
 
     def exception(self) -> RunError | None:
         """Return why the query stopped by itself, or None; only what helps the user, no stack trace of the JVM."""
@@ -198,10 +210,12 @@ class RunningQuery:
             dead_letters=self._publisher.letters,
             bytes_by_file=self._counts.by_file.value,
             bytes_by_grpc=self._counts.by_grpc.value,
+            records_in=self._counts.records.value,
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
-        if ends and all(ends):
-            counted = counted.reached(map(_as_object, ends))
+        journals = ends[: self._journals]
+        if journals and all(journals):
+            counted = counted.reached(map(_as_object, journals))
         if counted.offsets != self._progress.offsets:
             reach("driver.after_commit")  # Spark tells of a micro-batch when it has committed it
         with self._lock:
@@ -242,9 +256,8 @@ class RunningQuery:
             raise RunError.of("R617", process="Spark process", reason=reason, log=self._log) from error
 
 
-def _as_object(value: Any) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(value) if isinstance(value, str) else value
-    return found
+def _as_object(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
 
 
 def start_query(session: SparkSession, plan: Plan, topology: Topology, options: QueryOptions) -> RunningQuery:
@@ -279,14 +292,16 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         counts=counts,
     )
     outbox = options.output.open({plan.ports[sink.path] for sink in topology.sinks()})
-    publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error))
+    sinks = {plan.ports[sink.path]: sink for sink in topology.sinks() if isinstance(sink, KafkaSink | SparkSink)}
+    rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
+    publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error), rows)
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     if is_local(session.sparkContext.master):  # elsewhere executors do not see the directory that it needs
         rehearse(session, levels, lower)
     query = (
-        lower(session, levels, options.max_batch_bytes)
+        lower(session, levels, options.max_batch_bytes, record_sources(plan, topology))
         .writeStream.foreachBatch(room)
         .option("checkpointLocation", options.checkpoint)
         .outputMode("append")
@@ -295,13 +310,19 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     return RunningQuery(query, session, specs, targets, publisher, room, counts, options)
 
 
-def lower(session: SparkSession, levels: Sequence[Level], batch_bytes: int = BATCH_BYTES) -> DataFrame:
+def lower(
+    session: SparkSession,
+    levels: Sequence[Level],
+    batch_bytes: int = BATCH_BYTES,
+    records: Sequence[RecordSource] = (),
+) -> DataFrame:
     """Return the levels of a plan as one streaming DataFrame whose rows are descriptors.
 
     Args:
         session: Where it shall run.
         levels: Of the plan.
         batch_bytes: At most so much of all journals in one micro-batch.
+        records: The sources that Spark reads itself; they follow the journals, in Spark's checkpoint too.
     """
     session.dataSource.register(JournalSource)
     first, *rest = levels
@@ -315,6 +336,8 @@ def lower(session: SparkSession, levels: Sequence[Level], batch_bytes: int = BAT
         for number, place in enumerate(first.journals)
     ]
     frame = reduce(DataFrame.union, ranges).mapInArrow(StatelessLevel(first).run, _schema(first))
+    for source in records:
+        frame = frame.union(source.load(session).mapInArrow(RecordLevel(first, source).run, _schema(first)))
     for level in rest:
         frame = frame.groupBy("bucket").transformWithState(BucketProcessor(level), _schema(level), "Append", "None")
     return frame

@@ -1,6 +1,6 @@
 """Level 0: reads ranges of the journal and runs them through the stages without state."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.handover import Handover
 from wallaroo_runtime.spark.level import Attempt, Level
+from wallaroo_runtime.spark.record import RecordSource
 from wallaroo_runtime.spark.row import DATA, DONE, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
@@ -30,8 +31,11 @@ def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
         offset = end
 
 
+Inputs = Callable[[Stage], Iterable[bytes]]
+
+
 class StatelessLevel:
-    """The function of `mapInArrow` for level 0."""
+    """The function of `mapInArrow` for level 0, over ranges of the journal."""
 
     def __init__(self, level: Level) -> None:
         self.level = level
@@ -43,22 +47,22 @@ class StatelessLevel:
         """Run one partition."""
         with carried():
             attempt = Attempt.current()
-            ranges = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+            inputs = self._inputs(batches, attempt)
             if self.level.is_rehearsal:
                 yield from self._rehearse()
             elif self.level.is_last:
-                yield from self._stage(ranges, attempt)
+                yield from self._stage(inputs, attempt)
             else:
-                yield from self._shuffle(ranges, attempt)
+                yield from self._shuffle(inputs, attempt)
 
     def _rehearse(self) -> Iterator[pa.RecordBatch]:
         if not self.level.is_last:
             yield frame_batch([FrameRow(column, 0, 0, REHEARSAL, b"") for column in self.level.bucket_ids])
 
-    def _shuffle(self, ranges: list[tuple[int, str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
+    def _shuffle(self, inputs: Inputs, attempt: Attempt) -> Iterator[pa.RecordBatch]:
         self._keeps_ticks, self._ticks = False, []
         first = 0  # frames of several stages may begin with the same message: they keep the order of the stages
-        for outputs in self._outputs(ranges, attempt):
+        for outputs in self._outputs(inputs, attempt):
             rows = [self._row(output, ordinal) for ordinal, output in enumerate(outputs, first)]
             first += len(outputs)
             yield from map(frame_batch, grouped(rows, lambda row: len(row.payload)))
@@ -75,10 +79,10 @@ class StatelessLevel:
         column = self.level.column_of(output.bucket, output.port)
         return FrameRow(column, FrameHead.of(output.frame).sequence, ordinal, kind, output.frame)
 
-    def _stage(self, ranges: list[tuple[int, str, int, int]], attempt: Attempt) -> Iterator[pa.RecordBatch]:
+    def _stage(self, inputs: Inputs, attempt: Attempt) -> Iterator[pa.RecordBatch]:
         staged = self.level.staging_writer(attempt)
         try:
-            for outputs in self._outputs(ranges, attempt):
+            for outputs in self._outputs(inputs, attempt):
                 for output in outputs:
                     staged.write(output.port, output.frame)
             files = staged.finish()
@@ -88,16 +92,21 @@ class StatelessLevel:
         if files:
             yield staged_batch(attempt.query, files)
 
-    def _outputs(self, ranges: list[tuple[int, str, int, int]], attempt: Attempt) -> Iterator[list[pb.Output]]:
+    def _outputs(self, inputs: Inputs, attempt: Attempt) -> Iterator[list[pb.Output]]:
         reach("task.before_stage")
         handover = Handover(self.level.handed_ports())
         for stage in self.level.stages:
             channel = WorkerChannel(located(self.level.workers[stage.worker]))
-            inputs = chain(self._inputs(ranges, stage), handover.take(stage))
-            for outputs in ProcessCall(channel, self.level.opening(stage, attempt)).run(inputs):
+            frames = chain(inputs(stage), handover.take(stage))
+            for outputs in ProcessCall(channel, self.level.opening(stage, attempt)).run(frames):
                 yield handover.keep(outputs)
 
-    def _inputs(self, ranges: list[tuple[int, str, int, int]], stage: Stage) -> Iterable[bytes]:
+    def _inputs(self, batches: Iterator[pa.RecordBatch], attempt: Attempt) -> Inputs:
+        """Return what gives the frames that come in at a stage."""
+        ranges = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+        return lambda stage: self._read(ranges, stage)
+
+    def _read(self, ranges: list[tuple[int, str, int, int]], stage: Stage) -> Iterator[bytes]:
         ports = frozenset(node.port for node in stage.entries if node.kind is NodeKind.SOURCE)
         if not ports:
             return
@@ -113,3 +122,19 @@ class StatelessLevel:
                     self._ticks.extend(frames_of_ports(data, (TICK_PORT,)))
                 if mine:
                     yield mine
+
+
+class RecordLevel(StatelessLevel):
+    """The function of `mapInArrow` for level 0, over rows of a source that Spark reads."""
+
+    def __init__(self, level: Level, source: RecordSource) -> None:
+        super().__init__(level)
+        self.source = source
+
+    def _inputs(self, batches: Iterator[pa.RecordBatch], attempt: Attempt) -> Inputs:
+        def read(stage: Stage) -> Iterable[bytes]:
+            if all(node.port != self.source.port for node in stage.entries):
+                return ()
+            return self.level.counted(self.source.frames(batches, attempt.batch))
+
+        return read

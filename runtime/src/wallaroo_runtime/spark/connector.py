@@ -1,0 +1,98 @@
+"""The jars of Spark's Kafka connector, which PySpark does not bring along: fetched when they are needed."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+from wallaroo_runtime.errors import USAGE, RunError
+
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+DEADLINE_S = 300
+
+
+def coordinates(spark: str) -> list[str]:
+    """Return the Maven coordinates that fit a version of Spark; connector.json has them.
+
+    Example:
+        >>> coordinates("4.9.1")[0]
+        'org.apache.spark:spark-sql-kafka-0-10_2.13:4.9.1'
+    """
+    known: dict[str, list[str]] = json.loads(files(__package__).joinpath("connector.json").read_text(encoding="utf-8"))
+    chosen = known.get(".".join(spark.split(".")[:2]), known[""])
+    return [coordinate.format(spark=spark) for coordinate in chosen]
+
+
+def connector_jars(given: str = "", cache: Path | None = None) -> list[Path]:
+    """Return the jars, fetching with Maven those that are not there yet.
+
+    Args:
+        given: Directory of jars, or jars with commas between; empty: fetch what fits the installed PySpark.
+        cache: Directory of fetched jars; None: the user's.
+
+    Raises:
+        RunError: R675, Maven is missing or does not find one; R616, what was given is not there.
+    """
+    if given:
+        return _given(given)
+    cache = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "wallaroo", "jars")
+    cache.mkdir(parents=True, exist_ok=True)
+    return [_fetched(coordinate, cache) for coordinate in coordinates(version("pyspark"))]
+
+
+def _given(given: str) -> list[Path]:
+    found: list[Path] = []
+    for name in given.split(","):
+        path = Path(name).absolute()
+        jars = sorted(path.glob("*.jar")) if path.is_dir() else [path]
+        if not jars or not jars[0].is_file():
+            reason = "it has no jars" if path.is_dir() else "there is no such file"
+            raise RunError.of("R616", USAGE, path=path, reason=reason)
+        found += jars
+    return found
+
+
+def _fetched(coordinate: str, cache: Path) -> Path:
+    _, artifact, number = coordinate.split(":")
+    target = cache / f"{artifact}-{number}.jar"
+    if target.is_file():
+        return target
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise RunError.of("R675", USAGE, coordinate=coordinate, reason="there is no `mvn` on PATH")
+    # In a directory of its own, then renamed: another run may fetch the same.
+    with tempfile.TemporaryDirectory(dir=cache) as directory:
+        command = [maven, "-q", "-B", PLUGIN, f"-Dartifact={coordinate}"]
+        try:
+            done = subprocess.run(
+                [*command, f"-DoutputDirectory={directory}"],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            reason = f"Maven did not end within {DEADLINE_S} s"
+            raise RunError.of("R675", USAGE, coordinate=coordinate, reason=reason) from error
+        fetched = Path(directory, target.name)
+        if done.returncode or not fetched.is_file():
+            raise RunError.of("R675", USAGE, coordinate=coordinate, reason=_reason(done.stdout + done.stderr))
+        fetched.replace(target)
+    return target
+
+
+def _reason(output: str) -> str:
+    lines = [line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")]
+    return (lines[0] if lines else "Maven failed")[:300]
+
+
+def jar_settings(jars: list[Path]) -> dict[str, str]:
+    """Return the settings by which a session has the jars, in the driver and in executors."""
+    listed = [str(jar) for jar in jars]
+    return {"spark.jars": ",".join(listed), "spark.driver.extraClassPath": os.pathsep.join(listed)}

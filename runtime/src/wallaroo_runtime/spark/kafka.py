@@ -1,0 +1,159 @@
+"""Kafka by Spark's own connector: where reading begins, and errors that say what to do."""
+
+import json
+import socket
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
+
+FORMAT = "kafka"
+OFFSETS_PER_BATCH = 500_000
+CONNECT_S = 5.0
+ANSWER_S = 20
+EARLIEST, LATEST = -2, -1
+
+
+def read_kafka(session: SparkSession, source: KafkaSource) -> DataFrame:
+    """Return the records of a topic; a new checkpoint begins where the topology says."""
+    return session.readStream.format(FORMAT).options(**read_options(session, source)).load()
+
+
+def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
+    """Return the options of Spark's source.
+
+    Raises:
+        RunError: R672 or R673.
+    """
+    partitions = dict(source.partitions) if source.partitions is not None else None
+    chosen = {"subscribe": source.topic}
+    if partitions is not None:
+        chosen = {"assign": json.dumps({source.topic: sorted(partitions)})}
+    starts = set(partitions.values()) if partitions else {source.start}
+    if starts <= {"start"} or starts <= {"end"}:
+        beginning = "earliest" if starts == {"start"} else "latest"
+    else:
+        beginning = json.dumps({source.topic: _offsets(session, source, partitions)})
+    defaults = {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
+    fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
+    return {**defaults, **source.options, **fixed, **chosen, "startingOffsets": beginning}
+
+
+def _offsets(session: SparkSession, source: KafkaSource, partitions: Mapping[int, str] | None) -> dict[str, int]:
+    with KafkaAdmin(session, source) as admin:
+        starts = partitions or dict.fromkeys(admin.partitions(source.topic), source.start)
+        behind = {number: int(start) for number, start in starts.items() if start.startswith("-")}
+        ends = admin.offsets(source.topic, behind, LATEST)
+        begins = admin.offsets(source.topic, behind, EARLIEST)
+    found: dict[str, int] = {}
+    for number, start in starts.items():
+        if number in behind:
+            found[str(number)] = max(begins[number], ends[number] + behind[number])
+        else:
+            found[str(number)] = {"start": EARLIEST, "end": LATEST}.get(start) or int(start)
+    return found
+
+
+def check_kafka(session: SparkSession, topology: Topology) -> None:
+    """Refuse to start where a broker cannot be reached or a topic is not known.
+
+    Raises:
+        RunError: R672, R673; of the first source or sink that is concerned.
+    """
+    for source in topology.sources():
+        if isinstance(source, KafkaSource):
+            with KafkaAdmin(session, source) as admin:
+                known = admin.partitions(source.topic)
+            missing = sorted({number for number, _ in source.partitions or ()} - set(known))
+            if missing:
+                reason = f"it has partitions {', '.join(map(str, known))}, not {missing[0]}"
+                raise RunError.of("R673", topic=source.topic, brokers=source.brokers[0], reason=reason)
+    for sink in topology.sinks():
+        if isinstance(sink, KafkaSink):
+            _reach(sink)
+
+
+def uses_kafka(topology: Topology) -> bool:
+    """Say whether an application reads or writes Kafka."""
+    return any(isinstance(part, KafkaSource | KafkaSink) for part in topology.parts())
+
+
+def _reach(part: KafkaSource | KafkaSink) -> None:
+    """Raise R672 when no broker takes a connection."""
+    reasons = []
+    for broker in part.brokers:
+        host, _, port = broker.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+        except (OSError, ValueError, OverflowError) as error:
+            reasons.append(f"{broker}: {error}")
+        else:
+            return
+    noun = part.path.split("/")[1][:-1]
+    raise RunError.of("R672", what=noun, name=part.name, reason="; ".join(reasons))
+
+
+class KafkaAdmin:
+    """Asks a broker about topics, by the client that Spark's connector brings along."""
+
+    def __init__(self, session: SparkSession, part: KafkaSource) -> None:
+        _reach(part)
+        self._part = part
+        self._jvm = cast(Any, session.sparkContext._jvm)
+        settings = {name.removeprefix("kafka."): value for name, value in part.options.items() if name[:6] == "kafka."}
+        settings |= dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), str(ANSWER_S * 1000))
+        settings["bootstrap.servers"] = ",".join(part.brokers)
+        try:
+            self._client: Any = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(self._map(settings.items()))
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause() or error.java_exception
+            raise RunError.of("R672", what="source", name=part.name, reason=str(cause.getMessage())) from error
+
+    def __enter__(self) -> "KafkaAdmin":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._client.close()
+
+    def _map(self, items: Iterable[tuple[Any, Any]]) -> Any:
+        values = self._jvm.java.util.HashMap()
+        for name, value in items:
+            values.put(name, value)
+        return values
+
+    def partitions(self, topic: str) -> list[int]:
+        """Return the numbers of a topic's partitions.
+
+        Raises:
+            RunError: R673, the topic is not known; R672, no answer.
+        """
+        names = self._jvm.java.util.ArrayList()
+        names.add(topic)
+        described = self._get(self._client.describeTopics(names).allTopicNames()).get(topic)
+        return sorted(partition.partition() for partition in described.partitions())
+
+    def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
+        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions."""
+        specs = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
+        spec = specs.latest() if kind == LATEST else specs.earliest()
+        keys = {number: self._jvm.org.apache.kafka.common.TopicPartition(topic, number) for number in partitions}
+        if not keys:
+            return {}
+        found = self._get(self._client.listOffsets(self._map((key, spec) for key in keys.values())).all())
+        return {number: int(found.get(key).offset()) for number, key in keys.items()}
+
+    def _get(self, future: Any) -> Any:
+        seconds = self._jvm.java.util.concurrent.TimeUnit.SECONDS
+        try:
+            return future.get(ANSWER_S, seconds)
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause() or error.java_exception
+            name, text = cause.getClass().getSimpleName(), cause.getMessage() or "no answer in time"
+            if name == "UnknownTopicOrPartitionException":
+                topic, broker = self._part.topic, self._part.brokers[0]
+                raise RunError.of("R673", topic=topic, brokers=broker, reason="it does not exist") from error
+            raise RunError.of("R672", what="source", name=self._part.name, reason=f"{name}: {text}") from error

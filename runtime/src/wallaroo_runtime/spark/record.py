@@ -1,0 +1,121 @@
+"""Sources that Spark reads itself, Kafka and any other: their rows become frames in the tasks."""
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from wallaroo.frame import encode_frame
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.spark.kafka import read_kafka
+from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
+
+FRAME_BYTES = 512 * 1024
+FRAME_MESSAGES = 8192
+MESSAGE_BYTES = 32  # about what a message costs beside its value
+_COLUMNS = ("sequence", "key", "value", "timestamp_ms", "headers")
+_U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSource:
+    """A source that Spark reads; pickles into its tasks.
+
+    Attributes:
+        port: Number of the source in the plan; stands in the frames.
+        source: What the topology says.
+    """
+
+    port: int
+    source: KafkaSource | SparkSource
+
+    def load(self, session: SparkSession) -> DataFrame:
+        """Return the rows: sequence LONG (null: numbered here), key, value BINARY, timestamp_ms LONG, headers."""
+        if isinstance(self.source, KafkaSource):
+            return read_kafka(session, self.source).selectExpr(
+                "offset AS sequence", "key", "value", "unix_millis(timestamp) AS timestamp_ms", "headers"
+            )
+        reader = session.readStream.format(self.source.format).options(**self.source.options)
+        if self.source.schema:
+            reader = reader.schema(self.source.schema)
+        time = f"CAST(({self.source.timestamp}) AS TIMESTAMP)" if self.source.timestamp else "NULL"
+        key = f"CAST(({self.source.key}) AS BINARY)" if self.source.key else "CAST(NULL AS BINARY)"
+        return reader.load().selectExpr(
+            "CAST(NULL AS LONG) AS sequence",
+            f"{key} AS key",
+            f"CAST(({self.source.value}) AS BINARY) AS value",
+            f"unix_millis(coalesce({time}, current_timestamp())) AS timestamp_ms",
+            "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
+        )
+
+    def frames(self, batches: Iterable[pa.RecordBatch], batch: int) -> Iterator[bytes]:
+        """Pack rows into frames, in order.
+
+        Args:
+            batches: Rows of one partition, as `load` gives them.
+            batch: Number of the micro-batch; numbers messages of sources that do not number them.
+
+        Raises:
+            RunError: R671, a message is longer than the topology allows.
+        """
+        rows: list[tuple[Any, ...]] = []
+        size = 0
+        following = batch << 32
+        for arrow in batches:
+            for row in zip(*(arrow.column(name).to_pylist() for name in _COLUMNS), strict=True):
+                numbered = row if row[0] is not None else (following, *row[1:])
+                following += 1
+                value = len(row[2] or b"")
+                if value > self.source.max_message_bytes:
+                    limit, place = self.source.max_message_bytes, f"{self.source.place}, record {numbered[0]}"
+                    raise RunError.of("R671", source=self.source.name, size=value, place=place, limit=limit)
+                if rows and (size + value > FRAME_BYTES or len(rows) == FRAME_MESSAGES):
+                    yield self._frame(rows)
+                    rows, size = [], 0
+                rows.append(numbered)
+                size += value + MESSAGE_BYTES
+        if rows:
+            yield self._frame(rows)
+
+    def _frame(self, rows: Sequence[tuple[Any, ...]]) -> bytes:
+        sequences, keys, values, times, headers = zip(*rows, strict=True)
+        distinct: dict[bytes, int] = {}
+        indexes: list[int] = []
+        if self.source.gives_keys:
+            indexes = [distinct.setdefault(key or b"", len(distinct)) for key in keys]
+        first, earliest = sequences[0], min(times)
+        is_dense = sequences[-1] - first == len(rows) - 1
+        return encode_frame(
+            [value or b"" for value in values],
+            port=self.port,
+            sequence=first,
+            timestamp_ms=earliest,
+            keys=list(distinct),
+            key_indexes=indexes,
+            sequences=() if is_dense else [sequence - first for sequence in sequences],
+            timestamps=() if max(times) == earliest else [time - earliest for time in times],
+            headers=[encode_headers(pairs or ()) for pairs in headers] if any(headers) else (),
+            absent=[at for at, value in enumerate(values) if value is None],
+        )
+
+
+def encode_headers(pairs: Iterable[dict[str, Any]]) -> bytes:
+    """Write the headers of one message as frames have them."""
+    parts: list[bytes] = []
+    for pair in pairs:
+        name, value = pair["key"].encode(), pair["value"] or b""
+        parts += [_U16.pack(len(name)), name, _U32.pack(len(value)), value]
+    return b"".join(parts)
+
+
+def record_sources(plan: Plan, topology: Topology) -> list[RecordSource]:
+    """Return the sources of a topology that Spark reads, in document order."""
+    return [
+        RecordSource(plan.ports[source.path], source)
+        for source in topology.sources()
+        if isinstance(source, KafkaSource | SparkSource)
+    ]

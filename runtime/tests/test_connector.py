@@ -1,0 +1,109 @@
+"""The jars of Spark's Kafka connector, and brokers that are not there."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.connector import connector_jars, coordinates, jar_settings
+from wallaroo_runtime.spark.kafka import check_kafka, uses_kafka
+from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology
+
+MAVEN = "#!/bin/sh\n{}\n"
+
+
+def maven(directory: Path, script: str) -> None:
+    """Put a program in the place of Maven."""
+    path = directory / "mvn"
+    path.write_text(MAVEN.format(script))
+    path.chmod(0o700)
+
+
+def failure(given: str, cache: Path) -> str:
+    with pytest.raises(RunError) as caught:
+        connector_jars(given, cache)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def test_coordinates_follow_spark() -> None:
+    assert coordinates("4.3.0")[0] == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+    assert coordinates("4.2.0")[:2] == [
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.2.0",
+    ]
+
+
+def test_jars_that_are_given_are_taken(tmp_path: Path) -> None:
+    for name in ("b.jar", "a.jar", "note.txt"):
+        (tmp_path / name).touch()
+    assert connector_jars(str(tmp_path)) == [tmp_path / "a.jar", tmp_path / "b.jar"]
+    listed = connector_jars(f"{tmp_path}/b.jar,{tmp_path}/a.jar")
+    assert listed == [tmp_path / "b.jar", tmp_path / "a.jar"]
+    assert jar_settings(listed) == {
+        "spark.jars": f"{tmp_path}/b.jar,{tmp_path}/a.jar",
+        "spark.driver.extraClassPath": f"{tmp_path}/b.jar{os.pathsep}{tmp_path}/a.jar",
+    }
+
+
+def test_jars_that_are_not_there(tmp_path: Path) -> None:
+    assert failure(f"{tmp_path}/x.jar", tmp_path).splitlines()[0] == (
+        f"R616 {tmp_path}/x.jar cannot be read; there is no such file"
+    )
+    assert failure(str(tmp_path), tmp_path).splitlines()[0] == f"R616 {tmp_path} cannot be read; it has no jars"
+
+
+def test_without_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert failure("", tmp_path / "cache").startswith(
+        "R675 Spark's Kafka connector cannot be fetched, org.apache.spark:"
+    )
+    assert failure("", tmp_path / "cache").endswith(
+        "; there is no `mvn` on PATH\n  fix: install Maven, or give the jars with --kafka-jars"
+    )
+
+
+def test_what_maven_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    maven(tmp_path, 'echo "[ERROR] Could not find artifact"; exit 1')
+    assert "; Could not find artifact\n" in failure("", tmp_path / "cache")
+    maven(tmp_path, "exit 0")
+    assert "; Maven failed\n" in failure("", tmp_path / "cache")
+
+
+def test_each_jar_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    script = """
+for argument; do case $argument in
+-Dartifact=*) name=$(echo "$argument" | sed 's/.*:\\(.*\\):\\(.*\\)/\\1-\\2.jar/');;
+-DoutputDirectory=*) directory=${argument#*=};;
+esac; done
+echo "$name" >> FETCHED
+echo jar > "$directory/$name"
+"""
+    maven(tmp_path, script.replace("FETCHED", str(tmp_path / "fetched")))
+    jars = connector_jars("", tmp_path / "cache")
+    assert connector_jars("", tmp_path / "cache") == jars
+    assert (tmp_path / "fetched").read_text().split() == [jar.name for jar in jars]
+    assert len(jars) == 4
+    assert all(jar.read_text() == "jar\n" for jar in jars)
+
+
+def test_a_broker_that_is_not_there() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        head: dict[str, Any] = {"path": "0/sinks/0", "name": "out", "kind": "kafka", "inputs": (), "worker": "main"}
+        sink = KafkaSink(**head, topic="t", brokers=(address, "nowhere"), options={})
+        topology = Topology("app", (), (Pipeline("p", (), (), (sink,)),), {})
+        assert uses_kafka(topology)
+        with pytest.raises(RunError) as caught:
+            check_kafka(None, topology)  # type: ignore[arg-type]
+    text = str(caught.value)
+    assert text.startswith(f'R672 sink "out": no answer from Kafka; {address}: ')
+    assert "refused; nowhere: " in text
+    assert text.endswith("\n  fix: start the broker, or correct its address")

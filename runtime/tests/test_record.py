@@ -1,0 +1,179 @@
+"""Sources and sinks of Spark: rows become frames and frames rows; files, rates and tables on real Spark."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from wallaroo.frame import encode_frame, read_frame
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest import JournalWriter
+from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
+from wallaroo_runtime.spark.record import FRAME_MESSAGES, RecordSource
+from wallaroo_runtime.spark.written import PARTITION, rows_of
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
+
+PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
+VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
+WORKER = json.loads((VALID / "word_count.json").read_bytes())["workers"][0]
+HEAD = {"path": "0/sources/0", "name": "in", "codec": "native", "worker": "main", "max_message_bytes": 20}
+KAFKA = KafkaSource(**HEAD, kind="kafka", topic="orders", brokers=("b:1",), start="start", options={})
+ROWS = SparkSource(**HEAD, kind="spark", format="rate", options={}, value="value")
+WORD = "trim(TRAILING '\\n' FROM CAST(value AS STRING))"
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def batch(*rows: tuple[Any, ...]) -> pa.RecordBatch:
+    """Return rows as Spark gives them: sequence, key, value, timestamp, headers."""
+    names = ["sequence", "key", "value", "timestamp_ms", "headers"]
+    types = [pa.int64(), pa.binary(), pa.binary(), pa.int64(), HEADERS]
+    columns = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=names)
+
+
+def test_records_keep_offset_key_time_headers_and_absence() -> None:
+    headers = [{"key": "é", "value": b"\x00\x01"}, {"key": "none", "value": None}]
+    first = batch((7, b"a", b"one", 1000, None), (9, None, None, 990, headers))
+    second = batch((10, b"a", b"", 1005, None))
+    (data,) = RecordSource(3, KAFKA).frames([first, second], batch=5)
+    frame = read_frame(data)
+    assert (frame.header.port, frame.header.encoding, frame.header.sequence, frame.header.timestamp_ms) == (
+        3,
+        0,
+        7,
+        990,
+    )
+    assert frame.values() == [b"one", b"", b""]
+    assert list(frame.absent) == [1]
+    assert [frame.keys[index] for index in frame.key_indexes] == [b"a", b"", b"a"]
+    assert [frame.sequence_of(number) for number in range(3)] == [7, 9, 10]
+    assert list(frame.timestamps) == [10, 0, 15]
+    assert frame.headers == [b"", b"\x02\x00\xc3\xa9\x02\x00\x00\x00\x00\x01\x04\x00none\x00\x00\x00\x00", b""]
+
+
+def test_rows_without_a_number_are_numbered_by_micro_batch() -> None:
+    rows = batch(*((None, None, b"x", 1, None) for _ in range(FRAME_MESSAGES + 1)))
+    full, rest = map(read_frame, RecordSource(0, ROWS).frames([rows], batch=2))
+    assert (full.header.sequence, full.header.count, full.keys) == (2 << 32, FRAME_MESSAGES, [])
+    assert (rest.header.sequence, rest.header.count) == ((2 << 32) + FRAME_MESSAGES, 1)
+
+
+def test_a_record_that_is_too_long_stops_the_query() -> None:
+    with pytest.raises(RunError) as caught:
+        list(RecordSource(0, KAFKA).frames([batch((4, None, b"x" * 21, 1, None))], batch=0))
+    assert str(caught.value) == (
+        'R671 source "in": a message of 21 bytes at orders, record 4; max_message_bytes is 20\n'
+        "  fix: raise max_message_bytes in the program or the topology, and run again"
+    )
+
+
+def test_frames_of_a_sink_become_rows() -> None:
+    chosen = len(PARTITION).to_bytes(2, "little") + PARTITION + b"\x04\x00\x00\x00\x03\x00\x00\x00"
+    other = b"\x01\x00h\x01\x00\x00\x00v"
+    values, keys = [b"one", b"", b"three"], [b"", b"k"]
+    frame = encode_frame(
+        values, port=1, keys=keys, key_indexes=[1, 0, 1], headers=[other + chosen, b"", other], absent=[1]
+    )
+    assert list(rows_of(frame, 0)) == [(b"k", b"one", 3), (None, None, None), (b"k", b"three", None)]
+    assert list(rows_of(encode_frame([b"x"], port=1), 0)) == [(None, b"x", None)]
+
+
+def topology(source: dict[str, Any], sink: dict[str, Any], *args: str) -> Topology:
+    """Return an application that splits texts into words; its ends are Spark's."""
+    head = {"name": "in", "kind": "spark", "codec": "native", "worker": "main", "max_message_bytes": 1000}
+    step = {"path": "0/steps/0", "name": "split", "kind": "computation_multi", "inputs": ["0/sources/0"]}
+    end = {"path": "0/sinks/0", "name": "out", "kind": "spark", "inputs": ["0/steps/0"], "worker": "main"}
+    pipeline = {
+        "name": "p",
+        "sources": [{"path": "0/sources/0", **head, **source}],
+        "steps": [{**step, "codec": "native", "worker": "main"}],
+        "sinks": [{**end, **sink}],
+    }
+    worker = {**WORKER, "language": "plain", "command": ["{python}", PLAIN_WORKER], "directory": "/"}
+    worker |= {"components": [], "args": list(args), "interface_hash": "sha256:" + "0" * 64}
+    return load_document({"topology_version": 1, "name": "rows", "workers": [worker], "pipelines": [pipeline]})
+
+
+@pytest.fixture
+def start(spark: Any, tmp_path: Path) -> Iterator[Callable[[Topology], RunningQuery]]:
+    """Give a function that starts an application on a checkpoint of its own."""
+    running: list[RunningQuery] = []
+    JournalWriter(tmp_path / "checkpoint" / "journal").close()
+
+    def begin(app: Topology) -> RunningQuery:
+        plan = compile_topology(app, shuffle_partitions=2)
+        query = start_query(spark, plan, app, QueryOptions.on(tmp_path / "checkpoint"))
+        running.append(query)
+        return query
+
+    yield begin
+    for query in running:
+        query.stop()
+
+
+def finished(query: RunningQuery, records: int) -> bool:
+    error = query.exception()
+    assert error is None, error
+    return query.progress().records_in >= records and not query.is_busy
+
+
+@pytest.mark.jvm
+def test_files_in_and_tables_out_over_a_restart(
+    spark: Any, start: Callable[..., RunningQuery], wait_until: Callable[..., None], tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    source = {"format": "text", "options": {"path": str(tmp_path / "in")}, "schema": "value STRING", "value": "value"}
+    select = f"{WORD} AS word, key IS NULL AS keyless"
+    sink = {"format": "parquet", "options": {"path": str(tmp_path / "out")}, "value": select}
+    words: Counter[str] = Counter()
+    for run in range(2):
+        lines = [f"run{run} line{line} word" for line in range(500)]
+        (tmp_path / "in" / f"{run}.txt").write_text("\n".join(lines) + "\n")
+        words.update(word for line in lines for word in line.split())
+        query = start(topology(source, sink))
+        wait_until(lambda query=query: finished(query, 500), "500 lines", 120.0)
+        query.stop()
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert Counter(row.word for row in rows) == words
+    assert all(row.keyless for row in rows)
+    assert not list((tmp_path / "checkpoint" / "staging").glob("*.frames"))
+
+
+@pytest.mark.jvm
+def test_a_rate_as_source_and_json_lines_as_sink(
+    spark: Any, start: Callable[..., RunningQuery], wait_until: Callable[..., None], tmp_path: Path
+) -> None:
+    source = {"format": "rate", "options": {"rowsPerSecond": "200"}, "value": "CAST(value AS STRING)"}
+    source |= {"key": "CAST(value % 3 AS STRING)", "timestamp": "timestamp"}
+    sink = {
+        "format": "text",
+        "options": {"path": str(tmp_path / "out")},
+        "value": f"{WORD} AS value",
+    }
+    query = start(topology(source, sink))
+    wait_until(lambda: finished(query, 300), "300 rows", 120.0)
+    query.stop()
+    numbers = sorted(int(row.value) for row in spark.read.text(str(tmp_path / "out")).collect())
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) >= 300
+
+
+@pytest.mark.jvm
+def test_a_sink_that_refuses_its_rows_stops_the_query(
+    start: Callable[..., RunningQuery], wait_until: Callable[..., None], tmp_path: Path
+) -> None:
+    source = {"format": "rate", "options": {"rowsPerSecond": "10"}, "value": "CAST(value AS STRING)"}
+    sink = {"format": "text", "options": {"path": str(tmp_path / "out")}, "value": "no_such_column"}
+    query = start(topology(source, sink))
+    wait_until(lambda: query.exception() is not None, "the failure", 60.0)
+    (finding,) = query.exception().diagnostics
+    assert finding.code == "R674"
+    assert finding.message.startswith('sink "out" cannot be written, spark text; ')
+    assert "no_such_column" in finding.message
+    assert finding.fix == "correct its options and run again; it continues from the checkpoint"

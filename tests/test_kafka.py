@@ -1,0 +1,221 @@
+"""Kafka in and Kafka out against a real broker: exact over a broker's restart and a driver's SIGKILL."""
+
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Message, Producer
+
+from kafka import Broker
+from run import WALLAROO
+from wallaroo_runtime.topology.canonical import interface_hash
+from wallaroo_runtime.topology.load import load_document
+
+pytestmark = pytest.mark.kafka
+ROOT = Path(__file__).parents[1]
+PLAIN_WORKER = ROOT / "runtime" / "tests" / "plain_worker.py"
+VALID = ROOT / "topology-schema" / "vectors" / "topologies" / "valid"
+WORKER = json.loads((VALID / "word_count.json").read_bytes())["workers"][0]
+DEADLINE_S = 180.0
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Give the one broker of this test run."""
+    found = Broker(tmp_path_factory.mktemp("broker"))
+    found.start()
+    yield found
+    found.stop()
+
+
+def document(broker: Broker, name: str, **source: Any) -> dict[str, Any]:
+    """Return an application that counts the words of topic NAME-in into topic NAME-out."""
+    part = {"codec": "native", "worker": "main"}
+    key = {"kind": "partition", "values": [], "unknown": "create"}
+    kafka = {"kind": "kafka", "brokers": [broker.address], "options": {}}
+    records = {"topic": f"{name}-in", "start": "start", "max_message_bytes": 1000, **source}
+    steps = [
+        {"name": "split", "kind": "computation_multi", "inputs": ["0/sources/0"]},
+        {"name": "count", "kind": "state_computation", "inputs": ["0/steps/0"],
+         "state": {"name": "counts", "codec": "native", "key": key}},
+    ]  # fmt: skip
+    pipeline = {
+        "name": name,
+        "sources": [{"path": "0/sources/0", "name": "in", **part, **kafka, **records}],
+        "steps": [{"path": f"0/steps/{number}", **step, **part} for number, step in enumerate(steps)],
+        "sinks": [{"path": "0/sinks/0", "name": "out", **kafka, "topic": f"{name}-out", "inputs": ["0/steps/1"],
+                   "worker": "main"}],
+    }  # fmt: skip
+    worker = {**WORKER, "language": "plain", "command": ["{python}", str(PLAIN_WORKER)], "directory": "/"}
+    worker |= {"components": [], "args": ["any-hash"]}
+    value = {"topology_version": 1, "name": name, "workers": [worker], "pipelines": [pipeline]}
+    worker["interface_hash"] = interface_hash(load_document(value))
+    return value
+
+
+class Application:
+    """A run of the command `wallaroo`, which may be started again on its checkpoint."""
+
+    def __init__(self, directory: Path, value: dict[str, Any]) -> None:
+        self.directory = directory
+        self.file = directory / "topology.json"
+        self.file.write_text(json.dumps(value))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *options: str) -> None:
+        """Start it; returns at once."""
+        command = [WALLAROO, "run", self.file, "--checkpoint", self.directory / "checkpoint", *options]
+        with (self.directory / "output").open("ab") as output:
+            self.process = subprocess.Popen(
+                ["env", f"TMPDIR={self.directory}", *map(str, [*command, "--master", "local[2]"])],
+                stdout=output, stderr=output, start_new_session=True,
+            )  # fmt: skip
+
+    def output(self) -> str:
+        """Return what it has printed."""
+        return (self.directory / "output").read_text()
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """End it by a signal."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+@pytest.fixture
+def application(tmp_path: Path) -> Iterator[Callable[[dict[str, Any]], Application]]:
+    """Give a function that makes an application; what runs is ended afterwards, and says why it should not have."""
+    made: list[Application] = []
+
+    def make(value: dict[str, Any]) -> Application:
+        made.append(Application(tmp_path, value))
+        return made[-1]
+
+    yield make
+    for each in made:
+        if each.process is not None and each.process.poll() is None:
+            each.end()
+
+
+class Topic:
+    """All records of a topic, read as they come."""
+
+    def __init__(self, broker: Broker, topic: str) -> None:
+        settings = {"bootstrap.servers": broker.address, "group.id": topic, "auto.offset.reset": "earliest"}
+        self._consumer = Consumer(settings)
+        self._consumer.subscribe([topic])
+        self.records: list[Message] = []
+
+    def read_until(self, holds: Callable[[list[Message]], bool], what: str, application: Application) -> None:
+        """Read until the records are as wanted."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not holds(self.records):
+            assert time.monotonic() < deadline, (
+                f"{len(self.records)} records; waited for {what}; {application.output()}"
+            )
+            assert application.process is None or application.process.poll() is None, application.output()
+            record = self._consumer.poll(0.2)
+            if record is not None and record.error() is None:
+                self.records.append(record)
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+
+def send(broker: Broker, topic: str, texts: list[str]) -> None:
+    """Send texts to the partitions of a topic in turn, with keys and headers."""
+    producer = Producer({"bootstrap.servers": broker.address})
+    for number, text in enumerate(texts):
+        producer.produce(topic, text, key=text[:1], partition=number % PARTITIONS, headers={"source": b"test"})
+    assert producer.flush(60) == 0
+
+
+def counted(records: list[Message]) -> dict[str, set[int]]:
+    """Return each word's counts."""
+    found: dict[str, set[int]] = {}
+    for record in records:
+        word, _, rest = record.value().decode().partition(" => ")
+        found.setdefault(word, set()).add(int(rest.split()[0]))
+    return found
+
+
+def has_words(count: int, records: list[Message]) -> bool:
+    """Say whether so many words have been counted."""
+    return len(counted(records)) >= count
+
+
+def words(begin: int, end: int) -> list[str]:
+    """Return words of which each is sent once."""
+    return [f"{chr(97 + number % 26)}{number}" for number in range(begin, end)]
+
+
+def test_counts_are_exact_when_broker_and_driver_end_in_the_middle(
+    broker: Broker, application: Callable[[dict[str, Any]], Application]
+) -> None:
+    broker.create("exact-in", PARTITIONS)
+    broker.create("exact-out", PARTITIONS)
+    running = application(document(broker, "exact"))
+    running.start()
+    topic = Topic(broker, "exact-out")
+    sent: list[str] = []
+    try:
+        for turn in range(4):
+            batch = words(turn * 5000, (turn + 1) * 5000)
+            sent += batch
+            send(broker, "exact-in", batch)
+            if turn == 1:
+                broker.stop()
+                broker.start()
+            if turn == 2:
+                assert running.end(signal.SIGKILL) == -signal.SIGKILL
+                running.start()
+            topic.read_until(partial(has_words, len(sent)), f"{len(sent)} words", running)
+        found = counted(topic.records)
+        assert set(found) == set(sent)
+        assert all(counts == {1} for counts in found.values()), "a message was counted twice"
+        repeated = Counter(record.value() for record in topic.records)
+        assert sum(repeated.values()) - len(repeated) <= 5000, "more than one micro-batch was written twice"
+    finally:
+        topic.close()
+    assert running.end() == 0
+
+
+def test_reading_begins_where_partitions_say_and_ends_when_idle(
+    broker: Broker, application: Callable[[dict[str, Any]], Application]
+) -> None:
+    broker.create("start-in", PARTITIONS)
+    broker.create("start-out")
+    send(broker, "start-in", words(0, 300))
+    partitions = [{"number": 0, "start": "90"}, {"number": 2, "start": "-5"}]
+    running = application(document(broker, "start", partitions=partitions))
+    running.start("--stop-when-idle", "3")
+    assert running.process is not None
+    assert running.process.wait(DEADLINE_S) == 0, running.output()
+    running.process = None
+    expected = set(words(0, 300)[0::3][90:] + words(0, 300)[2::3][-5:])
+    topic = Topic(broker, "start-out")
+    try:
+        topic.read_until(lambda records: len(records) >= len(expected), "the records", running)
+    finally:
+        topic.close()
+    assert set(counted(topic.records)) == expected
+
+
+def test_a_topic_that_does_not_exist(broker: Broker, application: Callable[[dict[str, Any]], Application]) -> None:
+    running = application(document(broker, "missing"))
+    running.start()
+    assert running.process is not None
+    assert running.process.wait(DEADLINE_S) == 1
+    assert (
+        f'R673 Kafka at {broker.address} has no such topic "missing-in"; it does not exist\n'
+        "  fix: create the topic, or correct its name and partitions"
+    ) in running.output()
