@@ -4,14 +4,12 @@ import json
 import signal
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Message, Producer
+from confluent_kafka import Consumer, Producer
 
 from kafka import Broker
 from run import WALLAROO
@@ -106,25 +104,32 @@ def application(tmp_path: Path) -> Iterator[Callable[[dict[str, Any]], Applicati
 
 
 class Topic:
-    """All records of a topic, read as they come."""
+    """The records `WORD => COUNT NONCE` of a topic, read as they come.
+
+    Attributes:
+        records: How many there are.
+        counts: Each word's counts.
+    """
 
     def __init__(self, broker: Broker, topic: str) -> None:
         settings = {"bootstrap.servers": broker.address, "group.id": topic, "auto.offset.reset": "earliest"}
-        self._consumer = Consumer(settings)
+        self._consumer = Consumer({**settings, "reconnect.backoff.ms": 1000, "log_level": 0})
         self._consumer.subscribe([topic])
-        self.records: list[Message] = []
+        self.records = 0
+        self.counts: dict[str, set[int]] = {}
 
-    def read_until(self, holds: Callable[[list[Message]], bool], what: str, application: Application) -> None:
-        """Read until the records are as wanted."""
+    def read_words(self, count: int, application: Application) -> None:
+        """Read until there are so many words."""
         deadline = time.monotonic() + DEADLINE_S
-        while not holds(self.records):
-            assert time.monotonic() < deadline, (
-                f"{len(self.records)} records; waited for {what}; {application.output()}"
-            )
-            assert application.process is None or application.process.poll() is None, application.output()
-            record = self._consumer.poll(0.2)
-            if record is not None and record.error() is None:
-                self.records.append(record)
+        while len(self.counts) < count:
+            output = application.output
+            assert time.monotonic() < deadline, f"waited for {count} words; got {len(self.counts)}; {output()}"
+            assert application.process is None or application.process.poll() is None, output()
+            for record in self._consumer.consume(1000, 0.2):
+                if record.error() is None:
+                    word, _, rest = record.value().decode().partition(" => ")
+                    self.counts.setdefault(word, set()).add(int(rest.split()[0]))
+                    self.records += 1
 
     def close(self) -> None:
         """Leave the group."""
@@ -137,20 +142,6 @@ def send(broker: Broker, topic: str, texts: list[str]) -> None:
     for number, text in enumerate(texts):
         producer.produce(topic, text, key=text[:1], partition=number % PARTITIONS, headers={"source": b"test"})
     assert producer.flush(60) == 0
-
-
-def counted(records: list[Message]) -> dict[str, set[int]]:
-    """Return each word's counts."""
-    found: dict[str, set[int]] = {}
-    for record in records:
-        word, _, rest = record.value().decode().partition(" => ")
-        found.setdefault(word, set()).add(int(rest.split()[0]))
-    return found
-
-
-def has_words(count: int, records: list[Message]) -> bool:
-    """Say whether so many words have been counted."""
-    return len(counted(records)) >= count
 
 
 def words(begin: int, end: int) -> list[str]:
@@ -178,12 +169,10 @@ def test_counts_are_exact_when_broker_and_driver_end_in_the_middle(
             if turn == 2:
                 assert running.end(signal.SIGKILL) == -signal.SIGKILL
                 running.start()
-            topic.read_until(partial(has_words, len(sent)), f"{len(sent)} words", running)
-        found = counted(topic.records)
-        assert set(found) == set(sent)
-        assert all(counts == {1} for counts in found.values()), "a message was counted twice"
-        repeated = Counter(record.value() for record in topic.records)
-        assert sum(repeated.values()) - len(repeated) <= 5000, "more than one micro-batch was written twice"
+            topic.read_words(len(sent), running)
+        assert set(topic.counts) == set(sent)
+        assert all(counts == {1} for counts in topic.counts.values()), "a message was counted twice"
+        assert topic.records - len(sent) <= 5000, "more than one micro-batch was written twice"
     finally:
         topic.close()
     assert running.end() == 0
@@ -204,10 +193,10 @@ def test_reading_begins_where_partitions_say_and_ends_when_idle(
     expected = set(words(0, 300)[0::3][90:] + words(0, 300)[2::3][-5:])
     topic = Topic(broker, "start-out")
     try:
-        topic.read_until(lambda records: len(records) >= len(expected), "the records", running)
+        topic.read_words(len(expected), running)
     finally:
         topic.close()
-    assert set(counted(topic.records)) == expected
+    assert topic.counts.keys() == expected
 
 
 def test_a_topic_that_does_not_exist(broker: Broker, application: Callable[[dict[str, Any]], Application]) -> None:
