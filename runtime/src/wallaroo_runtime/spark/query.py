@@ -167,13 +167,14 @@ class RunningQuery:
         room: OutboxRoom,
         counts: ReadCounts,
         options: QueryOptions,
+        has_records: bool,
     ) -> None:
         self.targets = targets
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
         self._room, self._counts = room, counts
         self._progress = _past(session, options.checkpoint)
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
-        self._journals = len(options.journals)
+        self._journals, self._has_records = len(options.journals), has_records
         self._lock = threading.Lock()
         self._is_stopped = False
 
@@ -185,10 +186,11 @@ class RunningQuery:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a micro-batch is under way."""
+        """Whether a micro-batch is under way, or a source that Spark reads was not yet asked for its first one."""
         with self._of_jvm():
-            status = self._query.status
-        return bool(status["isDataAvailable"] and status["isTriggerActive"])
+            status, begun = self._query.status, self._query.lastProgress is not None
+        is_running = bool(status["isDataAvailable"] and status["isTriggerActive"])
+        return self._has_records and (is_running or not begun)
 
     def exception(self) -> RunError | None:
         """Return why the query stopped by itself, or None; only what helps the user, no stack trace of the JVM."""
@@ -300,14 +302,15 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     if is_local(session.sparkContext.master):  # elsewhere executors do not see the directory that it needs
         rehearse(session, levels, lower)
+    records = record_sources(plan, topology)
     query = (
-        lower(session, levels, options.max_batch_bytes, record_sources(plan, topology))
+        lower(session, levels, options.max_batch_bytes, records)
         .writeStream.foreachBatch(room)
         .option("checkpointLocation", options.checkpoint)
         .outputMode("append")
         .start()
     )
-    return RunningQuery(query, session, specs, targets, publisher, room, counts, options)
+    return RunningQuery(query, session, specs, targets, publisher, room, counts, options, bool(records))
 
 
 def lower(
