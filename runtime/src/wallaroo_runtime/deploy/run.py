@@ -26,8 +26,8 @@ from wallaroo_runtime.deploy.snapshot import Reporter
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.archive import check_platform
 
 BUCKETS_PER_PARTITION = 4
@@ -106,7 +106,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
                 buckets_per_partition=BUCKETS_PER_PARTITION,
                 pin_code=options.pin_code,
                 services=service_names(options.remote),
-                directory=_directory_of(options, topology.name, place),
+                directory=_directory_of(options, topology, place),
             )
             plan = compile_topology(
                 topology,
@@ -134,13 +134,13 @@ def _path_of(options: RunOptions, application: Application) -> Path:
     return default_directory(topology.name, topology.workers[0].language, Path(options.location))
 
 
-def _directory_of(options: RunOptions, name: str, place: Place) -> Directory:
+def _directory_of(options: RunOptions, topology: Topology, place: Place) -> Directory:
     """Return where the record of the application is; Spark is started when only it gets there."""
     if not options.location:
         return LocalDirectory(place.path)
     from wallaroo_runtime.spark.hadoop import HadoopDirectory
 
-    session = _session(options, name, shuffle_partitions(options.master), place.path / "logs")
+    session = _session(options, topology, shuffle_partitions(options.master), place.path / "logs")
     directory = HadoopDirectory(session, options.location)
     if options.fresh:
         directory.clear()
