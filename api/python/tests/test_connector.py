@@ -12,7 +12,9 @@ import pytest
 import wallaroo
 from wallaroo import WallarooParameterError, experimental
 from wallaroo.experimental import protocol
+from wallaroo.frame import FRAMED, FrameHeader, write_frame
 from wallaroo.topology import topology
+from wallaroo.worker.stage import Stage
 
 SECONDS = 20
 APPLICATION = """
@@ -112,6 +114,19 @@ def test_only_a_decoder_that_says_so_gives_times(kit: Any) -> None:
     assert not hasattr(decode, "event_time")
     with pytest.raises(experimental.StreamDecoderError, match="a frame has 3 bytes; at least 8 are a time"):
         decode.decode(b"abc")
+
+
+def test_the_worker_reads_and_writes_frames_of_streams(kit: Any) -> None:
+    ab = (
+        wallaroo.ApplicationBuilder("app").source_connector("feed", encode, timed).sink_connector("out", encode, decode)
+    )
+    app = ab.new_pipeline("line", "feed").to(same).to_sink("out").build()
+    data = encode.encode("abc", event_time=9) + encode.encode("d")
+    outputs = Stage(app, kit.stage_of(app, "0/sources/0")).run(
+        0, write_frame(FrameHeader(0, 2, 0, 0, FRAMED, 5), [data])
+    )
+    assert not kit.letters(outputs)
+    assert [value for _, value in kit.sunk(outputs)] == [encode.encode("abc"), encode.encode("d")]
 
 
 def test_names_that_no_connector_has() -> None:

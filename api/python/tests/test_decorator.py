@@ -112,3 +112,27 @@ def test_addresses_that_are_missing_or_wrong() -> None:
         "source address 'b' is not usable; it has no port",
         "source address 'c' is not usable; it has no port",
     ]
+
+
+@wallaroo.key_extractor
+def word_key(data: str) -> str:
+    return data
+
+
+@wallaroo.state_computation("total", state=list)
+def total(data: str, state: list[str]) -> int:
+    state.append(data)
+    return len(state)
+
+
+@wallaroo.state_computation_multi("totals", state=list)
+def totals(data: str, state: list[str]) -> list[str]:
+    state.append(data)
+    return state
+
+
+def test_decorators_of_wallaroo_0_6_run_and_pickle() -> None:
+    assert (word_key("a"), word_key().extract_key("b"), total("a", []), totals("a", [])) == ("a", "b", 1, ["a"])
+    assert (total.state_class, total.compute("a", ["b"]), totals.compute_multi("a", ["b"])) == (list, 2, ["b", "a"])
+    for each in (word_key, total, totals):
+        assert pickle.loads(pickle.dumps(each)) is each

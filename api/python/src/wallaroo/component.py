@@ -67,7 +67,8 @@ def method(
 
     For decorated functions it is the function itself: the methods only pass the arguments on.
     """
-    if isinstance(component, BaseWrapped) and hasattr(component, names[0]) and names[0] in _DIRECT:
+    is_wrapped = isinstance(component, BaseWrapped) and component.is_direct
+    if is_wrapped and hasattr(component, names[0]) and names[0] in _DIRECT:
         return _decorated(place, component)
     for name in names:
         found = getattr(component, name, None)

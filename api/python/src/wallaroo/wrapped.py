@@ -30,6 +30,8 @@ class BaseWrapped:
 
     kind = "component"
     parameters: tuple[str, ...] = ("data",)
+    # Whether the methods only pass their arguments on to the function; workers call the function itself then.
+    is_direct = True
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
         if not callable(function):

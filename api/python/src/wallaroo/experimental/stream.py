@@ -21,6 +21,7 @@ class StreamEncoder(BaseWrapped):
     """Turns a message into a frame of a stream."""
 
     kind = "encoder"
+    is_direct = False
 
     def encode(self, data: Any, event_time: int = 0) -> bytes | None:
         """Return the frame of a message, or None when the function gives None.
@@ -40,6 +41,7 @@ class StreamDecoder(BaseWrapped):
     """Turns a frame of a stream into a message."""
 
     kind = "decoder"
+    is_direct = False
     parameters = ("bs",)
 
     def header_length(self) -> int:
