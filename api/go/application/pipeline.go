@@ -25,9 +25,14 @@ func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	return p
 }
 
-// To adds a computation.
+// To adds a computation, or a component of another program: what e.g. wallarooapi.OtherProgram(...).Computation returns. One with
+// state takes the key that each message carries, so its messages must have one.
 func (p *PipelineBuilder) To(builder wa.ComputationBuilder) *PipelineBuilder {
 	step, next := p.add("To", declaration.Computation)
+	if remote, ok := builder.(*wa.RemoteComponent); ok && remote != nil {
+		p.application.NewRemote(step, "To", remote, remote.Name)
+		return next
+	}
 	p.application.NewComputation(step, "To", builder)
 	return next
 }

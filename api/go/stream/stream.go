@@ -33,6 +33,7 @@ func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	learn[T]()
 	declared := source.declared
 	declared.Path, declared.Name, declared.Place = a.pipeline.Path("sources", len(a.pipeline.Sources)), name, place
+	declared.Output = reflect.TypeFor[T]()
 	a.pipeline.Sources = append(a.pipeline.Sources, &declared)
 	if declared.Edge == nil {
 		a.wrong("From", "source", "without a kind", "what e.g. TCPSource returns", declared.Path, place)
@@ -126,6 +127,7 @@ func add[In, Out any](s Stream[In], step *declaration.Step, function any) Stream
 	a := s.application
 	step.Path, step.Inputs, step.Place = a.pipeline.Path("steps", len(a.pipeline.Steps)), s.paths(), declaration.Caller()
 	step.Symbol = symbolOf(function)
+	step.Input, step.Output = reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	learn[In]()
 	learn[Out]()
 	for _, node := range s.nodes {

@@ -17,7 +17,8 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// Application is what a setup declares: an *application.Application or a *stream.Application.
+// Application is what a setup declares: an *application.Application or a *stream.Application; or a library, an
+// *application.Library or a *stream.Library.
 type Application interface {
 	comparable
 	// ToJson ends the declaration and returns the topology document.

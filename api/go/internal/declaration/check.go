@@ -10,14 +10,20 @@ import (
 
 // Check returns every finding about the application, sorted by pointer.
 func (a *Application) Check() []diagnostic.Diagnostic {
-	checked := &Application{Name: a.Name, OnError: a.OnError, Place: a.Place, Pipelines: a.Pipelines}
+	checked := &Application{Name: a.Name, OnError: a.OnError, Place: a.Place, Pipelines: a.Pipelines, Offers: a.Offers}
 	checked.Found = append(checked.Found, a.Found...)
+	if a.Offers != nil {
+		checked.checkOffers()
+		diagnostic.Sort(checked.Found)
+		return checked.Found
+	}
 	checked.checkNames()
 	checked.checkPolicies()
 	checked.checkEnds()
 	checked.checkAddresses()
 	checked.checkStates()
 	checked.checkMessageKeys()
+	checked.declareCodecs()
 	diagnostic.Sort(checked.Found)
 	return checked.Found
 }

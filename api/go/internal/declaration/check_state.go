@@ -61,15 +61,7 @@ func sameKeys(first, second []topology.Key) bool {
 
 // checkMessageKeys finds steps that take the key of each message where messages without one arrive.
 func (a *Application) checkMessageKeys() {
-	sources, steps := map[string]*Source{}, map[string]*Step{}
-	for _, pipeline := range a.Pipelines {
-		for _, source := range pipeline.Sources {
-			sources[source.Path] = source
-		}
-		for _, step := range pipeline.Steps {
-			steps[step.Path] = step
-		}
-	}
+	sources, steps := a.parts()
 	var keyless func(path string) string // the name of a source whose messages arrive without a key
 	keyless = func(path string) string {
 		if source := sources[path]; source != nil {

@@ -38,6 +38,7 @@ type Application struct {
 	OnError   string
 	Place     Place
 	Pipelines []*Pipeline
+	Offers    map[string]*Offer       // by name; of a library, which has no pipelines
 	Found     []diagnostic.Diagnostic // what was wrong at the time of declaration
 }
 
@@ -61,8 +62,11 @@ type Node struct {
 	Ended     bool // a sink or Done follows
 }
 
-// Pointer returns the JSON pointer of a part of the document: of a path, or of a member below it.
+// Pointer returns the JSON pointer of a part of the document: of a path, or of a member below it; of what has no path, none.
 func Pointer(path string, members ...string) string {
+	if path == "" {
+		return ""
+	}
 	return "/pipelines/" + strings.Join(append([]string{path}, members...), "/")
 }
 

@@ -17,24 +17,33 @@ const (
 
 // Document makes the topology of a checked application; without the code hash, which takes a while.
 func (a *Application) Document() (*topology.Document, error) {
-	executable, err := os.Executable()
+	worker, err := own()
 	if err != nil {
-		return nil, fmt.Errorf("the path of this program: %w", err)
+		return nil, err
 	}
-	directory, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("the working directory: %w", err)
-	}
-	document := &topology.Document{Name: a.Name, OnError: a.OnError, Worker: topology.Worker{
-		Language: Language, SDKVersion: SDKVersion, Protocol: Protocol,
-		Command: []string{executable}, Directory: directory, Args: arguments(),
-	}}
+	document := &topology.Document{Name: a.Name, OnError: a.OnError, Worker: worker}
 	for _, pipeline := range a.Pipelines {
 		document.Pipelines = append(document.Pipelines, pipeline.document())
 		document.Worker.Components = append(document.Worker.Components, pipeline.components()...)
 	}
 	document.Worker.InterfaceHash = document.Hash()
 	return document, nil
+}
+
+// own describes this program.
+func own() (worker topology.Worker, err error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return worker, fmt.Errorf("the path of this program: %w", err)
+	}
+	directory, err := os.Getwd()
+	if err != nil {
+		return worker, fmt.Errorf("the working directory: %w", err)
+	}
+	return topology.Worker{
+		Language: Language, SDKVersion: SDKVersion, Protocol: Protocol,
+		Command: []string{executable}, Directory: directory, Args: arguments(),
+	}, nil
 }
 
 func arguments() []string {
@@ -47,7 +56,9 @@ func arguments() []string {
 func (p *Pipeline) document() topology.Pipeline {
 	out := topology.Pipeline{Name: p.Name}
 	for _, source := range p.Sources {
-		out.Sources = append(out.Sources, topology.Source{Path: source.Path, Name: source.Name, Edge: source.Edge, OnError: source.OnError})
+		out.Sources = append(out.Sources, topology.Source{
+			Path: source.Path, Name: source.Name, Edge: source.Edge, Codec: source.Codec, OnError: source.OnError,
+		})
 	}
 	for _, step := range p.Steps {
 		out.Steps = append(out.Steps, step.document())
@@ -61,7 +72,9 @@ func (p *Pipeline) document() topology.Pipeline {
 }
 
 func (s *Step) document() topology.Step {
-	out := topology.Step{Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: s.Inputs, Window: s.Window, OnError: s.OnError}
+	out := topology.Step{
+		Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: s.Inputs, Window: s.Window, Codec: s.Codec, Remote: s.Remote, OnError: s.OnError,
+	}
 	if s.State != nil {
 		unknown := "create"
 		if s.State.Closed {
@@ -81,6 +94,9 @@ func (p *Pipeline) components() []topology.Component {
 		add(source.Path, typeName(source.Given), source.Place)
 	}
 	for _, step := range p.Steps {
+		if step.Remote != nil {
+			continue
+		}
 		add(step.Path, step.Symbol, step.Place)
 		if step.State != nil && !step.State.ByKey {
 			add(step.Path+"/partition", typeName(step.Given), step.Place)

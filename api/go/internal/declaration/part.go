@@ -1,6 +1,8 @@
 package declaration
 
 import (
+	"reflect"
+
 	wa "wallarooapi"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/topology"
@@ -12,6 +14,8 @@ type Source struct {
 	Name      string
 	Place     Place
 	OnError   string
+	Codec     string       // of its messages where they go to another worker; empty: this worker's own form
+	Output    reflect.Type // of its messages; nil where the program does not say
 	Edge      topology.Edge
 	Given     any              // the decoder or generator, as the program gave it
 	Decoder   wa.Decoder       // nil for a generator
@@ -115,6 +119,10 @@ type Step struct {
 	Given       any                   // the partition function
 	Window      topology.Window
 	Aggregation Aggregation
+	Codec       string           // as that of a Source
+	Input       reflect.Type     // of the messages that it takes; nil where the program does not say
+	Output      reflect.Type     // as that of a Source
+	Remote      *topology.Remote // what another program runs in its place; nil: this program runs it
 }
 
 // State is the state of a state step.

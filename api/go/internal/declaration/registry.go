@@ -10,6 +10,7 @@ import (
 type Result struct {
 	Application *Application
 	Text        string
+	Programs    map[string]string // whose components the application names, by worker
 	Found       []diagnostic.Diagnostic
 }
 

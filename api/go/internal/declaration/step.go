@@ -154,8 +154,7 @@ func (a *Application) setPartition(step *Step, method string) {
 }
 
 func (a *Application) wrongParameter(step *Step, method, parameter, actual, expected string) {
-	a.Report(diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", actual, "expected", expected,
-		"fix", "pass "+expected), Pointer(step.Path), step.Place)
+	a.Wrong(Pointer(step.Path), step.Place, method, parameter, actual, expected)
 }
 
 // Symbolic is implemented by what stands for a function of the program.

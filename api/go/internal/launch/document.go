@@ -13,7 +13,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Text ends the declaration of an application: it returns its document, or an object with the diagnostics, and files it
+// Text ends the declaration of an application or library: it returns its document, or an object with the diagnostics, and files it
 // under this text.
 func Text(declared *declaration.Application) string {
 	result := resultOf(declared)
@@ -24,9 +24,10 @@ func Text(declared *declaration.Application) string {
 func resultOf(declared *declaration.Application) declaration.Result {
 	found := declared.Check()
 	if len(found) == 0 {
-		document, err := Document(declared)
+		tree, err := treeOf(declared)
 		if err == nil {
-			return declaration.Result{Application: declared, Text: string(topology.Canonical(document.Tree()))}
+			text := string(topology.Canonical(tree))
+			return declaration.Result{Application: declared, Text: text, Programs: declared.Programs()}
 		}
 		found = append(found, diagnostic.Of("I901", "reason", err))
 	}
@@ -37,6 +38,22 @@ func resultOf(declared *declaration.Application) declaration.Result {
 	return declaration.Result{Text: string(text), Found: found}
 }
 
+func treeOf(declared *declaration.Application) (topology.Object, error) {
+	if declared.Offers == nil {
+		document, err := Document(declared)
+		if err != nil {
+			return nil, err
+		}
+		return document.Tree(), nil
+	}
+	library, err := declared.Library()
+	if err != nil {
+		return nil, err
+	}
+	library.Worker.CodeHash, err = codeHash()
+	return library.Tree(), err
+}
+
 // Document makes the whole topology of an application, hashes included.
 func Document(application *declaration.Application) (*topology.Document, error) {
 	document, err := application.Document()
@@ -45,6 +62,23 @@ func Document(application *declaration.Application) (*topology.Document, error) 
 	}
 	document.Worker.CodeHash, err = codeHash()
 	return document, err
+}
+
+// worker returns what the worker of an application or library tells of itself.
+func worker(declared *declaration.Application) (own topology.Worker, err error) {
+	if declared.Offers == nil {
+		document, err := Document(declared)
+		if err != nil {
+			return own, err
+		}
+		return document.Worker, nil
+	}
+	library, err := declared.Library()
+	if err != nil {
+		return own, err
+	}
+	library.Worker.CodeHash, err = codeHash()
+	return library.Worker, err
 }
 
 // codeHash is computed once: the binary does not change under a running program.

@@ -102,13 +102,31 @@ func emit(result declaration.Result, path string) int {
 	return exitGood
 }
 
+// writeDeclared writes what was declared, and the programs whose components it names.
+func writeDeclared(content *bytes.Buffer, result declaration.Result) error {
+	what := "topology"
+	if result.Application.Offers != nil {
+		what = declaration.LibraryName
+	}
+	fmt.Fprintf(content, `{"%s": %s`, what, result.Text)
+	if len(result.Programs) > 0 {
+		programs, err := json.Marshal(result.Programs)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(content, `, "programs": %s`, programs)
+	}
+	content.WriteString("}\n")
+	return nil
+}
+
 // write writes a result in one step, so that nobody reads half of it.
 func write(path string, result declaration.Result) error {
 	var content bytes.Buffer
 	if len(result.Found) == 0 {
-		content.WriteString(`{"topology": `)
-		content.WriteString(result.Text)
-		content.WriteString("}\n")
+		if err := writeDeclared(&content, result); err != nil {
+			return err
+		}
 	} else if err := json.NewEncoder(&content).Encode(map[string]any{"diagnostics": result.Found}); err != nil {
 		return fmt.Errorf("the diagnostics: %w", err)
 	}

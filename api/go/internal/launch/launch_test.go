@@ -19,6 +19,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	wa "wallarooapi"
 	"wallarooapi/application"
 	"wallarooapi/internal/example"
 	"wallarooapi/internal/frame"
@@ -31,6 +32,18 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("AS_PROGRAM") {
 	case "new":
 		worker.Main(setup)
+	case "library":
+		worker.Main(func([]string) *application.Library {
+			return application.MakeLibrary().Offer(example.Split{}, "string", "string")
+		})
+	case "user":
+		worker.MainJSON(func() string {
+			app := application.MakeApplication("User")
+			app.NewPipeline("Words", application.MakeTCPSourceConfig("127.0.0.1", "7010", example.Lines{})).
+				To(wa.OtherProgram("splitter", "./split").ComputationMulti("split", "string", "string")).
+				ToSink(application.MakeTCPSinkConfig("127.0.0.1", "7002", example.CountEncoder{}))
+			return app.ToJson()
+		})
 	case "tutorial":
 		worker.MainJSON(func() string { return setup(nil).ToJson() })
 	case "garbage":
@@ -68,6 +81,8 @@ func program(kind string, variables ...string) *exec.Cmd {
 // emitted runs a program in emit mode and returns what it wrote.
 func emitted(t *testing.T, kind, args string) (result struct {
 	Topology    map[string]any
+	Library     map[string]any
+	Programs    map[string]string
 	Diagnostics []struct{ Code, Message, Fix, Traceback, File string }
 }) {
 	t.Helper()
@@ -96,6 +111,19 @@ func TestEmit(t *testing.T) {
 		if hash := entry["code_hash"].(string); !strings.HasPrefix(hash, "sha256:") || len(hash) != 71 {
 			t.Errorf("the code hash is %s", hash)
 		}
+	}
+}
+
+func TestEmitOfPrograms(t *testing.T) {
+	library := emitted(t, "library", "[]")
+	entry, components := library.Library["worker"].(map[string]any), library.Library["components"].([]any)
+	// Of {"components": [{"name": "split", "kind": "computation_multi", "input": "string", "output": "string"}]} in canonical form.
+	const hash = "sha256:75db5888771d1abda6a11a12ec8cdf69b30dda72566688958f4bb0c12d31433c"
+	if len(components) != 1 || library.Topology != nil || entry["name"] != "main" || entry["interface_hash"] != hash {
+		t.Errorf("the library is %v", library.Library)
+	}
+	if user := emitted(t, "user", "[]"); user.Topology == nil || user.Programs["splitter"] != "./split" {
+		t.Errorf("programs are %v", user.Programs)
 	}
 }
 

@@ -36,7 +36,7 @@ func serve(application *declaration.Application, directory string) error {
 	if err != nil {
 		return err
 	}
-	document, err := Document(application)
+	own, err := worker(application)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func serve(application *declaration.Application, directory string) error {
 	if err != nil {
 		return err
 	}
-	workerServer := server.New(application, document, "unix:"+path, cacheBytes)
+	workerServer := server.New(application, own, "unix:"+path, cacheBytes)
 	ended := make(chan error, 1)
 	go func() { ended <- workerServer.Serve(listener) }()
 	if err := os.Rename(path+".part", path); err != nil {

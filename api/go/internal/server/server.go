@@ -40,7 +40,7 @@ type processStream = grpc.BidiStreamingServer[pb.ProcessRequest, pb.ProcessReply
 type Worker struct {
 	pb.UnimplementedWorkerServer
 	application   *declaration.Application
-	document      *topology.Document
+	own           topology.Worker
 	endpoint      string
 	sources       map[string]*declaration.Source
 	cache         *state.Cache
@@ -55,11 +55,11 @@ type Server struct {
 	work *work
 }
 
-// New makes the gRPC server of an application that listens at an endpoint, a gRPC target. Its state cache holds
+// New makes the gRPC server of an application, whose worker is own in its topology, that listens at an endpoint, a gRPC target. Its state cache holds
 // at most cacheBytes.
-func New(application *declaration.Application, document *topology.Document, endpoint string, cacheBytes int64) *Server {
+func New(application *declaration.Application, own topology.Worker, endpoint string, cacheBytes int64) *Server {
 	w := &Worker{
-		application: application, document: document, endpoint: endpoint,
+		application: application, own: own, endpoint: endpoint,
 		sources: map[string]*declaration.Source{}, cache: state.NewCache(cacheBytes),
 		checksPersist: os.Getenv("WALLAROO_CHECK_PERSIST") == "1", work: newWork(),
 	}
@@ -96,7 +96,7 @@ func (s *Server) End(grace time.Duration) {
 
 // Init is the handshake.
 func (w *Worker) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, error) {
-	own := w.document.Worker
+	own := w.own
 	reply := &pb.InitReply{
 		ProtocolVersion: declaration.Protocol,
 		SdkVersion:      declaration.SDKVersion,

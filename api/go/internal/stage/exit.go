@@ -1,11 +1,9 @@
 package stage
 
 import (
-	"errors"
 	"fmt"
 
 	wa "wallarooapi"
-	"wallarooapi/internal/codec"
 	"wallarooapi/internal/topology"
 	pb "wallarooapi/internal/workerpb"
 )
@@ -47,7 +45,7 @@ func tooLong(size int) string {
 // keyExit serializes messages for a state step, into frames per bucket.
 type keyExit struct {
 	node      *node
-	partition func(any) []byte
+	partition func(any) []byte // nil: the key is the one that the message carries
 	known     map[string]*knownKey
 	buckets   []*writer
 }
@@ -59,17 +57,27 @@ type knownKey struct {
 	position uint32
 }
 
-// newKeyExit makes an exit whose keys a partition function gives, or without one the messages themselves.
-func newKeyExit(n *node, partition func(any) []byte, d *pb.Node, description *pb.Stage) *keyExit {
-	k := &keyExit{node: n, partition: partition, known: map[string]*knownKey{}}
+// newKeyExit makes the exit to a state step. Where another program runs the step, the key is the one that the message carries, or the
+// empty one.
+func newKeyExit(n *node, d *pb.Node, description *pb.Stage) (*keyExit, error) {
+	k := &keyExit{node: n, known: map[string]*knownKey{}}
+	switch {
+	case n.step != nil && n.step.Remote == nil:
+		k.partition = n.step.Partition
+	case !d.GetKeys():
+		k.partition = func(any) []byte { return []byte{} }
+	}
 	k.buckets = make([]*writer, description.GetBucketCount())
 	for i := range k.buckets {
-		encoder := codec.NewEncoder()
+		encoder, err := writingOf(d)
+		if err != nil {
+			return nil, err
+		}
 		w := newWriter(n.x, uint16(d.GetPort()), int32(i), frameBytes(description), encoder.Encoding())
 		w.encoder, w.timestamps = encoder, d.GetTimestamps()
 		k.buckets[i] = w
 	}
-	return k
+	return k, nil
 }
 
 func (k *keyExit) write(value any) {
@@ -85,13 +93,11 @@ func (k *keyExit) write(value any) {
 	before := len(w.builder.Buffer())
 	buffer, err := w.encoder.Append(w.builder.Buffer(), value)
 	if err != nil {
-		k.bury(value, err)
+		k.node.buryUnwritten(w.encoder, value, err)
 		return
 	}
 	if size := len(buffer) - before + len(key); size > maxValueBytes {
-		// A gob stream of this frame has a gap now: what follows needs a new frame.
-		w.flush()
-		w.encoder.Reset()
+		w.abandon()
 		k.node.bury("C504", value, tooLong(size), "")
 		return
 	}
@@ -100,14 +106,6 @@ func (k *keyExit) write(value any) {
 	}
 	w.builder.UseKey(at.position)
 	w.extend(buffer)
-}
-
-func (k *keyExit) bury(value any, err error) {
-	stack := ""
-	if failed := (*codec.Error)(nil); errors.As(err, &failed) {
-		stack = failed.Stack
-	}
-	k.node.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Fix), stack)
 }
 
 func (k *keyExit) lookup(key []byte) *knownKey {

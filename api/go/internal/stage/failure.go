@@ -124,7 +124,7 @@ type writer struct {
 	frames     uint32 // emitted so far; positions of keys are good within one frame
 	timestamps bool   // each message has its own
 	builder    frame.Builder
-	encoder    *codec.Encoder
+	encoder    writing // nil where values are bytes already
 }
 
 func newWriter(x *Executor, port uint16, bucket int32, frameBytes int, encoding byte) *writer {
@@ -149,6 +149,12 @@ func (w *writer) extend(buffer []byte) {
 	if w.builder.BodyBytes() > w.frameBytes {
 		w.flush()
 	}
+}
+
+// abandon gives up a value that the encoder has written: a gob stream of this frame has a gap now, so what follows needs a new one.
+func (w *writer) abandon() {
+	w.flush()
+	w.encoder.Reset()
 }
 
 func (w *writer) flush() {

@@ -39,12 +39,13 @@ type stateful struct {
 	multi   wa.StateComputationMulti
 	windows window.Windows // nil unless the step is a window
 	state   *declaration.State
-	port    uint16 // of the state in state logs
+	port    uint16  // of the state in state logs
+	form    reading // of the messages
 	allowed map[string]bool
 }
 
-func newStateful(step *declaration.Step, port uint16) *stateful {
-	s := &stateful{single: step.Compute, multi: step.Multi, state: step.State, port: port}
+func newStateful(step *declaration.Step, port uint16, form reading) *stateful {
+	s := &stateful{single: step.Compute, multi: step.Multi, state: step.State, port: port, form: form}
 	if step.State.Closed {
 		s.allowed = make(map[string]bool, len(step.State.Keys))
 		for _, key := range step.State.Keys {
@@ -88,9 +89,8 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 		n.skip(skip, value)
 		return nil
 	}
-	message, err := x.decoder.Decode(x.frame.Encoding, value)
-	if err != nil {
-		n.buryBytes("C504", value, x.frame.Encoding, "the message cannot be read back; "+err.Error(), stackOf(err))
+	message, ok := n.readBack(n.stateful.form, value)
+	if !ok {
 		return nil
 	}
 	entry := x.keyed.entries[position]

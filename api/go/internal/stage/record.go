@@ -14,15 +14,34 @@ type recordExit struct {
 	node   *node
 	encode declaration.RecordEncoder
 	writer *writer
-	known  map[string]uint32 // positions of keys in the frame under way
-	frames uint32            // of the writer when known was begun
+	keys   positions
+}
+
+// positions finds where keys stand in the frame under way.
+type positions struct {
+	known  map[string]uint32
+	frames uint32 // of the writer when known was begun
+}
+
+// use gives the message that is added next its key.
+func (p *positions) use(w *writer, key []byte) {
+	if p.frames != w.frames {
+		clear(p.known)
+		p.frames = w.frames
+	}
+	position, ok := p.known[string(key)]
+	if !ok {
+		position = w.builder.AddKey(key)
+		p.known[string(key)] = position
+	}
+	w.builder.UseKey(position)
 }
 
 func newSink(n *node, sink *declaration.Sink, w *writer) exit {
 	if sink.Keyed == nil {
 		return &sinkExit{n, sink.Encoder, w}
 	}
-	return &recordExit{node: n, encode: sink.Keyed, writer: w, known: map[string]uint32{}}
+	return &recordExit{node: n, encode: sink.Keyed, writer: w, keys: positions{known: map[string]uint32{}}}
 }
 
 func (r *recordExit) write(data any) {
@@ -36,16 +55,7 @@ func (r *recordExit) write(data any) {
 	}
 	r.node.out++
 	w := r.writer
-	if r.frames != w.frames {
-		clear(r.known)
-		r.frames = w.frames
-	}
-	position, ok := r.known[string(key)]
-	if !ok {
-		position = w.builder.AddKey(key)
-		r.known[string(key)] = position
-	}
-	w.builder.UseKey(position)
+	r.keys.use(w, key)
 	if partition >= 0 {
 		w.builder.UseHeader(partitionHeader, binary.LittleEndian.AppendUint32(nil, uint32(partition)))
 	}

@@ -70,7 +70,9 @@ type node struct {
 
 	in, out, dead uint64
 
+	step        *declaration.Step // of what runs user code; nil for others
 	source      *entry
+	received    *received
 	computation wa.Computation
 	multi       wa.ComputationMulti
 	stateful    *stateful
@@ -96,6 +98,7 @@ func New(application *declaration.Application, description *pb.Stage) (*Executor
 	byPath := map[string]*node{}
 	for _, d := range description.GetNodes() {
 		n := &node{path: d.GetPath(), kind: d.GetKind(), x: x}
+		n.step = parts.hosted(d, application)
 		if err := x.compile(n, d, description, parts); err != nil {
 			return nil, err
 		}
@@ -103,6 +106,14 @@ func New(application *declaration.Application, description *pb.Stage) (*Executor
 			return nil, err
 		}
 		x.nodes = append(x.nodes, n)
+	}
+	for _, n := range x.nodes {
+		if n.received == nil {
+			continue
+		}
+		if err := n.divide(); err != nil {
+			return nil, err
+		}
 	}
 	return x, nil
 }
@@ -134,55 +145,77 @@ func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 	return nil
 }
 
-func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts parts) error {
-	port := uint16(d.GetPort())
+func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts parts) (err error) {
+	port, step := uint16(d.GetPort()), n.step
+	n.name = parts.nameOf(n.path)
+	if step != nil {
+		n.name = step.Name
+	}
 	switch n.kind {
 	case pb.NodeKind_SOURCE:
 		if source := parts.sources[n.path]; source != nil {
-			n.name, n.source = source.Name, newEntry(source)
-			n.source.x = x
-			x.entries[port] = n
+			n.source = newEntry(source)
+			n.source.x, x.entries[port] = x, n
 			return nil
 		}
+	case pb.NodeKind_RECEIVE:
+		n.received, x.entries[port] = newReceived(d, parts), n
+		return nil
 	case pb.NodeKind_COMPUTATION, pb.NodeKind_COMPUTATION_MULTI:
-		if step := parts.steps[n.path]; isStep(step, n.kind) {
-			n.name = step.Name
+		if isStep(step, n.kind) {
 			return x.build(n, step)
 		}
-	case pb.NodeKind_STATE_COMPUTATION, pb.NodeKind_STATE_COMPUTATION_MULTI:
-		if step := parts.steps[n.path]; isStep(step, n.kind) {
-			n.name, n.stateful = step.Name, newStateful(step, uint16(d.GetStatePort()))
+	case pb.NodeKind_STATE_COMPUTATION, pb.NodeKind_STATE_COMPUTATION_MULTI, pb.NodeKind_WINDOW:
+		if isStep(step, n.kind) {
 			x.entries[port] = n
-			return nil
-		}
-	case pb.NodeKind_WINDOW:
-		if step := parts.steps[n.path]; isStep(step, n.kind) {
-			var err error
-			n.name, x.entries[port], x.hasWindows = step.Name, n, true
-			n.stateful, err = newWindow(step, uint16(d.GetStatePort()))
-			return err
+			return x.enterState(n, d)
 		}
 	case pb.NodeKind_KEY_BY, pb.NodeKind_COLLECT:
-		if step := parts.steps[n.path]; isStep(step, n.kind) {
-			n.name, n.keyOf = step.Name, step.Partition
+		if isStep(step, n.kind) {
+			n.keyOf = step.Partition
 			return nil
 		}
 	case pb.NodeKind_KEY:
-		if step := parts.steps[n.path]; step != nil && step.State != nil && description.GetBucketCount() > 0 {
-			n.name = step.Name
-			n.exit = newKeyExit(n, step.Partition, d, description)
-			x.exits = append(x.exits, n.exit)
-			return nil
+		if (step == nil || step.State != nil) && description.GetBucketCount() > 0 {
+			n.exit, err = newKeyExit(n, d, description)
+			return x.leave(n, err)
 		}
+	case pb.NodeKind_SEND:
+		n.exit, err = newSend(n, d, description)
+		return x.leave(n, err)
 	case pb.NodeKind_SINK:
 		if sink := parts.sinks[n.path]; sink != nil {
 			n.name = sink.Name
 			n.exit = newSink(n, sink, newWriter(x, port, -1, frameBytes(description), frame.Plain))
-			x.exits = append(x.exits, n.exit)
-			return nil
+			return x.leave(n, nil)
 		}
 	}
-	return &Failure{Code: "W413", Reason: fmt.Sprintf("this worker has no %s at %s", n.kind, n.path)}
+	what := n.kind.String()
+	if d.GetComponent() != "" {
+		what = fmt.Sprintf("%s %q", what, d.GetComponent())
+	}
+	return &Failure{Code: "W413", Reason: fmt.Sprintf("this worker has no %s at %s", what, n.path)}
+}
+
+// leave files an exit.
+func (x *Executor) leave(n *node, err error) error {
+	x.exits = append(x.exits, n.exit)
+	return err
+}
+
+// enterState makes the state side of a node.
+func (x *Executor) enterState(n *node, d *pb.Node) error {
+	form, err := x.readingOf(d, n.step.Input)
+	if err != nil {
+		return err
+	}
+	if n.kind != pb.NodeKind_WINDOW {
+		n.stateful = newStateful(n.step, uint16(d.GetStatePort()), form)
+		return nil
+	}
+	x.hasWindows = true
+	n.stateful, err = newWindow(n.step, uint16(d.GetStatePort()), form)
+	return err
 }
 
 // isStep tells whether a step is there and is of a kind.
@@ -199,29 +232,6 @@ func (x *Executor) build(n *node, step *declaration.Step) (err error) {
 	}()
 	n.computation, n.multi = step.Build()
 	return nil
-}
-
-// parts finds the declared parts by path.
-type parts struct {
-	sources map[string]*declaration.Source
-	steps   map[string]*declaration.Step
-	sinks   map[string]*declaration.Sink
-}
-
-func partsOf(application *declaration.Application) parts {
-	p := parts{map[string]*declaration.Source{}, map[string]*declaration.Step{}, map[string]*declaration.Sink{}}
-	for _, pipeline := range application.Pipelines {
-		for _, source := range pipeline.Sources {
-			p.sources[source.Path] = source
-		}
-		for _, step := range pipeline.Steps {
-			p.steps[step.Path] = step
-		}
-		for _, sink := range pipeline.Sinks {
-			p.sinks[sink.Path] = sink
-		}
-	}
-	return p
 }
 
 // Watch lets an executor note in a record which message is at work.
@@ -281,6 +291,8 @@ func (x *Executor) feed(frames []byte, emit Emit) (err error) {
 		switch {
 		case n.source != nil:
 			err = x.runSource(n)
+		case n.received != nil:
+			err = x.runReceived(n)
 		case n.stateful.windows != nil:
 			err = x.takeWindow(n)
 		default:
@@ -311,11 +323,12 @@ func (x *Executor) Reset() {
 }
 
 // Counts returns what each step got, made and failed on since the last call. What goes to a shuffle is counted
-// where it arrives, so an exit to a state step reports its dead letters only.
+// where it arrives, and what goes to another stage where it was made: there only dead letters count.
 func (x *Executor) Counts() []*pb.StepCount {
 	counts := make([]*pb.StepCount, 0, len(x.nodes))
 	for _, n := range x.nodes {
-		if n.kind == pb.NodeKind_KEY {
+		switch n.kind {
+		case pb.NodeKind_KEY, pb.NodeKind_SEND, pb.NodeKind_RECEIVE:
 			n.in, n.out = 0, 0
 		}
 		if n.in+n.dead > 0 {

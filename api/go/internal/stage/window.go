@@ -29,12 +29,12 @@ type arrival struct {
 }
 
 // newWindow makes the state side of a window step.
-func newWindow(step *declaration.Step, port uint16) (*stateful, error) {
+func newWindow(step *declaration.Step, port uint16, form reading) (*stateful, error) {
 	windows, err := window.Of(step)
 	if err != nil {
 		return nil, &Failure{Code: "I901", Reason: err.Error()}
 	}
-	return &stateful{state: step.State, port: port, windows: windows}, nil
+	return &stateful{state: step.State, port: port, windows: windows, form: form}, nil
 }
 
 // tick takes a tick of the frame at hand.
@@ -67,9 +67,8 @@ func (x *Executor) takeWindow(n *node) error {
 			n.skip(skip, value)
 			continue
 		}
-		message, err := x.decoder.Decode(f.Encoding, value)
-		if err != nil {
-			n.buryBytes("C504", value, f.Encoding, "the message cannot be read back; "+err.Error(), stackOf(err))
+		message, ok := n.readBack(n.stateful.form, value)
+		if !ok {
 			continue
 		}
 		x.arrivals = append(x.arrivals, arrival{

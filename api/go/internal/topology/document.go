@@ -128,11 +128,7 @@ func (d *Document) pipelines() Array {
 func (w *Worker) tree() Object {
 	components := Array{}
 	for _, component := range w.Components {
-		members := Object{{"path", component.Path}, {"symbol", component.Symbol}}
-		if component.File != "" {
-			members = append(members, Member{"file", component.File}, Member{"line", component.Line})
-		}
-		components = append(components, members)
+		components = append(components, append(Object{{"path", component.Path}}, component.symbol()...))
 	}
 	return Object{
 		{"name", WorkerName},
@@ -147,6 +143,15 @@ func (w *Worker) tree() Object {
 		{"code_hash", w.CodeHash},
 		{"components", components},
 	}
+}
+
+// symbol returns the members that say which code it is.
+func (c *Component) symbol() Object {
+	members := Object{{"symbol", c.Symbol}}
+	if c.File != "" {
+		members = append(members, Member{"file", c.File}, Member{"line", c.Line})
+	}
+	return members
 }
 
 func texts(items []string) Array {

@@ -5,6 +5,7 @@ type Source struct {
 	Path    string
 	Name    string
 	Edge    Edge
+	Codec   string // empty: native
 	OnError string
 }
 
@@ -15,7 +16,9 @@ type Step struct {
 	Kind    string
 	Inputs  []string
 	State   *State
-	Window  Window // nil where the step is no window
+	Window  Window  // nil where the step is no window
+	Codec   string  // empty: native
+	Remote  *Remote // nil: this program runs it
 	OnError string
 }
 
@@ -70,7 +73,7 @@ func (s *Source) tree() Object {
 	if _, made := s.Edge.(*Generator); !made {
 		members = append(members, Member{"max_message_bytes", MaxMessageBytes})
 	}
-	members = append(members, Member{"codec", Codec}, Member{"worker", WorkerName})
+	members = append(members, Member{"codec", codecOf(s.Codec)}, Member{"worker", WorkerName})
 	return withText(members, "on_error", s.OnError)
 }
 
@@ -82,7 +85,13 @@ func (s *Step) tree() Object {
 	if s.Window != nil {
 		members = append(members, Member{"window", s.Window.tree()})
 	}
-	return withText(append(members, Member{"codec", Codec}, Member{"worker", WorkerName}), "on_error", s.OnError)
+	members = append(members, Member{"codec", codecOf(s.Codec)})
+	if s.Remote == nil {
+		members = append(members, Member{"worker", WorkerName})
+	} else {
+		members = append(members, Member{"worker", s.Remote.Worker}, Member{"component", s.Remote.Name})
+	}
+	return withText(members, "on_error", s.OnError)
 }
 
 func (s *State) tree() Object {

@@ -1,0 +1,192 @@
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// Plain is the encoding of values in a built-in codec, as in a frame's header.
+const Plain = 0
+
+// oneNaN is the one of the many that all languages write.
+const oneNaN = 0x7ff8 << 48
+
+// Builtin is a codec whose bytes are the same in every language. Its methods may be called from several goroutines.
+type Builtin struct {
+	Name   string
+	append func(out []byte, value any) ([]byte, error)
+	decode func(data []byte) (any, error)
+	holds  func(t reflect.Type) bool // whether it writes values of a type and reads them back
+}
+
+var builtins = []Builtin{
+	{"bytes", appendBytes, decodeBytes, func(t reflect.Type) bool { return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 }},
+	{"string", appendString, decodeString, func(t reflect.Type) bool { return t.Kind() == reflect.String }},
+	{"int64", appendInt64, decodeInt64, isInteger},
+	{"float64", appendFloat64, decodeFloat64, func(t reflect.Type) bool { return t.Kind() == reflect.Float64 || t.Kind() == reflect.Float32 }},
+	{"json", appendJSON, decodeJSON, func(reflect.Type) bool { return true }},
+}
+
+// BuiltinOf returns the codec of a name.
+func BuiltinOf(name string) (Builtin, bool) {
+	for _, each := range builtins {
+		if each.Name == name {
+			return each, true
+		}
+	}
+	return Builtin{}, false
+}
+
+// BuiltinNames returns the names of the built-in codecs, quoted and separated.
+func BuiltinNames() string {
+	names := make([]string, len(builtins))
+	for i, each := range builtins {
+		names[i] = `"` + each.Name + `"`
+	}
+	return strings.Join(names, ", ")
+}
+
+// Append appends the bytes of a value. After an error out is as it was.
+func (b Builtin) Append(out []byte, value any) ([]byte, error) { return b.append(out, value) }
+
+// Encoding returns the encoding of what Append writes.
+func (Builtin) Encoding() byte { return Plain }
+
+// Reset does nothing: each value stands for itself.
+func (Builtin) Reset() {}
+
+// Decode reads a value.
+func (b Builtin) Decode(encoding byte, data []byte) (any, error) {
+	if encoding != Plain {
+		return nil, fmt.Errorf("the value has encoding %d; those of a codec have %d", encoding, Plain)
+	}
+	return b.decode(data)
+}
+
+// Holds tells whether values of a type can be written and read back. Nil, no type in particular, can.
+func (b Builtin) Holds(t reflect.Type) bool {
+	return t == nil || t.Kind() == reflect.Interface || b.holds(t)
+}
+
+// As returns the codec so that it reads values of a type that it holds; nil: as they come.
+func (b Builtin) As(t reflect.Type) Builtin {
+	if t == nil || t.Kind() == reflect.Interface {
+		return b
+	}
+	decode := b.decode
+	b.decode = func(data []byte) (any, error) {
+		value, err := decode(data)
+		if err != nil || value == nil || reflect.TypeOf(value) == t {
+			return value, err
+		}
+		return convert(value, t)
+	}
+	if b.Name == "json" {
+		b.decode = func(data []byte) (any, error) { return decodeJSONInto(data, t) }
+	}
+	return b
+}
+
+// convert turns what a codec reads into a value of a type that it holds.
+func convert(value any, t reflect.Type) (any, error) {
+	from, into := reflect.ValueOf(value), reflect.New(t).Elem()
+	switch number := value.(type) {
+	case int64:
+		if into.CanInt() && into.OverflowInt(number) || into.CanUint() && (number < 0 || into.OverflowUint(uint64(number))) {
+			return nil, fmt.Errorf("%d does not fit into %s", number, t)
+		}
+	case float64:
+		if into.OverflowFloat(number) {
+			return nil, fmt.Errorf("%g does not fit into %s", number, t)
+		}
+	}
+	return from.Convert(t).Interface(), nil
+}
+
+func isInteger(t reflect.Type) bool {
+	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64
+}
+
+func appendBytes(out []byte, value any) ([]byte, error) {
+	if bytes, ok := value.([]byte); ok {
+		return append(out, bytes...), nil
+	}
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
+		return append(out, v.Bytes()...), nil
+	}
+	return out, otherType(value, "[]byte")
+}
+
+func decodeBytes(data []byte) (any, error) { return append([]byte{}, data...), nil }
+
+func appendString(out []byte, value any) ([]byte, error) {
+	text, ok := value.(string)
+	if !ok {
+		v := reflect.Indirect(reflect.ValueOf(value))
+		if v.Kind() != reflect.String {
+			return out, otherType(value, "string")
+		}
+		text = v.String()
+	}
+	if !utf8.ValidString(text) {
+		return out, errors.New("the text is not UTF-8")
+	}
+	return append(out, text...), nil
+}
+
+func decodeString(data []byte) (any, error) {
+	if !utf8.Valid(data) {
+		return nil, errors.New("the text is not UTF-8")
+	}
+	return string(data), nil
+}
+
+func appendInt64(out []byte, value any) ([]byte, error) {
+	v := reflect.ValueOf(value)
+	switch {
+	case v.CanInt():
+		return binary.BigEndian.AppendUint64(out, uint64(v.Int())), nil
+	case v.CanUint() && v.Uint() > math.MaxInt64:
+		return out, fmt.Errorf("%d is not between -2**63 and 2**63-1", v.Uint())
+	case v.CanUint():
+		return binary.BigEndian.AppendUint64(out, v.Uint()), nil
+	}
+	return out, otherType(value, "an integer")
+}
+
+func decodeInt64(data []byte) (any, error) {
+	number, err := eightBytes(data)
+	return int64(number), err
+}
+
+func appendFloat64(out []byte, value any) ([]byte, error) {
+	v := reflect.ValueOf(value)
+	if !v.CanFloat() {
+		return out, otherType(value, "float64")
+	}
+	if math.IsNaN(v.Float()) {
+		return binary.BigEndian.AppendUint64(out, oneNaN), nil
+	}
+	return binary.BigEndian.AppendUint64(out, math.Float64bits(v.Float())), nil
+}
+
+func decodeFloat64(data []byte) (any, error) {
+	number, err := eightBytes(data)
+	return math.Float64frombits(number), err
+}
+
+func eightBytes(data []byte) (uint64, error) {
+	if len(data) != 8 {
+		return 0, fmt.Errorf("%d bytes; a number has 8", len(data))
+	}
+	return binary.BigEndian.Uint64(data), nil
+}
+
+func otherType(value any, expected string) error {
+	return fmt.Errorf("the message is %T; expected %s", value, expected)
+}

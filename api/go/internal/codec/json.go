@@ -1,0 +1,208 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"math/big"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// appendJSON writes a value as every language does: no spaces, object keys sorted, as few escapes as possible, and a float with a
+// dot or an exponent, so that it is read as one.
+func appendJSON(out []byte, value any) ([]byte, error) {
+	result, err := appendTree(out, value)
+	if err != nil {
+		return out, err
+	}
+	return result, nil
+}
+
+func appendTree(out []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case nil:
+		return append(out, "null"...), nil
+	case bool:
+		return strconv.AppendBool(out, v), nil
+	case string:
+		return appendText(out, v)
+	case int:
+		return strconv.AppendInt(out, int64(v), 10), nil
+	case int64:
+		return strconv.AppendInt(out, v, 10), nil
+	case uint64:
+		return strconv.AppendUint(out, v, 10), nil
+	case float64:
+		return appendFloat(out, v)
+	case json.Number:
+		return append(out, v...), nil
+	case *big.Int:
+		return v.Append(out, 10), nil
+	case []any:
+		return appendArray(out, v)
+	case map[string]any:
+		return appendObject(out, v)
+	}
+	return appendOther(out, value)
+}
+
+// appendOther writes a value of a type of the program's, as encoding/json has it.
+func appendOther(out []byte, value any) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return out, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return out, err
+	}
+	return appendTree(out, tree)
+}
+
+func appendArray(out []byte, items []any) (_ []byte, err error) {
+	out = append(out, '[')
+	for i, item := range items {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if out, err = appendTree(out, item); err != nil {
+			return out, err
+		}
+	}
+	return append(out, ']'), nil
+}
+
+func appendObject(out []byte, members map[string]any) (_ []byte, err error) {
+	out = append(out, '{')
+	// UTF-8 in the order of its bytes is in the order of code points.
+	for i, name := range slices.Sorted(maps.Keys(members)) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if out, err = appendText(out, name); err != nil {
+			return out, err
+		}
+		if out, err = appendTree(append(out, ':'), members[name]); err != nil {
+			return out, err
+		}
+	}
+	return append(out, '}'), nil
+}
+
+// escapes are those characters that do not stand for themselves and have a short form.
+var escapes = map[byte]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
+
+func appendText(out []byte, text string) ([]byte, error) {
+	if !utf8.ValidString(text) {
+		return out, errors.New("a text is not UTF-8")
+	}
+	out = append(out, '"')
+	for i := range len(text) {
+		c := text[i]
+		switch short, known := escapes[c]; {
+		case known:
+			out = append(out, short...)
+		case c < ' ':
+			out = fmt.Appendf(out, `\u%04x`, c)
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"'), nil
+}
+
+func appendFloat(out []byte, number float64) ([]byte, error) {
+	if math.IsNaN(number) || math.IsInf(number, 0) {
+		return out, fmt.Errorf("%g is not JSON", number)
+	}
+	format := byte('f')
+	if size := math.Abs(number); size != 0 && (size < 1e-4 || size >= 1e16) {
+		format = 'e'
+	}
+	text := strconv.FormatFloat(number, format, -1, 64)
+	if !strings.ContainsAny(text, ".e") {
+		text += ".0"
+	}
+	return append(out, text...), nil
+}
+
+// decodeJSON reads a value: nil, bool, string, int64 (*big.Int where that is too small), float64, []any, map[string]any.
+func decodeJSON(data []byte) (any, error) {
+	if !utf8.Valid(data) {
+		return nil, errors.New("the text is not UTF-8")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, notJSON(err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something stands behind the JSON value")
+	}
+	return withNumbers(tree)
+}
+
+func notJSON(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the JSON value is cut")
+	}
+	return err
+}
+
+// withNumbers puts numbers in the place of their texts.
+func withNumbers(tree any) (_ any, err error) {
+	switch v := tree.(type) {
+	case json.Number:
+		return number(string(v))
+	case []any:
+		for i := range v {
+			if v[i], err = withNumbers(v[i]); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for name := range v {
+			if v[name], err = withNumbers(v[name]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return tree, nil
+}
+
+func number(text string) (any, error) {
+	if strings.ContainsAny(text, ".eE") {
+		return strconv.ParseFloat(text, 64)
+	}
+	if small, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return small, nil
+	}
+	large, _ := new(big.Int).SetString(text, 10)
+	return large, nil
+}
+
+// decodeJSONInto reads a value of a type, as encoding/json has it; null is nil.
+func decodeJSONInto(data []byte, t reflect.Type) (any, error) {
+	switch {
+	case !utf8.Valid(data):
+		return nil, errors.New("the text is not UTF-8")
+	case string(data) == "null":
+		return nil, nil
+	}
+	into := reflect.New(t)
+	if err := json.Unmarshal(data, into.Interface()); err != nil {
+		return nil, notJSON(err)
+	}
+	return into.Elem().Interface(), nil
+}

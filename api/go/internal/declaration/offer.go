@@ -1,0 +1,85 @@
+package declaration
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/topology"
+)
+
+// LibraryName is what a library has in the place of an application's name.
+const LibraryName = "library"
+
+// Offer is a component that a library offers to other programs. Its step has no inputs, and its name as its path.
+type Offer struct {
+	Step   *Step
+	Input  string // codecs
+	Output string
+}
+
+// NewLibrary begins the declaration of a library: an application without pipelines.
+func NewLibrary() *Application {
+	return &Application{Name: LibraryName, Place: Caller(), Offers: map[string]*Offer{}}
+}
+
+// Offer adds a component whose step is complete.
+func (a *Application) Offer(method string, offer *Offer) {
+	step := offer.Step
+	if step.Symbol == "" {
+		return // reported already
+	}
+	a.checkName("component", step.Name, "", step.Place)
+	if _, taken := a.Offers[step.Name]; taken {
+		a.Wrong("", step.Place, method, "components", diagnostic.Shown(step.Name)+" again", "components with names of their own")
+	}
+	a.checkCodec("", step, method, "input", offer.Input, step.Input)
+	a.checkCodec("", step, method, "output", offer.Output, step.Output)
+	step.Path = step.Name
+	a.Offers[step.Name] = offer
+}
+
+// checkCodec reports a codec that is none, or cannot write messages of a type.
+func (a *Application) checkCodec(pointer string, step *Step, method, parameter, name string, t reflect.Type) {
+	form, ok := codec.BuiltinOf(name)
+	if !ok {
+		a.Wrong(pointer, step.Place, method, parameter, diagnostic.Shown(name), "one of "+codec.BuiltinNames())
+		return
+	}
+	if !form.Holds(t) {
+		a.Report(diagnostic.Of("T262", "step", step.Name, "what", parameter, "type", t, "codec", name), pointer, step.Place)
+	}
+}
+
+// Wrong reports a parameter that is not what a method of the program's expects.
+func (a *Application) Wrong(pointer string, place Place, method, parameter, actual, expected string) {
+	a.Report(diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", actual, "expected", expected,
+		"fix", "pass "+expected), pointer, place)
+}
+
+func (a *Application) checkOffers() {
+	if len(a.Offers) == 0 {
+		a.Wrong("", a.Place, LibraryName, "components", "empty", "components with names of their own, at least one")
+	}
+}
+
+// Library makes what a checked library writes in mode emit; without the code hash.
+func (a *Application) Library() (*topology.Library, error) {
+	worker, err := own()
+	if err != nil {
+		return nil, err
+	}
+	library := &topology.Library{Worker: worker}
+	for _, name := range slices.Sorted(maps.Keys(a.Offers)) {
+		offer := a.Offers[name]
+		place := offer.Step.Place
+		library.Components = append(library.Components, topology.Offered{
+			Name: name, Kind: offer.Step.Kind, Input: offer.Input, Output: offer.Output,
+			Component: topology.Component{Symbol: offer.Step.Symbol, File: place.File, Line: place.Line},
+		})
+	}
+	library.Worker.InterfaceHash = library.Hash()
+	return library, nil
+}

@@ -1,0 +1,91 @@
+package declaration
+
+import (
+	"strings"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/topology"
+)
+
+// IsStateful tells whether a kind of steps has state.
+func IsStateful(kind string) bool { return strings.HasPrefix(kind, StateComputation) }
+
+// NewRemote completes a step that another program runs; one with state takes the key of each message, and its state has a name.
+func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteComponent, state string) {
+	program, pointer := component.Program, Pointer(step.Path)
+	step.Kind, step.Name, step.Symbol, step.Codec = component.Kind, component.Name, "", component.Output
+	step.Remote = &topology.Remote{
+		Worker: program.Worker, Target: program.Target, Name: component.Name,
+		Kind: component.Kind, Input: component.Input, Output: component.Output,
+	}
+	if IsStateful(step.Kind) {
+		step.State = &State{Name: state, ByKey: true}
+	}
+	a.checkName("worker", program.Worker, pointer, step.Place)
+	a.checkName("component", component.Name, pointer, step.Place)
+	switch {
+	case program.Worker == topology.WorkerName:
+		a.Wrong(pointer, step.Place, "OtherProgram", "worker", diagnostic.Shown(program.Worker), `a name other than "main"`)
+	case program.Target == "":
+		a.Wrong(pointer, step.Place, "OtherProgram", "target", diagnostic.Shown(program.Target), "a file or directory")
+	}
+	a.checkCodec(pointer, step, method, "input", component.Input, step.Input)
+	a.checkCodec(pointer, step, method, "output", component.Output, step.Output)
+}
+
+// Programs returns name of the worker and target of each program whose components take part.
+func (a *Application) Programs() map[string]string {
+	programs := map[string]string{}
+	for _, pipeline := range a.Pipelines {
+		for _, step := range pipeline.Steps {
+			if step.Remote != nil {
+				programs[step.Remote.Worker] = step.Remote.Target
+			}
+		}
+	}
+	return programs
+}
+
+// declareCodecs gives the messages that go to another program the codec that it takes.
+func (a *Application) declareCodecs() {
+	sources, steps := a.parts()
+	for _, pipeline := range a.Pipelines {
+		for _, step := range pipeline.Steps {
+			if step.Remote == nil {
+				continue
+			}
+			for _, input := range step.Inputs {
+				if source := sources[input]; source != nil {
+					a.declareCodec(step, &source.Codec, source.Name)
+				} else if producer := steps[input]; producer != nil {
+					a.declareCodec(step, &producer.Codec, producer.Name)
+				}
+			}
+		}
+	}
+}
+
+func (a *Application) declareCodec(step *Step, codec *string, producer string) {
+	if *codec == "" {
+		*codec = step.Remote.Input
+	}
+	if *codec != step.Remote.Input {
+		a.Report(diagnostic.Of("T261", "step", step.Name, "input", step.Remote.Input, "producer", producer, "codec", *codec),
+			Pointer(step.Path), step.Place)
+	}
+}
+
+// parts returns the sources and steps by path.
+func (a *Application) parts() (sources map[string]*Source, steps map[string]*Step) {
+	sources, steps = map[string]*Source{}, map[string]*Step{}
+	for _, pipeline := range a.Pipelines {
+		for _, source := range pipeline.Sources {
+			sources[source.Path] = source
+		}
+		for _, step := range pipeline.Steps {
+			steps[step.Path] = step
+		}
+	}
+	return sources, steps
+}

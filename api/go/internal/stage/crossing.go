@@ -1,0 +1,184 @@
+package stage
+
+import (
+	"fmt"
+	"reflect"
+
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/frame"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// writing writes the values of one frame after the other: in this worker's own form, or in a built-in codec.
+type writing interface {
+	Append(out []byte, value any) ([]byte, error)
+	Encoding() byte
+	Reset()
+}
+
+// reading reads the values of frames.
+type reading interface {
+	Decode(encoding byte, data []byte) (any, error)
+}
+
+func writingOf(d *pb.Node) (writing, error) {
+	if d.GetCodec() == "" {
+		return codec.NewEncoder(), nil
+	}
+	return builtinOf(d)
+}
+
+// readingOf returns what reads the messages of a node whose frames enter the stage, as values of a type if it is known.
+func (x *Executor) readingOf(d *pb.Node, t reflect.Type) (reading, error) {
+	if d.GetCodec() == "" {
+		return x.decoder, nil
+	}
+	form, err := builtinOf(d)
+	return form.As(t), err
+}
+
+func builtinOf(d *pb.Node) (codec.Builtin, error) {
+	form, ok := codec.BuiltinOf(d.GetCodec())
+	if !ok {
+		return form, &Failure{Code: "W410", Reason: fmt.Sprintf("%s has codec %q; this worker has %s", d.GetPath(), d.GetCodec(), codec.BuiltinNames())}
+	}
+	return form, nil
+}
+
+// received is where messages of another stage enter.
+type received struct {
+	description *pb.Node
+	output      reflect.Type // of the part that they left; nil where this program does not know
+	groups      []group
+}
+
+// group is nodes behind an entry that get a message as a value of one type.
+type group struct {
+	form  reading
+	nodes []*node
+}
+
+// newReceived makes an entry for the messages of a part, which another program may have.
+func newReceived(d *pb.Node, parts parts) *received {
+	r := &received{description: d}
+	if source := parts.sources[d.GetPath()]; source != nil {
+		r.output = source.Output
+	} else if step := parts.steps[d.GetPath()]; step != nil {
+		r.output = step.Output
+	}
+	return r
+}
+
+// divide finds as what each of the nodes behind an entry gets its messages: where this program does not know what the part gives
+// that sent them, as what the node's own function takes.
+func (n *node) divide() error {
+	last := reflect.Type(nil)
+	for i, next := range n.next {
+		t := n.received.output
+		if t == nil && n.received.description.GetCodec() != "" && next.step != nil {
+			t = next.step.Input
+		}
+		if i == 0 || t != last {
+			form, err := n.x.readingOf(n.received.description, t)
+			if err != nil {
+				return err
+			}
+			n.received.groups = append(n.received.groups, group{form: form})
+		}
+		at := &n.received.groups[len(n.received.groups)-1]
+		at.nodes, last = append(at.nodes, next), t
+	}
+	return nil
+}
+
+// runReceived runs the messages of the frame at hand.
+func (x *Executor) runReceived(n *node) error {
+	f := &x.frame
+	if f.Encoding == frame.Framed || f.HasAbsent() || (n.received.description.GetCodec() != "") != (f.Encoding == codec.Plain) {
+		return damaged(fmt.Errorf("a frame for %s has values of encoding %d or none", n.path, f.Encoding))
+	}
+	data := f.Values
+	for i := 0; i < f.Count && x.err == nil; i++ {
+		length := f.Lengths.At(i)
+		value := data[:length:length]
+		data = data[length:]
+		x.begin(i)
+		if f.Flags&frame.FlagKeys != 0 {
+			x.key = f.Keys[f.KeyIndexes.At(i)]
+		}
+		if skip := x.enter(); skip != nil {
+			n.skip(skip, value)
+			continue
+		}
+		for _, group := range n.received.groups {
+			if message, ok := n.readBack(group.form, value); ok && message != nil {
+				for _, next := range group.nodes {
+					next.receive(message)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// readBack reads a message of the frame at hand; one that cannot be read becomes a dead letter.
+func (n *node) readBack(form reading, value []byte) (message any, ok bool) {
+	message, err := form.Decode(n.x.frame.Encoding, value)
+	if err == nil {
+		return message, true
+	}
+	if form, coded := form.(codec.Builtin); coded {
+		n.buryBytes("C505", value, n.x.frame.Encoding, fmt.Sprintf("it is not in codec %q; %v", form.Name, err), "")
+	} else {
+		n.buryBytes("C504", value, n.x.frame.Encoding, "the message cannot be read back; "+err.Error(), stackOf(err))
+	}
+	return nil, false
+}
+
+// buryUnwritten makes a dead letter of a message that cannot leave the stage.
+func (n *node) buryUnwritten(form writing, value any, err error) {
+	if form, coded := form.(codec.Builtin); coded {
+		n.bury("C504", value, fmt.Sprintf("it cannot be written in codec %q; %v", form.Name, err), "")
+		return
+	}
+	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Fix), stackOf(err))
+}
+
+// sendExit writes the messages of a part for other stages of the task.
+type sendExit struct {
+	node    *node
+	writer  *writer
+	hasKeys bool
+	keys    positions
+}
+
+func newSend(n *node, d *pb.Node, description *pb.Stage) (*sendExit, error) {
+	form, err := writingOf(d)
+	if err != nil {
+		return nil, err
+	}
+	w := newWriter(n.x, uint16(d.GetPort()), -1, frameBytes(description), form.Encoding())
+	w.encoder, w.timestamps = form, d.GetTimestamps()
+	return &sendExit{n, w, d.GetKeys(), positions{known: map[string]uint32{}}}, nil
+}
+
+func (s *sendExit) write(value any) {
+	w := s.writer
+	before := len(w.builder.Buffer())
+	buffer, err := w.encoder.Append(w.builder.Buffer(), value)
+	if err != nil {
+		s.node.buryUnwritten(w.encoder, value, err)
+		return
+	}
+	if size := len(buffer) - before + len(s.node.x.key); size > maxValueBytes {
+		w.abandon()
+		s.node.bury("C504", value, tooLong(size), "")
+		return
+	}
+	if s.hasKeys {
+		s.keys.use(w, s.node.x.key)
+	}
+	w.extend(buffer)
+}
+
+func (s *sendExit) flush() { s.writer.flush() }

@@ -1,0 +1,51 @@
+package stage
+
+import (
+	"wallarooapi/internal/declaration"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// parts finds the declared parts by path.
+type parts struct {
+	sources map[string]*declaration.Source
+	steps   map[string]*declaration.Step
+	sinks   map[string]*declaration.Sink
+}
+
+func partsOf(application *declaration.Application) parts {
+	p := parts{map[string]*declaration.Source{}, map[string]*declaration.Step{}, map[string]*declaration.Sink{}}
+	for _, pipeline := range application.Pipelines {
+		for _, source := range pipeline.Sources {
+			p.sources[source.Path] = source
+		}
+		for _, step := range pipeline.Steps {
+			p.steps[step.Path] = step
+		}
+		for _, sink := range pipeline.Sinks {
+			p.sinks[sink.Path] = sink
+		}
+	}
+	return p
+}
+
+// nameOf returns the name of a part, or its path where another program has it.
+func (p parts) nameOf(path string) string {
+	if step := p.steps[path]; step != nil {
+		return step.Name
+	}
+	if source := p.sources[path]; source != nil {
+		return source.Name
+	}
+	return path
+}
+
+// hosted returns the step of a node: of the application, or a component of the library.
+func (p parts) hosted(d *pb.Node, application *declaration.Application) *declaration.Step {
+	if d.GetComponent() == "" {
+		return p.steps[d.GetPath()]
+	}
+	if offer := application.Offers[d.GetComponent()]; offer != nil {
+		return offer.Step
+	}
+	return nil
+}

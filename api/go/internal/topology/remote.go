@@ -1,0 +1,59 @@
+package topology
+
+import "crypto/sha256"
+
+// Remote is a component of another program.
+type Remote struct {
+	Worker string // name that its worker gets in the document
+	Target string // the program, as this one names it
+	Name   string // under which that program offers it
+	Kind   string // of the step
+	Input  string // codecs
+	Output string
+}
+
+// Offered is a component of a library, as other programs must name it.
+type Offered struct {
+	Name   string
+	Kind   string
+	Input  string
+	Output string
+	Component
+}
+
+func (o *Offered) tree() Object {
+	return Object{{"name", o.Name}, {"kind", o.Kind}, {"input", o.Input}, {"output", o.Output}}
+}
+
+// Library is a program that hosts components for other programs.
+type Library struct {
+	Worker     Worker
+	Components []Offered // sorted by name
+}
+
+// Hash returns the interface hash: of what other programs must agree with.
+func (l *Library) Hash() string {
+	components := Array{}
+	for i := range l.Components {
+		components = append(components, l.Components[i].tree())
+	}
+	digest := sha256.Sum256(Canonical(Object{{"components", components}}))
+	return Notation(digest[:])
+}
+
+// Tree returns the library as mode emit writes it.
+func (l *Library) Tree() Object {
+	components := Array{}
+	for i := range l.Components {
+		component := &l.Components[i]
+		components = append(components, append(component.tree(), component.symbol()...))
+	}
+	return Object{{"worker", l.Worker.tree()}, {"components", components}}
+}
+
+func codecOf(name string) string {
+	if name == "" {
+		return Codec
+	}
+	return name
+}

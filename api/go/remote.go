@@ -1,0 +1,50 @@
+package wallarooapi
+
+// Program is another program, whose components take part in this application; made by OtherProgram.
+type Program struct {
+	Worker string // name that its worker gets in the topology
+	Target string
+}
+
+// OtherProgram names another program, in Python or Go, that hosts components for this application. worker is the name that its worker
+// gets in the topology, not "main"; target is a Python file or module, or a Go package directory, relative to this program's
+// directory.
+//
+//	scorer := wa.OtherProgram("scorer", "scorer.py")
+//	pipeline.To(scorer.Computation("score", "json", "float64"))
+//
+// What is wrong with it is reported where a component of it is used (T207, T210).
+func OtherProgram(worker, target string) *Program { return &Program{worker, target} }
+
+// Computation names a computation: one message in, at most one out. name is that under which the program offers it, input and output
+// are codecs: "bytes", "string", "int64", "float64" or "json".
+func (p *Program) Computation(name, input, output string) *RemoteComponent {
+	return &RemoteComponent{*p, "computation", name, input, output}
+}
+
+// ComputationMulti names a computation that gives any number of messages; parameters as for Computation.
+func (p *Program) ComputationMulti(name, input, output string) *RemoteComponent {
+	return &RemoteComponent{*p, "computation_multi", name, input, output}
+}
+
+// StateComputation names a state computation; its key is the one that the message carries.
+func (p *Program) StateComputation(name, input, output string) *RemoteComponent {
+	return &RemoteComponent{*p, "state_computation", name, input, output}
+}
+
+// StateComputationMulti names a state computation that gives any number of messages; its key is the one that the message carries.
+func (p *Program) StateComputationMulti(name, input, output string) *RemoteComponent {
+	return &RemoteComponent{*p, "state_computation_multi", name, input, output}
+}
+
+// RemoteComponent is a component of another program, to be handed to PipelineBuilder.To or stream.Through.
+type RemoteComponent struct {
+	Program Program
+	Kind    string // of the step, e.g. computation
+	Name    string
+	Input   string // codec of the messages that it takes
+	Output  string // codec of the messages that it gives
+}
+
+// Build returns the component itself, which stands for what the other program builds.
+func (c *RemoteComponent) Build() interface{} { return c }

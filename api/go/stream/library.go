@@ -1,0 +1,90 @@
+package stream
+
+import (
+	"context"
+	"reflect"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/launch"
+)
+
+// Library declares components that other programs, in Python or Go, use in their applications. A program whose setup returns one has
+// no application of its own: it is run with those that name it.
+//
+//	func setup(args []string) *stream.Library {
+//		library := stream.NewLibrary()
+//		stream.OfferMap(library, "score", score, "json", "float64")
+//		return library
+//	}
+//
+// Messages come and go in codecs: "bytes", "string", "int64", "float64" and "json". A codec must be able to write the type: json
+// anything that encoding/json does, the others what their names say.
+type Library struct{ declared *declaration.Application }
+
+// NewLibrary begins the declaration of a library.
+func NewLibrary() *Library { return &Library{declaration.NewLibrary()} }
+
+// ToJson ends the declaration and returns what the library offers. If something is wrong with the declaration it returns an
+// object with the key "diagnostics" instead.
+func (l *Library) ToJson() string { return launch.Text(l.declared) }
+
+// OfferMap offers a function with one result under a name; input and output are the codecs of the messages that it takes and gives.
+// The function is as that of Map.
+func OfferMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) (Out, error), input, output string) {
+	made := &computation[In, Out]{named{name}, function, resultsOf[Out]()}
+	step := &declaration.Step{Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) { return made, nil }}
+	offer[In, Out](l, "OfferMap", name, step, function, input, output)
+}
+
+// OfferFlatMap is OfferMap for a function with any number of results, as that of FlatMap.
+func OfferFlatMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) ([]Out, error), input, output string) {
+	made := &multi[In, Out]{named{name}, function, resultsOf[Out]()}
+	step := &declaration.Step{Kind: declaration.ComputationMulti, Build: func() (wa.Computation, wa.ComputationMulti) { return nil, made }}
+	offer[In, Out](l, "OfferFlatMap", name, step, function, input, output)
+}
+
+// OfferMapState is OfferMap for a function with the state of the key that a message carries, as that of MapState.
+func OfferMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) (Out, error), input, output string) {
+	made := &stateful[In, S, Out]{named{name}, function, resultsOf[Out]()}
+	step := &declaration.Step{Kind: declaration.StateComputation, Compute: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
+	offer[In, Out](l, "OfferMapState", name, step, function, input, output)
+}
+
+// OfferFlatMapState is OfferMapState for a function with any number of results, as that of FlatMapState.
+func OfferFlatMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) ([]Out, error), input, output string) {
+	made := &statefulMulti[In, S, Out]{named{name}, function, resultsOf[Out]()}
+	step := &declaration.Step{Kind: declaration.StateComputationMulti, Multi: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
+	offer[In, Out](l, "OfferFlatMapState", name, step, function, input, output)
+}
+
+func offer[In, Out any](l *Library, method, name string, step *declaration.Step, function any, input, output string) {
+	step.Name, step.Place, step.Symbol = name, declaration.Caller(), symbolOf(function)
+	step.Input, step.Output = reflect.TypeFor[In](), reflect.TypeFor[Out]()
+	if reflect.ValueOf(function).IsNil() {
+		l.declared.Wrong("", step.Place, method, "function", "nil", "a function")
+	}
+	if step.State != nil {
+		l.declared.LearnState(step)
+	}
+	l.declared.Offer(method, &declaration.Offer{Step: step, Input: input, Output: output})
+}
+
+// Through sends each message through a component of another program, which gives messages of type Out:
+//
+//	scores := stream.Through[float64](orders, wallarooapi.OtherProgram("scorer", "scorer.py").Computation("score", "json", "float64"))
+//
+// A component with state takes the key that each message carries: put KeyBy or Collect before it, unless the source gives keys.
+func Through[Out, In any](s Stream[In], component *wa.RemoteComponent) Stream[Out] {
+	if component == nil {
+		component = &wa.RemoteComponent{}
+	}
+	step := &declaration.Step{Kind: declaration.Computation}
+	next := add[In, Out](s, step, Through[Out, In])
+	state := ""
+	if declaration.IsStateful(component.Kind) {
+		state = s.application.stateName(component.Name)
+	}
+	s.application.declared.NewRemote(step, "Through", component, state)
+	return next
+}
