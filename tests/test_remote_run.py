@@ -18,7 +18,7 @@ import pytest
 
 from case import Case
 from life import free_port
-from run import START_S, WALLAROO, Receiver, Run, framed, wait_until, wallaroo
+from run import START_S, WALLAROO, Receiver, Run, finish, framed, wait_until, wallaroo
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
 CASE = Case("word_count")
@@ -60,24 +60,36 @@ class Service:
 
 
 class Site:
-    """The machines of a run: one for the services, and one after the other for the driver."""
+    """The machines of a run: one for the services, and one after the other for the driver.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Empty.
+        sources: What has a gateway of its own: names of sources, or empty for all others.
+    """
+
+    def __init__(self, folder: Path, *sources: str) -> None:
         self.folder, self.hidden = folder, folder / "hidden"
         self.hidden.mkdir()
         self.token_file = folder / "token"
         self.token_file.write_text("0123456789abcdef0123456789abcdef")
         self.token_file.chmod(0o600)
-        self.gateway = Service("gateway", self.hidden / "gateway", self.token_file)
+        self.gateways = {
+            name: Service("gateway", self.hidden / f"gateway-{number}", self.token_file)
+            for number, name in enumerate(sources)
+        }
         self.egress = Service("egress", self.hidden / "egress", self.token_file)
-        self.source = f"127.0.0.1:{free_port(0)}"
+        self.source = ",".join(f"127.0.0.1:{free_port(number)}" for number in range(len(sources)))
         self.drivers = 0
 
     def options(self) -> tuple[object, ...]:
         """Return the options of `run` that name the services."""
-        return (
-            "--gateway", self.gateway.address, "--egress", self.egress.address, "--token-file", self.token_file,
-        )  # fmt: skip
+        named = [(f"{name}=" if name else "") + gateway.address for name, gateway in self.gateways.items()]
+        gateways = [option for text in named for option in ("--gateway", text)]
+        return (*gateways, "--egress", self.egress.address, "--token-file", self.token_file)
+
+    def services(self) -> list[Service]:
+        """Return all services."""
+        return [*self.gateways.values(), self.egress]
 
     def run(self, app: Path, receiver: Receiver, *options: object) -> Run:
         """Run on a machine that has never seen the application."""
@@ -91,18 +103,24 @@ class Site:
         ).ready()  # fmt: skip
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    """Give services that run until the test ends."""
-    made = Site(tmp_path)
+@contextlib.contextmanager
+def running(made: Site) -> Iterator[Site]:
+    """Run the services until the block ends."""
     try:
-        made.gateway.start()
-        made.egress.start()
+        for service in made.services():
+            service.start()
         yield made
     finally:
-        for service in (made.gateway, made.egress):
+        for service in made.services():
             with contextlib.suppress(ProcessLookupError):
                 service.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Give one gateway and an egress."""
+    with running(Site(tmp_path, "")) as made:
+        yield made
 
 
 def counted(texts: list[str]) -> list[str]:
@@ -133,8 +151,8 @@ def test_a_driver_killed_and_started_elsewhere_goes_on(site: Site, language: str
             assert first.last("bytes_by_file") == 0
             first.send(framed(text.encode() for text in parts[1]))
             kill(first)
-        site.gateway.end(signal.SIGKILL)
-        site.gateway.start()
+        site.gateways[""].end(signal.SIGKILL)
+        site.gateways[""].start()
         with site.run(app, receiver) as second:
             assert f"continuing from file://{site.folder}/checkpoint" in "".join(second.errors)
             second.send(framed(text.encode() for text in parts[2]))
@@ -179,3 +197,112 @@ def recorded(checkpoint: Path) -> bool:
     except FileNotFoundError:
         return False
     return all(services.values())
+
+
+QUOTES, ORDERS = "Market Data", "Orders"
+SYMBOLS = [f"S{number}" for number in range(40)]
+
+
+class Market:
+    """Sends quotes and orders of the market spread, each to its own gateway, and knows which orders come back.
+
+    Args:
+        run: Of the application.
+        receiver: Of its sink.
+    """
+
+    def __init__(self, run: Run, receiver: Receiver) -> None:
+        self._run, self._receiver = run, receiver
+        self._bids: dict[str, int] = {}
+        self.sent = self.orders = 0
+        self.expected: list[str] = []
+
+    def send(self, source: int, payloads: list[bytes]) -> None:
+        """Send messages to one source; it has them safe when this returns."""
+        self.sent += len(payloads)
+        with self._run.connect(source) as connection:
+            connection.sendall(framed(payloads))
+            finish(connection)
+
+    def quote(self, symbols: list[str], bid: int) -> None:
+        """Send a quote for each symbol; those of every other one have a spread that rejects orders."""
+        self._bids |= dict.fromkeys(symbols, bid)
+        offers = {symbol: bid + (1 if self._rejects(symbol) else 0) for symbol in symbols}
+        self.send(0, [f"{symbol} {bid}.00 {offer}.00".encode() for symbol, offer in offers.items()])
+
+    def _rejects(self, symbol: str) -> bool:
+        return (int(symbol[1:]) + self._bids[symbol]) % 2 == 0
+
+    def order(self, symbols: list[str], count: int) -> None:
+        """Send orders; nothing that they depend on may be under way."""
+        numbers = range(self.orders, self.orders + count)
+        self.orders += count
+        orders = [(symbols[number % len(symbols)], number) for number in numbers]
+        self.expected += [
+            f"{symbol} {number} 5 {self._bids[symbol]}.00 {self._bids[symbol] + 1}.00"
+            for symbol, number in orders
+            if self._rejects(symbol)
+        ]
+        self.send(1, [f"{symbol} {number} 5".encode() for symbol, number in orders])
+
+    def settle(self) -> None:
+        """Wait until all that was sent is processed: gateways say nothing of the order between them."""
+        self._run.wait_for("messages_processed", self.sent)
+        self._receiver.wait_for_lines(len(self.expected), self._run)
+
+
+def letters_of(site: Site) -> list[dict[str, object]]:
+    """Return what `wallaroo dead-letters ls` lists in the directory of the egress."""
+    done = wallaroo("dead-letters", "ls", site.egress.directory, "--json")
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def replay_at_egress(site: Site, run: Run) -> None:
+    """Send the one dead letter to its source again, from the directory of the egress: the checkpoint has none."""
+    (letter,) = letters_of(site)
+    assert (letter["code"], letter["step"], letter["replayed"]) == ("C505", ORDERS, False)
+    for checkpoint in (site.folder / "checkpoint", f"file://{site.folder}/checkpoint"):
+        done = wallaroo("dead-letters", "ls", checkpoint)
+        assert done.returncode == 2
+        assert f"R652 the dead letters of checkpoint {checkpoint} are at its egress elsewhere\n" in done.stderr
+        assert "give the directory that `wallaroo egress --outbox DIR` has" in done.stderr
+    replay = ("dead-letters", "replay", site.egress.directory, "--all")
+    done = wallaroo(*replay)
+    assert f'no connection to source "{ORDERS}"; its egress does not know where; give --to' in done.stderr
+    host, port = run.addresses()[1]
+    done = wallaroo(*replay, "--to", f"{host}:{port}")
+    assert (done.returncode, done.stderr) == (0, "1 replayed\n")
+
+
+def test_a_gateway_for_each_source(tmp_path: Path) -> None:
+    app = Case("market_spread").app("python")
+    with running(Site(tmp_path, QUOTES, ORDERS)) as site, Receiver() as receiver:
+        with site.run(app, receiver) as run:
+            market = Market(run, receiver)
+            market.quote(SYMBOLS, 1)
+            market.settle()
+            market.order(SYMBOLS, 5_000)
+            market.send(1, [b"not an order"])
+            market.settle()
+            # Acknowledged, and perhaps not read yet; the other gateway takes messages meanwhile.
+            market.order(SYMBOLS, 5_000)
+            site.gateways[ORDERS].end(signal.SIGKILL)
+            market.quote([f"T{number}" for number in range(40)], 2)
+            site.gateways[ORDERS].start()
+            market.settle()
+            market.order([f"T{number}" for number in range(40)], 1_000)
+            market.quote(SYMBOLS, 4)
+            market.settle()
+            market.order(SYMBOLS, 1_000)
+            market.settle()
+            replay_at_egress(site, run)
+            market.sent += 1
+            market.settle()
+            assert run.last("bytes_by_file") == 0
+            assert run.stop() == 0, run.said()
+        by_symbol = Case("market_spread").arranged
+        assert by_symbol(receiver.lines()) == by_symbol(market.expected)
+        assert [letter["replayed"] for letter in letters_of(site)] == [True, False]
+        stores = [json.loads((gateway.directory / "gateway.json").read_bytes()) for gateway in site.gateways.values()]
+        assert [[source["name"] for source in store["sources"]] for store in stores] == [[QUOTES], [ORDERS]]

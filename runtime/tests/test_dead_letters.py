@@ -162,8 +162,7 @@ def test_an_id_that_does_not_exist(checkpoint: Path, wanted: str, capsys: pytest
     code, _, err = run(capsys, "show", checkpoint, wanted)
     assert code == 2
     assert err == (
-        f"R624 checkpoint {checkpoint} has no dead letter {wanted}\n"
-        f"  fix: see `wallaroo dead-letters ls {checkpoint}`\n"
+        f"R624 {checkpoint} has no dead letter {wanted}\n  fix: see `wallaroo dead-letters ls {checkpoint}`\n"
     )
 
 

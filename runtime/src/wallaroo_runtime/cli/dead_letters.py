@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.cli.parser import Parser, usage_error
-from wallaroo_runtime.deploy.dead_letter import DeadLetter, find_letter, is_chosen, read_letters
-from wallaroo_runtime.deploy.place import find_directory
+from wallaroo_runtime.deploy.dead_letter import DeadLetter, find_letter, find_letters, is_chosen, read_letters
 from wallaroo_runtime.deploy.replay import Replay, read_marks
 from wallaroo_runtime.errors import USAGE, RunError
 
@@ -32,7 +31,11 @@ def add_parser(subparsers: Any) -> None:
     showing = actions.add_parser("show", help="show everything about one")
     replaying = actions.add_parser("replay", help="send those that a decoder failed on to their source again")
     for action in (listing, showing, replaying):
-        action.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run")
+        action.add_argument(
+            "checkpoint",
+            metavar="CHECKPOINT|APP|DIR",
+            help="checkpoint directory, what was run, or the directory of `wallaroo egress`",
+        )
     showing.add_argument("id", metavar="ID", help="as `ls` shows it")
     replaying.add_argument("ids", metavar="ID", nargs="*", help="as `ls` shows them")
     for action in (listing, replaying):
@@ -50,7 +53,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the action says."""
-    checkpoint = find_directory(arguments.checkpoint)
+    checkpoint = find_letters(arguments.checkpoint)
     actions = {"ls": _list, "show": _show, "replay": _replay}
     return actions[arguments.action](checkpoint, arguments)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.cli.document import read_topology
+from wallaroo_runtime.deploy.manifest import read_manifest
 from wallaroo_runtime.deploy.place import MANIFEST
-from wallaroo_runtime.deploy.replay import read_manifest
 from wallaroo_runtime.errors import RUN
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.topology.load import load_document

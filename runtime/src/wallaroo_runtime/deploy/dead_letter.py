@@ -7,7 +7,10 @@ from pathlib import Path
 
 from wallaroo.frame import HEADER_BYTES, FrameError, FrameHeader, read_frame, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.deploy.manifest import read_manifest
+from wallaroo_runtime.deploy.place import find_directory
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.remote.store import ATTACHMENT_FILE
 
 FOLDER = "dead-letters"
 _NAME = re.compile(r"(?P<query>.+?)-(?P<batch>\d+)-(?P<partition>\d+)(?:-(?P<again>\d+))?\.frames")
@@ -30,6 +33,26 @@ class DeadLetter:
 
 
 Choice = Callable[[pb.DeadLetter], bool]
+
+
+def find_letters(text: str) -> Path:
+    """Return the directory that has the dead letters which a command line names.
+
+    Args:
+        text: A checkpoint, a program that was run, or the directory of an egress elsewhere.
+
+    Raises:
+        RunError: R652, they are at an egress elsewhere; R608, R609 or R616, there is no such thing.
+    """
+    path = Path(text)
+    if (path / ATTACHMENT_FILE).is_file() and (path / FOLDER).is_dir():
+        return path.absolute()
+    if "://" in text:  # such a checkpoint has nothing but an egress elsewhere
+        raise RunError.of("R652", USAGE, path=text)
+    checkpoint = find_directory(text)
+    if "egress" in read_manifest(checkpoint).get("services", {}):
+        raise RunError.of("R652", USAGE, path=checkpoint)
+    return checkpoint
 
 
 def read_letters(checkpoint: Path) -> Iterator[DeadLetter]:

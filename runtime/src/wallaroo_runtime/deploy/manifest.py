@@ -1,9 +1,13 @@
 """Where `application.json` of a checkpoint lies: in a directory of this machine, or wherever Hadoop reaches."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from wallaroo_runtime.daemon import replace_file
+from wallaroo_runtime.deploy.place import MANIFEST
+from wallaroo_runtime.errors import RunError
 
 
 class Directory(Protocol):
@@ -39,3 +43,19 @@ class LocalDirectory:
     def write(self, name: str, content: bytes) -> None:
         """Give a file this content; it survives a loss of power."""
         replace_file(self._path / name, content, durable=True)
+
+
+def read_manifest(checkpoint: Path) -> Mapping[str, Any]:
+    """Return what the checkpoint says that its application is.
+
+    Raises:
+        RunError: R616.
+    """
+    path = checkpoint / MANIFEST
+    try:
+        manifest: Mapping[str, Any] = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise RunError.of("R616", path=path, reason="there is no such file") from error
+    except (OSError, ValueError) as error:
+        raise RunError.of("R616", path=path, reason=f"it is damaged: {error}") from error
+    return manifest

@@ -171,18 +171,7 @@ def gateways_of(topology: Topology, plan: Plan, options: RemoteOptions, bounds: 
 
 
 def _gateway_request(plan: Plan, sources: Sequence[TcpSource], bounds: Bounds, tick_ms: int) -> Attach:
-    messages = [
-        pb.Source(
-            port=plan.ports[source.path],
-            path=source.path,
-            name=source.name,
-            host=source.host,
-            tcp_port=source.port,
-            framing=source.framing.kind,
-            max_message_bytes=source.max_message_bytes,
-        )
-        for source in sources
-    ]
+    messages = [source_message(source, plan) for source in sources]
     return lambda driver: pb.AttachJournalRequest(
         driver=driver,
         sources=messages,
@@ -190,6 +179,19 @@ def _gateway_request(plan: Plan, sources: Sequence[TcpSource], bounds: Bounds, t
         fsync_interval_ms=FSYNC_INTERVAL_MS,
         backlog_bytes=bounds.journal_bytes,
         tick_ms=tick_ms,
+    )
+
+
+def source_message(source: TcpSource, plan: Plan) -> pb.Source:
+    """Return a source as it crosses the network."""
+    return pb.Source(
+        port=plan.ports[source.path],
+        path=source.path,
+        name=source.name,
+        host=source.host,
+        tcp_port=source.port,
+        framing=source.framing.kind,
+        max_message_bytes=source.max_message_bytes,
     )
 
 
@@ -201,8 +203,10 @@ def egress_at(topology: Topology, plan: Plan, options: RemoteOptions, bounds: Bo
         if isinstance(sink, TcpSink)
     ]
 
+    sources = [source_message(source, plan) for source in tcp_sources(topology)]
+
     def request(driver: pb.Driver) -> pb.AttachOutboxRequest:
-        return pb.AttachOutboxRequest(driver=driver, sinks=sinks, resend_bytes=bounds.resend_bytes)
+        return pb.AttachOutboxRequest(driver=driver, sinks=sinks, resend_bytes=bounds.resend_bytes, sources=sources)
 
     return RemoteProcess(options.service("egress", options.egress), request)
 

@@ -9,20 +9,21 @@ import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import FRAMED, PLAIN
 from wallaroo_runtime.daemon import process_start_time, sync_file
 from wallaroo_runtime.deploy.address import parse_address
 from wallaroo_runtime.deploy.dead_letter import FOLDER, DeadLetter
+from wallaroo_runtime.deploy.manifest import read_manifest
 from wallaroo_runtime.deploy.place import MANIFEST
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest.framing import KINDS, length_packer
+from wallaroo_runtime.remote.store import ATTACHMENT_FILE
 
 MARKS = "replayed"
 BLOCK_BYTES = 8 * 1024 * 1024
@@ -68,8 +69,8 @@ class Replay:
     """Replays letters of one checkpoint.
 
     Args:
-        checkpoint: The checkpoint directory.
-        to: HOST:PORT to send to; empty: where the running application's sources listen.
+        checkpoint: The checkpoint directory, or that of an egress elsewhere.
+        to: HOST:PORT to send to; empty: where the running application's sources listen, which an egress does not know.
         again: Whether letters that were replayed before are sent once more.
 
     Raises:
@@ -141,7 +142,8 @@ class Replay:
         if self._to is not None:
             return self._to
         if port not in self._addresses:
-            reason = "the application does not run"
+            at_egress = (self._checkpoint / ATTACHMENT_FILE).is_file()
+            reason = "its egress does not know where; give --to" if at_egress else "the application does not run"
             raise RunError.of("R618", address=f'source "{self._sources[port].name}"', reason=reason)
         return self._addresses[port]
 
@@ -171,34 +173,23 @@ def _not_replayable(letter: DeadLetter, reason: str) -> Diagnostic:
     return Diagnostic.of("R621", id=letter.id, reason=reason, fix=fix)
 
 
-def read_manifest(checkpoint: Path) -> Mapping[str, Any]:
-    """Return what the checkpoint says that its application is.
-
-    Raises:
-        RunError: R616.
-    """
-    path = checkpoint / MANIFEST
+def read_sources(directory: Path) -> dict[int, SourceOf]:
+    """Return the sources of the application whose dead letters are here, by the port that their frames carry."""
+    at_egress = directory / ATTACHMENT_FILE
+    path = at_egress if at_egress.is_file() else directory / MANIFEST
     try:
-        manifest: Mapping[str, Any] = json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise RunError.of("R616", path=path, reason="there is no such file") from error
-    except (OSError, ValueError) as error:
-        raise RunError.of("R616", path=path, reason=f"it is damaged: {error}") from error
-    return manifest
-
-
-def read_sources(checkpoint: Path) -> dict[int, SourceOf]:
-    """Return the sources of a checkpoint's application by the port that their frames carry."""
-    manifest = read_manifest(checkpoint)
-    try:
+        if path == at_egress:
+            sources = json.loads(path.read_bytes())["config"]["sources"]
+            return {source["port"]: SourceOf(source["name"], source["path"], source["framing"]) for source in sources}
+        manifest = read_manifest(directory)
         sources = [source for pipeline in manifest["topology"]["pipelines"] for source in pipeline["sources"]]
         ports = manifest.get("ports") or {source["path"]: port for port, source in enumerate(sources)}
         return {
             ports[source["path"]]: SourceOf(source["name"], source["path"], source["framing"]["kind"])
             for source in sources
         }
-    except (KeyError, TypeError) as error:
-        raise RunError.of("R616", path=checkpoint / MANIFEST, reason=f"it is damaged: {error!r}") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError.of("R616", path=path, reason=f"it is damaged: {error!r}") from error
 
 
 def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:

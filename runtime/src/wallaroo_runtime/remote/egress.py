@@ -150,7 +150,12 @@ class OutboxServicer(OutboxServiceServicer):
         ]
         if len(sinks) > MAX_SINKS or any(not sink.host or not 0 < sink.tcp_port <= 65535 for sink in request.sinks):
             raise self._refused(reason="sinks that cannot be")
-        return self._host.attach(request.driver, {"sinks": sinks, "resend_bytes": request.resend_bytes})
+        sources = [
+            {"port": source.port, "path": source.path, "name": source.name, "framing": source.framing}
+            for source in request.sources[:MAX_SINKS]
+        ]
+        config = {"sinks": sinks, "resend_bytes": request.resend_bytes, "sources": sources}
+        return self._host.attach(request.driver, config)
 
     @answering
     def Stage(  # noqa: N802

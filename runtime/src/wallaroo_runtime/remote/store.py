@@ -11,7 +11,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.remote._proto import service_pb2 as pb
 
 PROTOCOL_VERSION = 1
-FILE = "attachment.json"
+ATTACHMENT_FILE = "attachment.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Store:
     """
 
     def __init__(self, directory: Path, kind: str, address: str) -> None:
-        self._path, self.kind, self.address = directory / FILE, kind, address
+        self._path, self.kind, self.address = directory / ATTACHMENT_FILE, kind, address
         try:
             self.attachment = Attachment(**json.loads(self._path.read_bytes()))
         except FileNotFoundError:

@@ -57,14 +57,16 @@ class Source(_message.Message):
     def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., framing: _Optional[str] = ..., max_message_bytes: _Optional[int] = ...) -> None: ...
 
 class AttachOutboxRequest(_message.Message):
-    __slots__ = ("driver", "sinks", "resend_bytes")
+    __slots__ = ("driver", "sinks", "resend_bytes", "sources")
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     SINKS_FIELD_NUMBER: _ClassVar[int]
     RESEND_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
     driver: Driver
     sinks: _containers.RepeatedCompositeFieldContainer[Sink]
     resend_bytes: int
-    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sinks: _Optional[_Iterable[_Union[Sink, _Mapping]]] = ..., resend_bytes: _Optional[int] = ...) -> None: ...
+    sources: _containers.RepeatedCompositeFieldContainer[Source]
+    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sinks: _Optional[_Iterable[_Union[Sink, _Mapping]]] = ..., resend_bytes: _Optional[int] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ...) -> None: ...
 
 class Sink(_message.Message):
     __slots__ = ("port", "name", "host", "tcp_port")
