@@ -12,6 +12,7 @@ from wallaroo.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.egress import StagedFile
 from wallaroo_runtime.plan import Node, NodeKind, Stage
+from wallaroo_runtime.remote import OutputPlace
 from wallaroo_runtime.spark import state as state_module
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.publish import longest
@@ -33,7 +34,8 @@ def processor(
 ) -> Iterator[BucketProcessor]:
     """Give the processor of a level, in a task that is always the same one."""
     stage = Stage("s1", "main", (COUNT, SINK), len(IDS))
-    level = Level("counts", (stage,), {"main": plain_spec}, IDS, frozenset(), True, "", str(tmp_path / "staging"))
+    output = OutputPlace(str(tmp_path))
+    level = Level("counts", (stage,), {"main": plain_spec}, IDS, frozenset(), True, False, (), output)
     monkeypatch.setattr(Attempt, "current", lambda: Attempt("q", 0, 1, 5, 9))
     monkeypatch.setattr(state_module, "WorkerChannel", lambda spec: WorkerChannel(spec, executor))
     found = BucketProcessor(level)
