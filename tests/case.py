@@ -5,12 +5,14 @@
     runner = "tcp"            # who runs it: test_run_cases.py for "tcp"; other runners have tests of their own
     order = "key"             # "key": rising within a key; "any": as lines, in any order
     dead_letters = 2
-    output = "lines"          # "lines"; "votes": 13 bytes each; "hex": frames of u32 length, shown as hex digits
+    output = "lines"          # "lines"; "votes": 13 bytes each; "hex": frames of u32 length, shown as hex digits;
+                              # "records": of Kafka, "PARTITION KEY VALUE" with - for no key
     options = []              # more options of `wallaroo run`
+    args = []                 # the application's arguments; none: --in and --out
 
     [[input]]                 # for each source, in the order of its number; sent one after the other, none: no --in
     file = "input.txt"
-    kind = "lines"            # a message for each line: "lines", "float32", "votes", "hex"
+    kind = "lines"            # a message for each line: "lines", "float32", "votes", "hex"; "keyed": "KEY VALUE"
 """
 
 import re
@@ -82,7 +84,9 @@ class Case:
         ]
 
     def arguments(self, addresses: Iterable[str] = ADDRESSES, out: str = "127.0.0.1:7002") -> list[str]:
-        """Return the application's arguments: `--in` for as many sources as the case has inputs, `--out`."""
+        """Return the application's arguments: its own, or `--in` for as many sources as it has inputs, and `--out`."""
+        if "args" in settings(self.folder / "case.toml"):
+            return list(self.setting("args"))
         sources = ",".join(address for address, _ in zip(addresses, self.setting("input", []), strict=False))
         return [*(["--in", sources] if sources else []), "--out", out]
 

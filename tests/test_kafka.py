@@ -1,5 +1,6 @@
-"""Kafka in and Kafka out against a real broker: exact over a broker's restart and a driver's SIGKILL."""
+"""Kafka in and Kafka out against a real broker: exact over a broker's restart and a driver's SIGKILL; the cases."""
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -9,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
+from case import PROGRAMS, Case
 from kafka import Broker
 from run import WALLAROO
 from wallaroo_runtime.topology.canonical import interface_hash
@@ -23,6 +25,7 @@ VALID = ROOT / "topology-schema" / "vectors" / "topologies" / "valid"
 WORKER = json.loads((VALID / "word_count.json").read_bytes())["workers"][0]
 DEADLINE_S = 180.0
 PARTITIONS = 3
+KAFKA = [(name, language) for name, language in PROGRAMS if Case(name).setting("runner") == "kafka"]
 
 
 @pytest.fixture(scope="session")
@@ -62,15 +65,13 @@ def document(broker: Broker, name: str, **source: Any) -> dict[str, Any]:
 class Application:
     """A run of the command `wallaroo`, which may be started again on its checkpoint."""
 
-    def __init__(self, directory: Path, value: dict[str, Any]) -> None:
-        self.directory = directory
-        self.file = directory / "topology.json"
-        self.file.write_text(json.dumps(value))
+    def __init__(self, directory: Path, app: Path, *arguments: str) -> None:
+        self.directory, self.app, self.arguments = directory, app, arguments
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str) -> None:
         """Start it; returns at once."""
-        command = [WALLAROO, "run", self.file, "--checkpoint", self.directory / "checkpoint", *options]
+        command = [WALLAROO, "run", self.app, *self.arguments, "--checkpoint", self.directory / "checkpoint", *options]
         with (self.directory / "output").open("ab") as output:
             self.process = subprocess.Popen(
                 ["env", f"TMPDIR={self.directory}", *map(str, [*command, "--master", "local[2]"])],
@@ -87,14 +88,25 @@ class Application:
         self.process.send_signal(number)
         return self.process.wait(60)
 
+    def wait(self) -> int:
+        """Wait until it ends by itself."""
+        assert self.process is not None
+        return self.process.wait(DEADLINE_S)
+
+
+Make = Callable[..., Application]
+
 
 @pytest.fixture
-def application(tmp_path: Path) -> Iterator[Callable[[dict[str, Any]], Application]]:
-    """Give a function that makes an application; what runs is ended afterwards, and says why it should not have."""
+def application(tmp_path: Path) -> Iterator[Make]:
+    """Give a function that makes an application of a document or a program; what runs is ended afterwards."""
     made: list[Application] = []
 
-    def make(value: dict[str, Any]) -> Application:
-        made.append(Application(tmp_path, value))
+    def make(app: dict[str, Any] | Path, *arguments: str) -> Application:
+        if isinstance(app, dict):
+            (tmp_path / "topology.json").write_text(json.dumps(app))
+            app = tmp_path / "topology.json"
+        made.append(Application(tmp_path, app, *arguments))
         return made[-1]
 
     yield make
@@ -149,9 +161,7 @@ def words(begin: int, end: int) -> list[str]:
     return [f"{chr(97 + number % 26)}{number}" for number in range(begin, end)]
 
 
-def test_counts_are_exact_when_broker_and_driver_end_in_the_middle(
-    broker: Broker, application: Callable[[dict[str, Any]], Application]
-) -> None:
+def test_counts_are_exact_when_broker_and_driver_end_in_the_middle(broker: Broker, application: Make) -> None:
     broker.create("exact-in", PARTITIONS)
     broker.create("exact-out", PARTITIONS)
     running = application(document(broker, "exact"))
@@ -178,17 +188,14 @@ def test_counts_are_exact_when_broker_and_driver_end_in_the_middle(
     assert running.end() == 0
 
 
-def test_reading_begins_where_partitions_say_and_ends_when_idle(
-    broker: Broker, application: Callable[[dict[str, Any]], Application]
-) -> None:
+def test_reading_begins_where_partitions_say_and_ends_when_idle(broker: Broker, application: Make) -> None:
     broker.create("start-in", PARTITIONS)
     broker.create("start-out")
     send(broker, "start-in", words(0, 300))
     partitions = [{"number": 0, "start": "90"}, {"number": 2, "start": "-5"}]
     running = application(document(broker, "start", partitions=partitions))
     running.start("--stop-when-idle", "3")
-    assert running.process is not None
-    assert running.process.wait(DEADLINE_S) == 0, running.output()
+    assert running.wait() == 0, running.output()
     running.process = None
     expected = set(words(0, 300)[0::3][90:] + words(0, 300)[2::3][-5:])
     topic = Topic(broker, "start-out")
@@ -199,12 +206,57 @@ def test_reading_begins_where_partitions_say_and_ends_when_idle(
     assert topic.counts.keys() == expected
 
 
-def test_a_topic_that_does_not_exist(broker: Broker, application: Callable[[dict[str, Any]], Application]) -> None:
+def test_a_topic_that_does_not_exist(broker: Broker, application: Make) -> None:
     running = application(document(broker, "missing"))
     running.start()
-    assert running.process is not None
-    assert running.process.wait(DEADLINE_S) == 1
+    assert running.wait() == 1
     assert (
         f'R673 Kafka at {broker.address} has no such topic "missing-in"; it does not exist\n'
         "  fix: create the topic, or correct its name and partitions"
     ) in running.output()
+
+
+def records_of(broker: Broker, topic: str) -> list[Message]:
+    """Return all records that the partitions of a topic hold."""
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": topic, "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
+    deadline, ended = time.monotonic() + DEADLINE_S, KafkaError._PARTITION_EOF
+    found: list[Message] = []
+    with contextlib.closing(consumer):
+        while sum(record.error() is not None and record.error().code() == ended for record in found) < PARTITIONS:
+            assert time.monotonic() < deadline, f"waited for the ends of the partitions of {topic}"
+            found += consumer.consume(1000, 0.2)
+    return [record for record in found if record.error() is None]
+
+
+def line_of(case: Case, record: Message) -> str:
+    """Return a record as the case's file of expected lines has it."""
+    value: str = record.value().decode()
+    if case.setting("output") != "records":
+        return value
+    key = record.key()
+    return f"{record.partition()} {'-' if key is None else key.decode()} {value}"
+
+
+@pytest.mark.parametrize(("name", "language"), KAFKA)
+def test_case_gives_the_expected_records(name: str, language: str, broker: Broker, application: Make) -> None:
+    case, topics, arguments = Case(name), [], []
+    given = case.arguments()
+    for option, value in zip(given[::2], given[1::2], strict=True):
+        if option.endswith("_topic"):
+            topics.append(f"{value}-{language}")
+            broker.create(topics[-1], PARTITIONS)
+        own = {"topic": topics[-1], "brokers": broker.address}
+        arguments += [option, own.get(option.rpartition("_")[2], value)]
+    (messages,) = case.inputs()
+    producer = Producer({"bootstrap.servers": broker.address})
+    for message in messages:
+        key, _, value = message.rpartition(b" ") if case.setting("input")[0]["kind"] == "keyed" else (b"", b"", message)
+        producer.produce(topics[0], value, key=key or None)
+    assert producer.flush(60) == 0
+    running = application(case.app(language), *arguments)
+    running.start("--stop-when-idle", "2")
+    assert running.wait() == 0, running.output()
+    lines = [line_of(case, record) for record in records_of(broker, topics[1])]
+    assert case.arranged(lines) == case.arranged(case.expected(language))
+    assert not list((running.directory / "checkpoint" / "dead-letters").glob("*.frames"))
