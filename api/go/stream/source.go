@@ -1,9 +1,11 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -32,6 +34,8 @@ const (
 )
 
 var headerBytes = map[Framing]uint64{U8: 1, U16BE: 2, U16LE: 2, U32BE: 4, U32LE: 4, U64BE: 8, U64LE: 8}
+
+const maxCredits = 100_000
 
 // ErrEnd is the error of a generator that makes no more messages.
 var ErrEnd = errors.New("no more messages")
@@ -82,6 +86,16 @@ type Spark struct {
 	Key, Timestamp string
 }
 
+// Connector describes a listener for programs that speak the connector protocol.
+type Connector struct {
+	// Cookie is a word that a connector must say; empty: none.
+	Cookie string
+	// MaxCredits is how many messages a connector may send before it gets new credits, 1 to 1,000,000; 0: 100,000.
+	MaxCredits int
+	// RefillCredits: new credits are given when fewer than so many are left; 0: half of MaxCredits, at least 1.
+	RefillCredits int
+}
+
 // TCPSource listens at an address, HOST:PORT.
 func TCPSource[T any](address string, framing Framing, decode func(payload []byte) (T, error)) Source[T] {
 	host, port, found := split("source", address)
@@ -110,6 +124,22 @@ func KafkaSource[T any](topic Kafka, decode func(record Record) (T, error)) Sour
 func KafkaSourceOf[T any](name string, args []string, decode func(record Record) (T, error)) Source[T] {
 	edge, found := kafka.Source(name, args)
 	return recordSource("KafkaSourceOf", edge, decode, found)
+}
+
+// ConnectorSource listens at an address, HOST:PORT, for programs that speak the connector protocol: each message is acknowledged
+// once it is processed. Messages carry the keys and times that a connector gives them.
+func ConnectorSource[T any](address string, connector Connector, decode func(record Record) (T, error)) Source[T] {
+	host, port, found := split("source", address)
+	most, refill := cmp.Or(connector.MaxCredits, maxCredits), connector.RefillCredits
+	if refill == 0 {
+		refill = max(1, most/2)
+	}
+	if refill < 1 || refill > most || most > 1_000_000 {
+		found = append(found, wrongSource("ConnectorSource", "connector", fmt.Sprintf("%d of %d credits", refill, most),
+			"RefillCredits from 1 to MaxCredits, at most 1000000")...)
+	}
+	edge := &topology.Connector{Host: host, Port: port, Cookie: connector.Cookie, MaxCredits: most, RefillCredits: refill}
+	return recordSource("ConnectorSource", edge, decode, found)
 }
 
 // SparkSource reads what Spark reads: one message per row.

@@ -40,20 +40,23 @@ func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	} else {
 		a.declared.NewSource(&declared)
 	}
-	node := &declaration.Node{Path: declared.Path, What: "From", Place: place}
+	node := &declaration.Node{Path: declared.Path, What: name, Place: place}
 	a.pipeline.Nodes = append(a.pipeline.Nodes, node)
 	return Stream[T]{a, []*declaration.Node{node}, []*string{&declared.OnError}, declared.GivesTimes()}
 }
 
-// Merge gives the messages of several streams, in the order of their arrival.
+// Merge gives the messages of several streams, in the order of their arrival. No two of them may end in the same step.
 func Merge[T any](first Stream[T], others ...Stream[T]) Stream[T] {
+	place := declaration.Caller()
 	merged := Stream[T]{application: first.application, timed: first.timed, nodes: slices.Clone(first.nodes)}
 	for _, other := range others {
 		merged.timed = merged.timed && other.timed
 		for _, node := range other.nodes {
-			if !slices.Contains(merged.nodes, node) {
-				merged.nodes = append(merged.nodes, node)
+			if slices.Contains(merged.nodes, node) {
+				first.application.declared.Report(diagnostic.Of("T232", "step", node.What), "/pipelines/0", place)
+				continue
 			}
+			merged.nodes = append(merged.nodes, node)
 		}
 	}
 	slices.SortStableFunc(merged.nodes, func(a, b *declaration.Node) int { return inDocument(a.Path, b.Path) })

@@ -229,6 +229,8 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		Name: "count", Initial: func() int { return 0 }, Update: func(string, int) int { return 0 }, Combine: func(int, int) int { return 0 },
 		Output: func(string, int) (int, error) { return 0, nil },
 	}).Done()
+	stream.Merge(texts, stream.From(app, "asked", stream.ConnectorSource("127.0.0.1:7100", stream.Connector{MaxCredits: 4, RefillCredits: 5},
+		stream.Value(stream.Text.Decode))), texts).Done()
 	stream.Map[string, string](texts, "nothing", nil).To(stream.KafkaSink(stream.Kafka{}, func(string) (stream.Record, error) {
 		return stream.Record{}, nil
 	}))
@@ -256,6 +258,8 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"T207 To: parameter sinks is without an encoder",
 		"T207 nothing: parameter function is nil",
 		`T207 KafkaSink: parameter topic is ""`,
+		`T232 a pipeline is merged with itself; both sides have "texts"`,
+		`T207 ConnectorSource: parameter connector is "5 of 4 credits"; expected RefillCredits from 1 to MaxCredits`,
 		"C504 hidden: stream_test.hidden cannot be serialized; field field of stream_test.hidden is not exported",
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -283,11 +287,14 @@ func TestPartsOfEveryKind(t *testing.T) {
 	count := stream.Aggregation[string, int, int]{Name: "count", Initial: func() int { return 0 }, Update: func(_ string, n int) int { return n + 1 },
 		Combine: func(a, b int) int { return a + b }, Output: func(_ string, n int) (int, error) { return n, nil }}
 	stream.RangeWindow(rows, stream.Range{Length: time.Second}, count).Done()
+	asked := stream.From(app, "asked", stream.ConnectorSource("127.0.0.1:7100", stream.Connector{Cookie: "bread"}, text))
+	stream.CountWindow(asked, stream.Count{Size: 2}, count).Done()
 	document := app.ToJson()
 	for _, want := range []string{
 		`"kind": "spark",`, `"timestamp": "timestamp"`, `"number": 1`, `"start": "start"`, `"time": "event"`, `"on_error": "fail"`,
 		"\"options\": {\n            \"a\": \"2\",\n            \"b\": \"1\"\n          }", `"kind": "message"`, `"late": "drop"`,
-		`"symbol": "stream_test.TestPartsOfEveryKind.func1"`,
+		`"symbol": "stream_test.TestPartsOfEveryKind.func1"`, `"kind": "connector",`, `"cookie": "bread",`,
+		`"max_credits": 100000,`, `"refill_credits": 50000,`,
 	} {
 		if !strings.Contains(document, want) {
 			t.Errorf("%s\ndoes not have\n%s", document, want)
