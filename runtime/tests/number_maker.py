@@ -11,8 +11,11 @@ class NumberMaker:
     def __init__(self, target: str, path: str) -> None:
         self.last, self.failing = (*map(int, target.split(",")), 0)[:2]
 
-    def make(self, previous: bytes | None, max_count: int, max_bytes: int) -> tuple[list[bytes], int, bool, str]:
+    def make(
+        self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int
+    ) -> tuple[list[bytes], int, bool, str]:
         """Return the next numbers."""
+        assert encoding == (0 if previous is None else ENCODING), encoding
         number = 0 if previous is None else int(previous)
         values: list[bytes] = []
         while number < self.last and len(values) < max_count and sum(map(len, values)) < max_bytes:

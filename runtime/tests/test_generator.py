@@ -193,10 +193,15 @@ def test_the_past_is_what_the_frames_say(tmp_path: Path) -> None:
     writer.sync()
     past.advance(writer.safe.offset)
     past.save()
-    assert (past.values, past.points) == ({1: b"v2"}, {2: {7: 41}})
+    assert (past.values, past.points) == ({1: (b"v2", ENCODING)}, {2: {7: 41}})
     again = Past(tmp_path, [1], [2, 4])
-    assert (again.values, again.points) == ({1: b"v2"}, {2: {7: 41}, 4: {}})
+    assert (again.values, again.points) == ({1: (b"v2", ENCODING)}, {2: {7: 41}, 4: {}})
     assert Past(tmp_path, [], []).values == {}
+    file = tmp_path / NAME
+    content = json.loads(file.read_text())
+    del content["encodings"]  # as earlier versions wrote it
+    file.write_text(json.dumps(content))
+    assert Past(tmp_path, [1], []).values == {1: (b"v2", 0)}
     writer.close()
 
 

@@ -219,9 +219,10 @@ class Numbers:
         return None if previous >= 5 else previous + 1
 
 
-def service_of(generator: Any, kit: Any) -> tuple[WorkerService, Application]:
+def service_of(generator: Any, kit: Any, serializer: Serializer | None = None) -> tuple[WorkerService, Application]:
     line = wallaroo.source("numbers", wallaroo.GenSourceConfig(generator))
     app = wallaroo.build_application("test", line.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, kit.encode)))
+    app.serializer = serializer or app.serializer
     return WorkerService(Program(app, ".", topology(app, ".", "app.py", [])), [], 1 << 20), app
 
 
@@ -239,6 +240,19 @@ def test_generate_goes_on_from_the_last_message(kit: Any) -> None:
     outputs = Stage(app, kit.stage_of(app, "0/sources/0")).run(0, frame)
     assert [value for _, value in kit.sunk(outputs)] == [b"1", b"2", b"3", b"4", b"5"]
     assert len(asked(service, begins=True, max_count=9, max_bytes=1).values) == 1
+
+
+def test_generate_goes_on_from_what_was_written_before_the_program_had_a_serializer(kit: Any) -> None:
+    service, _ = service_of(Numbers, kit)
+    first = asked(service, begins=True, max_count=2)
+    later, _ = service_of(Numbers, kit, Serializer(lambda number: b"n%d" % number, lambda data: int(data[1:]), True))
+    second = asked(later, previous=first.values[-1], previous_encoding=first.encoding, max_count=1)
+    third = asked(later, previous=second.values[-1], previous_encoding=second.encoding, max_count=1)
+    assert (first.encoding, second.encoding) == (16, 32)
+    assert [*second.values, *third.values] == [b"n3", b"n4"]
+    assert asked(later, previous=b"n4", max_count=1).values == [b"n5"]
+    gone = asked(service, previous=b"n4", previous_encoding=32, max_count=1).failure
+    assert gone.code == "C505" and "values have encoding 32, which this worker did not write" in gone.message
 
 
 def test_generate_tells_what_failed(kit: Any) -> None:

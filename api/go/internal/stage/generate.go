@@ -49,7 +49,11 @@ func first(source *declaration.Source, request *pb.GenerateRequest) (func() any,
 	if request.GetBegins() {
 		return source.Generator.InitialValue, nil
 	}
-	previous, err := codec.NewDecoder().Decode(codec.NewEncoder().Encoding(), request.GetPrevious())
+	encoding := byte(request.GetPreviousEncoding())
+	if encoding == 0 {
+		encoding = codec.NewEncoder().Encoding()
+	}
+	previous, err := codec.NewDecoder().Decode(encoding, request.GetPrevious())
 	if err != nil {
 		return nil, &Failure{"C505", source.Name + ": the message before cannot be read back; " + err.Error(), stackOf(err)}
 	}

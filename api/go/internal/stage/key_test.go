@@ -243,6 +243,26 @@ func TestAGeneratorGoesOnBehindTheMessageBefore(t *testing.T) {
 	}
 }
 
+func TestAGeneratorGoesOnFromWhatWasWrittenBeforeTheProgramHadASerializer(t *testing.T) {
+	_, reply, err := generate(t, &pb.GenerateRequest{Begins: true, MaxCount: 1, MaxBytes: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serialize, deserialize := wa.Serialize, wa.Deserialize
+	defer func() { wa.Serialize, wa.Deserialize = serialize, deserialize }()
+	wa.Serialize = func(value any) []byte { return []byte{0, byte(value.(uint64))} }
+	wa.Deserialize = func(data []byte) any { return uint64(data[1]) }
+	request := &pb.GenerateRequest{Previous: reply.GetValues()[0], PreviousEncoding: reply.GetEncoding(), MaxCount: 1}
+	numbers, reply, err := generate(t, request)
+	if err != nil || !slices.Equal(numbers, []uint64{3}) || reply.GetEncoding() == request.GetPreviousEncoding() {
+		t.Fatalf("%v, %v, %v", numbers, reply, err)
+	}
+	request = &pb.GenerateRequest{Previous: reply.GetValues()[0], PreviousEncoding: reply.GetEncoding(), MaxCount: 1}
+	if numbers, _, err = generate(t, request); err != nil || !slices.Equal(numbers, []uint64{2}) {
+		t.Fatalf("%v, %v", numbers, err)
+	}
+}
+
 func TestGeneratedMessagesAreReadBack(t *testing.T) {
 	_, reply, err := generate(t, &pb.GenerateRequest{Begins: true, MaxCount: 3, MaxBytes: 100})
 	if err != nil {

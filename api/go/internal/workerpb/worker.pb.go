@@ -1819,14 +1819,15 @@ func (x *SplitReply) GetFailure() *Failure {
 }
 
 type GenerateRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`         // of the source
-	Previous      []byte                 `protobuf:"bytes,2,opt,name=previous,proto3" json:"previous,omitempty"` // the message before, as the worker's own reply gave it
-	Begins        bool                   `protobuf:"varint,3,opt,name=begins,proto3" json:"begins,omitempty"`    // there is none: begin with the initial value
-	MaxCount      uint32                 `protobuf:"varint,4,opt,name=max_count,json=maxCount,proto3" json:"max_count,omitempty"`
-	MaxBytes      uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // the reply ends with the message that reaches it
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Path             string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`         // of the source
+	Previous         []byte                 `protobuf:"bytes,2,opt,name=previous,proto3" json:"previous,omitempty"` // the message before, as the worker's own reply gave it
+	Begins           bool                   `protobuf:"varint,3,opt,name=begins,proto3" json:"begins,omitempty"`    // there is none: begin with the initial value
+	MaxCount         uint32                 `protobuf:"varint,4,opt,name=max_count,json=maxCount,proto3" json:"max_count,omitempty"`
+	MaxBytes         uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`                         // the reply ends with the message that reaches it
+	PreviousEncoding uint32                 `protobuf:"varint,6,opt,name=previous_encoding,json=previousEncoding,proto3" json:"previous_encoding,omitempty"` // of previous, as in a frame; 0: what the worker writes now
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *GenerateRequest) Reset() {
@@ -1890,6 +1891,13 @@ func (x *GenerateRequest) GetMaxCount() uint32 {
 func (x *GenerateRequest) GetMaxBytes() uint32 {
 	if x != nil {
 		return x.MaxBytes
+	}
+	return 0
+}
+
+func (x *GenerateRequest) GetPreviousEncoding() uint32 {
+	if x != nil {
+		return x.PreviousEncoding
 	}
 	return 0
 }
@@ -2380,13 +2388,14 @@ const file_worker_proto_rawDesc = "" +
 	"SplitReply\x12\x18\n" +
 	"\alengths\x18\x01 \x03(\rR\alengths\x12!\n" +
 	"\fwanted_bytes\x18\x02 \x01(\x04R\vwantedBytes\x125\n" +
-	"\afailure\x18\x03 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"\x93\x01\n" +
+	"\afailure\x18\x03 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"\xc0\x01\n" +
 	"\x0fGenerateRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
 	"\bprevious\x18\x02 \x01(\fR\bprevious\x12\x16\n" +
 	"\x06begins\x18\x03 \x01(\bR\x06begins\x12\x1b\n" +
 	"\tmax_count\x18\x04 \x01(\rR\bmaxCount\x12\x1b\n" +
-	"\tmax_bytes\x18\x05 \x01(\rR\bmaxBytes\"\x90\x01\n" +
+	"\tmax_bytes\x18\x05 \x01(\rR\bmaxBytes\x12+\n" +
+	"\x11previous_encoding\x18\x06 \x01(\rR\x10previousEncoding\"\x90\x01\n" +
 	"\rGenerateReply\x12\x1a\n" +
 	"\bencoding\x18\x01 \x01(\rR\bencoding\x12\x16\n" +
 	"\x06values\x18\x02 \x03(\fR\x06values\x12\x14\n" +

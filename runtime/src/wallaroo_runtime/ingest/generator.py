@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo_runtime.ingest.config import GeneratorConfig
 from wallaroo_runtime.ingest.intake import Intake
+from wallaroo_runtime.ingest.past import Last
 
 AHEAD_BYTES = 4 * 1024 * 1024
 REPLY_BYTES = 512 * 1024
@@ -21,8 +22,16 @@ SLOW_S, FAST_S = 0.1, 0.02
 class Maker(Protocol):
     """Makes the messages of one generator."""
 
-    def make(self, previous: bytes | None, max_count: int, max_bytes: int) -> tuple[list[bytes], int, bool, str]:
+    def make(
+        self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int
+    ) -> tuple[list[bytes], int, bool, str]:
         """Return the messages that follow `previous` (None: the first ones), and what comes after them.
+
+        Args:
+            previous: As an earlier answer had it.
+            encoding: Of `previous`, as that answer had it; 0: not known.
+            max_count: At most so many messages.
+            max_bytes: The answer ends with the message that reaches it.
 
         Returns:
             The messages, their encoding, whether it has ended, and why it cannot go on (empty: it can).
@@ -51,7 +60,7 @@ class Generator:
 
     config: GeneratorConfig
     maker: Maker
-    previous: bytes | None
+    last: Last | None
     wake: Callable[[], None]
     messages: int = 0
     ended: bool = False
@@ -88,7 +97,8 @@ class Generator:
 
     def _make(self) -> Made:
         try:
-            values, encoding, ended, reason = self.maker.make(self.previous, self.max_count, REPLY_BYTES)
+            previous, known = self.last or (None, 0)
+            values, encoding, ended, reason = self.maker.make(previous, known, self.max_count, REPLY_BYTES)
         except DiagnosticError as error:
             return Made([], ended=True, finding=error.diagnostics[0])
         if not reason and not values and not ended:
@@ -133,7 +143,7 @@ class Generators:
         if made.values:
             self._intake.take_values(generator.config.port, made.values, made.encoding)
             generator.ahead.append(self._intake.writer.end.offset)
-            generator.previous = made.values[-1]
+            generator.last = Last(made.values[-1], made.encoding)
             generator.messages += len(made.values)
         generator.ended = made.ended
         if made.finding is not None:

@@ -9,6 +9,7 @@ import json
 import struct
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from wallaroo.frame import FrameHeader, read_frame, split_frames
 from wallaroo_runtime.daemon import replace_file
@@ -25,6 +26,18 @@ _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack
 def point_headers(count: int, stream: int, point: int) -> list[bytes]:
     """Return the headers of a frame of a connector's messages: the last one says how far which stream is."""
     return [b""] * (count - 1) + [_POINT_START + _POINT.pack(stream, point)]
+
+
+class Last(NamedTuple):
+    """The last message of a generator.
+
+    Attributes:
+        value: As the frame has it.
+        encoding: Of the frame; 0: not known.
+    """
+
+    value: bytes
+    encoding: int
 
 
 class Past:
@@ -47,7 +60,7 @@ class Past:
         self._directory, self._path = directory, directory / NAME
         self._generators, self._connectors = frozenset(generators), frozenset(connectors)
         self._offset = 0
-        self.values: dict[int, bytes] = {}
+        self.values: dict[int, Last] = {}
         self.points: dict[int, dict[int, int]] = {port: {} for port in self._connectors}
         if self._path.exists():
             self._load()
@@ -70,7 +83,7 @@ class Past:
         if not header.count:
             return
         if header.port in self._generators:
-            self.values[header.port] = read_frame(data, at).values()[-1]
+            self.values[header.port] = Last(read_frame(data, at).values()[-1], header.encoding)
         elif header.port in self._connectors:
             stream, point = _POINT.unpack(read_frame(data, at).headers[-1][len(_POINT_START) :])
             self.points[header.port][stream] = point
@@ -79,7 +92,8 @@ class Past:
         """Make what is known survive a loss of power."""
         content = {
             "offset": self._offset,
-            "values": {str(port): base64.b64encode(value).decode() for port, value in self.values.items()},
+            "values": {str(port): base64.b64encode(last.value).decode() for port, last in self.values.items()},
+            "encodings": {str(port): last.encoding for port, last in self.values.items()},
             "points": {
                 str(port): {str(stream): point for stream, point in streams.items()}
                 for port, streams in self.points.items()
@@ -91,7 +105,11 @@ class Past:
         try:
             content = json.loads(self._path.read_bytes())
             self._offset = int(content["offset"])
-            values = {int(port): base64.b64decode(value) for port, value in content["values"].items()}
+            encodings = content.get("encodings", {})  # earlier versions wrote none
+            values = {
+                int(port): Last(base64.b64decode(value), int(encodings.get(port, 0)))
+                for port, value in content["values"].items()
+            }
             points = {int(port): streams for port, streams in content["points"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError.of("R612", path=self._path, offset=0, reason=str(error)) from error

@@ -24,11 +24,14 @@ class WorkerMaker:
         self.path, self.timeout = path, timeout
         self._stub = WorkerStub(grpc.insecure_channel(target, options=OPTIONS))
 
-    def make(self, previous: bytes | None, max_count: int, max_bytes: int) -> tuple[list[bytes], int, bool, str]:
+    def make(
+        self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int
+    ) -> tuple[list[bytes], int, bool, str]:
         """Ask for the messages that follow `previous`.
 
         Args:
             previous: The last message that was kept, as an earlier answer had it; None: begin.
+            encoding: Of that message, as that answer had it; 0: what the worker writes now.
             max_count: At most so many.
             max_bytes: The answer ends with the message that reaches it.
 
@@ -41,6 +44,7 @@ class WorkerMaker:
         request = pb.GenerateRequest(
             path=self.path,
             previous=previous or b"",
+            previous_encoding=encoding,
             begins=previous is None,
             max_count=max_count,
             max_bytes=max_bytes,

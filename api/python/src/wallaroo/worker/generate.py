@@ -21,7 +21,7 @@ def generate(source: Source, codec: ValueCodec, request: pb.GenerateRequest, rep
     assert source.generator is not None
     apply, message, size = source.generator.apply, None, 0
     if not request.begins:
-        message = _asked(source, "C505", codec.load, request.previous)
+        message = _asked(source, "C505", _previous, codec, request)
     is_first = request.begins
     while True:
         message = _asked(source, "C501", *((source.generator.initial_value,) if is_first else (apply, message)))
@@ -36,6 +36,10 @@ def generate(source: Source, codec: ValueCodec, request: pb.GenerateRequest, rep
         size += len(value)
         if len(reply.values) >= request.max_count or size >= request.max_bytes:
             return
+
+
+def _previous(codec: ValueCodec, request: pb.GenerateRequest) -> Any:
+    return codec.loader(request.previous_encoding or codec.encoding)(request.previous)
 
 
 def _asked(source: Source, code: str, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -313,18 +313,20 @@ class SplitReply(_message.Message):
     def __init__(self, lengths: _Optional[_Iterable[int]] = ..., wanted_bytes: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class GenerateRequest(_message.Message):
-    __slots__ = ("path", "previous", "begins", "max_count", "max_bytes")
+    __slots__ = ("path", "previous", "begins", "max_count", "max_bytes", "previous_encoding")
     PATH_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_FIELD_NUMBER: _ClassVar[int]
     BEGINS_FIELD_NUMBER: _ClassVar[int]
     MAX_COUNT_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_ENCODING_FIELD_NUMBER: _ClassVar[int]
     path: str
     previous: bytes
     begins: bool
     max_count: int
     max_bytes: int
-    def __init__(self, path: _Optional[str] = ..., previous: _Optional[bytes] = ..., begins: bool = ..., max_count: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+    previous_encoding: int
+    def __init__(self, path: _Optional[str] = ..., previous: _Optional[bytes] = ..., begins: bool = ..., max_count: _Optional[int] = ..., max_bytes: _Optional[int] = ..., previous_encoding: _Optional[int] = ...) -> None: ...
 
 class GenerateReply(_message.Message):
     __slots__ = ("encoding", "values", "ended", "failure")
