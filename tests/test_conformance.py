@@ -33,6 +33,8 @@ NOTICED = {
     "internal-failures": "stage: a path that the worker",
     "accepts-any-hash": "init: another interface hash",
     "accepts-any-version": "init: another protocol version",
+    "lax-codec": "codec int64: other bytes",
+    "keyless-border": "send: messages keep sequence",
     "wrong-cut": "SplitFrames",
     "ignores-sigterm": "end: SIGTERM ends the worker",
     "leaves-orphan": "end: SIGKILL leaves",
@@ -57,7 +59,7 @@ def assert_conforms(done: subprocess.CompletedProcess[str]) -> None:
     assert "FAILED" not in done.stdout
     passed = done.stdout.splitlines()[-1].split()
     assert passed[0] == passed[2], done.stdout
-    assert int(passed[0]) >= 60, done.stdout
+    assert int(passed[0]) >= 75, done.stdout
 
 
 def test_python_worker_conforms() -> None:

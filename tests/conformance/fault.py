@@ -217,6 +217,24 @@ class WrongCut(Fault):
 
 
 # The last three are faults of the process, not of what it says; see wrong_worker.py.
+class LaxCodec(Fault):
+    """Messages pass a border whatever their bytes are."""
+
+    def request(self, request: Any) -> None:
+        if request.WhichOneof("kind") == "opening":
+            for node in request.opening.stage.nodes:
+                node.codec = node.codec and "bytes"
+
+
+class KeylessBorder(Fault):
+    """Messages lose their key on the way to another stage."""
+
+    def request(self, request: Any) -> None:
+        if request.WhichOneof("kind") == "opening":
+            for node in request.opening.stage.nodes:
+                node.keys = False
+
+
 FAULTS: dict[str, type[Fault]] = {
     "none": Fault,
     "wrong-bucket": output(wrong_bucket),
@@ -238,6 +256,8 @@ FAULTS: dict[str, type[Fault]] = {
     "internal-failures": InternalFailures,
     "accepts-any-hash": AcceptsAnyHash,
     "accepts-any-version": AcceptsAnyVersion,
+    "lax-codec": LaxCodec,
+    "keyless-border": KeylessBorder,
     "wrong-cut": WrongCut,
     "ignores-sigterm": Fault,
     "leaves-orphan": Fault,

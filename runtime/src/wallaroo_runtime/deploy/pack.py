@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -34,12 +35,15 @@ from wallaroo_runtime.worker.archive import (
     this_platform,
 )
 from wallaroo_runtime.worker.build import build
-from wallaroo_runtime.worker.emit import emit
+from wallaroo_runtime.worker.emit import emit_all
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
 RUNTIME = "wallaroo-spark-runtime"
 REQUIREMENTS = "requirements.txt"
 SOURCE = "source"
+LIBRARIES = "libraries"
+BIN = "bin"
+_PROGRAM = re.compile(rf"({LIBRARIES}/\d+/)?{BIN}/.*")
 LEFT_OUT = {"__pycache__", "node_modules"}
 COMPRESSION = 6
 
@@ -79,11 +83,16 @@ def pack(options: PackOptions) -> Manifest:
         raise _unpackable(Path(app.path), "it is no program", "give the program that emitted the topology")
     with tempfile.TemporaryDirectory(prefix="wallaroo-pack-") as folder:
         work = Path(folder)
-        document = emit(app, options.args)
-        is_python = app.kind in (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE)
-        files, command, platforms = _python(app, options, work) if is_python else _binaries(app, options)
+        document, libraries = emit_all(app, options.args)
+        packed = [_program(app, options, "")]
+        for number, (name, library) in enumerate(libraries.items(), 1):
+            packed.append(_program(library, options, f"{LIBRARIES}/{number}/", name))
+        files = {name: file for program in packed for name, file in program.files.items()}
+        files |= _dependencies(app, packed, options, work)
+        platforms = _platforms(options.output, packed)
         for worker in document["workers"]:
-            worker["command"], worker["directory"] = command, _in_archive(SOURCE if is_python else "")
+            (program,) = (program for program in packed if program.worker == worker["name"])
+            worker["command"], worker["directory"] = program.command, program.directory
         topology = work / TOPOLOGY
         topology.write_text(canonical_text(load_document(document).document), encoding="utf-8")
         files[TOPOLOGY] = topology
@@ -99,30 +108,77 @@ def pack(options: PackOptions) -> Manifest:
     return manifest
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A program in an archive.
+
+    Attributes:
+        worker: Name of its worker.
+        files: Its files, by their names in the archive.
+        command: How its worker is started.
+        directory: Where.
+        platforms: For which it is; empty: for all.
+        requirements: What else it needs, if it is in Python.
+    """
+
+    worker: str
+    files: Mapping[str, Path]
+    command: list[str]
+    directory: str
+    platforms: tuple[str, ...] = ()
+    requirements: Path | None = None
+
+
+def _program(app: App, options: PackOptions, prefix: str, worker: str = "main") -> Packed:
+    if app.kind in (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE):
+        return _python(app, options, prefix, worker)
+    return _binaries(app, options, prefix, worker)
+
+
+def _dependencies(app: App, packed: Sequence[Packed], options: PackOptions, work: Path) -> dict[str, Path]:
+    """Return the wheels that the Python programs need, and the SDK beside them; nothing where they need none."""
+    wanted = {program.requirements for program in packed if program.requirements is not None}
+    if not wanted:
+        return {}
+    if len(wanted) > 1:
+        names = " and ".join(sorted(map(str, wanted)))
+        raise _unpackable(Path(app.path), f"its programs have {names}", "give one file for all with --requirements")
+    platforms = tuple(f"linux-{architecture}" for architecture in sorted(options.architectures))
+    wheels = fetch_wheels(wanted.pop(), platforms, work / "wheels")
+    return wheels | {f"{SITE}/wallaroo/{name}": path for name, path in _sdk().items()}
+
+
+def _platforms(output: Path, packed: Sequence[Packed]) -> tuple[str, ...]:
+    """Return the platforms for which every program is; empty: all."""
+    limited = [program.platforms for program in packed if program.platforms]
+    common = [name for name in limited[0] if all(name in each for each in limited)] if limited else []
+    if limited and not common:
+        each = "; ".join(f"{program.worker}: {', '.join(program.platforms)}" for program in packed if program.platforms)
+        raise _unpackable(output, f"its workers have no platform in common ({each})", "build them for the same ones")
+    return tuple(common)
+
+
 def _in_archive(name: str) -> str:
     return f"{ARCHIVE_PLACEHOLDER}/{name}".rstrip("/")
 
 
-def _python(app: App, options: PackOptions, work: Path) -> tuple[dict[str, Path], list[str], tuple[str, ...]]:
-    """Return the files of a Python program, how its worker is started, and for which platforms it is."""
+def _python(app: App, options: PackOptions, prefix: str, worker: str) -> Packed:
     target, function = split_app(app.target)
     suffix = f":{function}" if app.target != target else ""
+    source = f"{prefix}{SOURCE}"
     if app.kind is AppKind.PYTHON_FILE:
         directory = Path(app.path).parent
-        target = _in_archive(f"{SOURCE}/{Path(app.path).name}")
+        target = _in_archive(f"{source}/{Path(app.path).name}")
     else:
         depth = target.count(".") + (Path(app.path).name == "__init__.py")
         directory = Path(app.path).parents[depth]
     command = [PYTHON_PLACEHOLDER, "-m", "wallaroo.worker", target + suffix]
-    files = {f"{SOURCE}/{path.relative_to(directory)}": path for path in _sources(directory, options.include)}
+    include = options.include if not prefix else ()
+    files = {f"{source}/{path.relative_to(directory)}": path for path in _sources(directory, include)}
     usual = directory / REQUIREMENTS
     requirements = options.requirements or (usual if usual.is_file() else None)
-    if requirements is None:
-        return files, command, ()
-    platforms = tuple(f"linux-{architecture}" for architecture in sorted(options.architectures))
-    files |= fetch_wheels(requirements, platforms, work / "wheels")
-    files |= {f"{SITE}/wallaroo/{name}": path for name, path in _sdk().items()}
-    return files, command, platforms
+    platforms = tuple(f"linux-{architecture}" for architecture in sorted(options.architectures)) if requirements else ()
+    return Packed(worker, files, command, _in_archive(source), platforms, requirements)
 
 
 def _sources(directory: Path, include: Sequence[str]) -> set[Path]:
@@ -155,8 +211,7 @@ def _sdk() -> dict[str, Path]:
     return {str(path.relative_to(root)): path for path in found}
 
 
-def _binaries(app: App, options: PackOptions) -> tuple[dict[str, Path], list[str], tuple[str, ...]]:
-    """Return the worker binaries, how they are started, and for which platforms they are."""
+def _binaries(app: App, options: PackOptions, prefix: str, worker: str) -> Packed:
     if app.kind is AppKind.GO_DIRECTORY:
         built = {
             f"linux-{architecture}": build(Path(app.path), goos="linux", goarch=architecture, static=True)
@@ -164,8 +219,9 @@ def _binaries(app: App, options: PackOptions) -> tuple[dict[str, Path], list[str
         }
     else:
         built = {this_platform(): Path(app.path)}
-    files = {f"bin/{platform}/worker": path for platform, path in built.items()}
-    return files, [_in_archive(f"bin/{PLATFORM_PLACEHOLDER}/worker")], tuple(built)
+    files = {f"{prefix}{BIN}/{platform}/worker": path for platform, path in built.items()}
+    command = [_in_archive(f"{prefix}{BIN}/{PLATFORM_PLACEHOLDER}/worker")]
+    return Packed(worker, files, command, _in_archive(prefix), tuple(built))
 
 
 def _member(name: str, path: Path) -> Member:
@@ -173,7 +229,7 @@ def _member(name: str, path: Path) -> Member:
     if size > MAX_FILE_BYTES:
         reason = f"{path} has {size} bytes; at most {MAX_FILE_BYTES} are packed"
         raise _unpackable(path, reason, "let the program fetch such files from where they are kept")
-    return Member(name, size, file_digest(path), name.startswith("bin/"))
+    return Member(name, size, file_digest(path), bool(_PROGRAM.fullmatch(name)))
 
 
 def _write(output: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.program import other_wallaroo
@@ -25,8 +25,25 @@ DEADLINE_SECONDS = 120.0
 STDERR = 2
 
 
+class Emitted(NamedTuple):
+    """What a program declares.
+
+    Attributes:
+        document: The topology document.
+        libraries: The programs whose components it names, by the names of their workers.
+    """
+
+    document: dict[str, Any]
+    libraries: dict[str, App]
+
+
 def emit(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_SECONDS) -> dict[str, Any]:
-    """Return the document that the program declares; what the program prints goes to our stderr.
+    """Return the document of `emit_all`."""
+    return emit_all(app, args, deadline_seconds).document
+
+
+def emit_all(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_SECONDS) -> Emitted:
+    """Return what the program declares; what the program prints goes to our stderr.
 
     A Go program is built first. Programs whose components it names are run likewise, and their workers put into the
     document.
@@ -44,13 +61,12 @@ def emit(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_SECON
     if "library" in result:
         raise RunError.of("T258", TOPOLOGY, app=app.path)
     document: dict[str, Any] = result["topology"]
-    programs = result.get("programs", {})
-    if programs:
-        home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
-        libraries = {name: find_library(name, home, target) for name, target in programs.items()}
-        results = {name: run_front_end(found, args, deadline_seconds) for name, found in libraries.items()}
+    home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
+    libraries = {name: find_library(name, home, target) for name, target in result.get("programs", {}).items()}
+    results = {name: run_front_end(found, args, deadline_seconds) for name, found in libraries.items()}
+    if libraries:
         join_libraries(document, {name: (libraries[name].path, result) for name, result in results.items()})
-    return document
+    return Emitted(document, libraries)
 
 
 def run_front_end(app: App, args: Sequence[str], deadline_seconds: float) -> dict[str, Any]:

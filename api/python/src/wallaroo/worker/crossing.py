@@ -71,7 +71,11 @@ def received(node: pb.Node) -> Source:
 
 
 class SendExit:
-    """Collects the messages of one part for other stages of the task."""
+    """Collects the messages of one part for other stages of the task.
+
+    Attributes:
+        dead: How many became dead letters in this call.
+    """
 
     def __init__(self, node: pb.Node, name: str, stage: pb.Stage, values: Values, box: LetterBox) -> None:
         self.path, self.port, self.name = node.path, node.port, name
@@ -81,9 +85,11 @@ class SendExit:
         self._sequences: list[int] = []
         self._keys: list[bytes] = []
         self._times: list[int] = []
+        self.dead = 0
 
     def clear(self) -> None:
         """Forget the messages of this call."""
+        self.dead = 0
         for each in (self._values, self._sequences, self._keys, self._times):
             each.clear()
 
@@ -92,6 +98,7 @@ class SendExit:
         try:
             self._values.append(self._codec.dump(message))
         except BaseException as err:
+            self.dead += 1
             self._box.add(self.path, self.name, message, sequence, err, code="C504")
             return
         self._sequences.append(sequence)

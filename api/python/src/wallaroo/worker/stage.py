@@ -211,20 +211,26 @@ class Stage:
             self._globals[name] = plain
 
     def counts(self) -> list[pb.StepCount]:
-        """Return what went in and out of each node in the call that has run, derived from the rare cases counted."""
+        """Return what went in and out of each node in the call that has run, derived from the rare cases counted.
+
+        What is sent and received has been counted where it was made, so that there only dead letters count.
+        """
+        unsent = {each.path: each.dead for each in self._exits if isinstance(each, SendExit)}
         left = [0] * len(self.nodes)
         entered = list(self.entered)
         counts = []
         for number, (node, link) in enumerate(zip(self.nodes, self._links, strict=True)):
-            dead = self.box.counts.get(node.path, 0)
+            if node.kind == pb.SEND:
+                counts.append(pb.StepCount(path=node.path, dead_letters=unsent[node.path]))
+                continue
+            dead = self.box.counts.get(node.path, 0) - unsent.get(node.path, 0)
             is_multi = node.kind in (pb.COMPUTATION_MULTI, pb.STATE_COMPUTATION_MULTI, pb.WINDOW)
             out = self._made[number] if is_multi else entered[number] - dead
             left[number] = out - self._dropped[number]
             for reader in link.readers:
                 entered[reader] += left[number]
-            counts.append(
-                pb.StepCount(path=node.path, messages_in=entered[number], messages_out=left[number], dead_letters=dead)
-            )
+            came, went = (0, 0) if node.kind == pb.RECEIVE else (entered[number], left[number])
+            counts.append(pb.StepCount(path=node.path, messages_in=came, messages_out=went, dead_letters=dead))
         return counts
 
     def _link_of(self, node: pb.Node) -> Link:
