@@ -39,6 +39,15 @@ def test_the_first_application_runs_as_printed(tmp_path: Path) -> None:
     }
 
 
+def test_the_printed_parts_of_two_languages_are_those_of_the_case() -> None:
+    section = README.partition("## Two languages")[2].partition("## More")[0]
+    printed = re.findall(r"```\w+\n(?:#|//) (\S+)\n(.*?)```", section, re.DOTALL)
+    assert [file.rpartition(".")[2] for file, _ in printed] == ["go", "py"]
+    for file, text in printed:
+        code = "\n".join(line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines())
+        assert "\n".join(line.strip() for line in text.splitlines()) in code, file
+
+
 def test_the_printed_bytes_are_the_first_framing_vector() -> None:
     found = re.search(r"printf '(\S*)(My solitude[^']*)'", README)
     assert found is not None

@@ -139,9 +139,7 @@ def other_type(context: Context) -> None:
     )  # fmt: skip
     assert [(each.sequence, each.value) for each in crossed.sent] == [(3, b"a"), (5, b"b")]
     assert crossed.answer.codes() == [("C504", ACT, 4)]
-    crossed = cross(
-        context, stage("c", *nodes, border("SEND", "int64", ACT, path=ACT)), source_frame(WORDS, [b"a"], 3)
-    )
+    crossed = cross(context, stage("c", *nodes, border("SEND", "int64", ACT, path=ACT)), source_frame(WORDS, [b"a"], 3))
     assert crossed.answer.codes() == [("C504", ACT, 3)] and not crossed.sent
 
 
