@@ -9,7 +9,7 @@ GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build bench bench-keys lint test test-unit test-kafka test-long test-cluster soak fault windows poison conformance golden generate check-generated clean
+.PHONY: help setup run build bench bench-keys lint test test-unit test-kafka test-long features test-cluster soak fault windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -72,6 +72,9 @@ test-kafka: setup ## Kafka sources and sinks against a real broker, which Maven 
 
 test-long: setup ## the long runs: faults, guilty messages, bounds, changed applications
 	$(BIN)/pytest -m long
+
+features: setup ## docs/features.md, and each of its features switched off: make features WORDS='merge Kafka'
+	$(BIN)/python tests/feature.py --write --off $(WORDS)
 
 conformance: setup ## run the conformance driver: make conformance WORKER='command'
 	@test -n "$(WORKER)" || { echo "usage: make conformance WORKER='command that starts the worker'"; exit 2; }
