@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from wallaroo_runtime.cli import egress, gateway, pack, run, submit
+from wallaroo_runtime.cli import dead_letters, egress, gateway, pack, run, submit
 from wallaroo_runtime.cli.parser import Parser
 from wallaroo_runtime.cli.run import conf_of
 from wallaroo_runtime.deploy.address import parse_addresses
@@ -19,7 +19,14 @@ TEXT = (DOCS / "operators.md").read_text(encoding="utf-8")
 COMMANDS = [
     line for line in re.findall(r"^```\n(.*?)```", TEXT, re.DOTALL | re.MULTILINE) for line in line.splitlines()
 ]
-MODULES: dict[str, ModuleType] = {"pack": pack, "run": run, "submit": submit, "gateway": gateway, "egress": egress}
+MODULES: dict[str, ModuleType] = {
+    "pack": pack,
+    "run": run,
+    "submit": submit,
+    "gateway": gateway,
+    "egress": egress,
+    "dead-letters": dead_letters,
+}
 
 
 def manifests() -> dict[str, Any]:
@@ -47,8 +54,14 @@ def test_command_of_the_documentation(command: str) -> None:
     parsers()[verb].parse_args(arguments)  # an unknown one raises
 
 
+def options(parser: Parser) -> set[str]:
+    """Return the options of a command and of its own commands."""
+    choices = [action.choices for action in parser._actions if isinstance(action.choices, dict)]
+    return set(parser.options()).union(*(options(each) for commands in choices for each in commands.values()))
+
+
 def test_options_of_the_documentation() -> None:
-    known = {name for parser in parsers().values() for name in parser.options()}
+    known = {name for parser in parsers().values() for name in options(parser)}
     assert {name for name in re.findall(r"(?<![\w-])--[a-z][a-z-]+", TEXT)} <= known
     conf_of(re.findall(r"--conf (spark\.[\w.]+=[^\s`]+)", TEXT.replace("=N", "=1")))
 

@@ -9,7 +9,13 @@ from architecture.source import hand_written
 
 PACKAGES = "runtime/src/wallaroo_runtime"
 ROOT_DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
-DOCUMENTS = (*ROOT_DOCUMENTS, "docs/operators.md", "tests/conformance/README.md", "topology-schema/SPECIFICATION.md")
+DOCUMENTS = (
+    *ROOT_DOCUMENTS,
+    "docs/operators.md",
+    "docs/features.md",
+    "tests/conformance/README.md",
+    "topology-schema/SPECIFICATION.md",
+)
 FOLDERS = ("", "topology-schema", PACKAGES, "api/python/src/wallaroo", "tests", "tests/conformance")
 NAME = re.compile(r"`([\w./-]+\.(?:py|go|md|json|proto|toml|txt))`")
 FOLDER = re.compile(r"`((?:api|docs|runtime|tests|topology-schema)/[\w./-]*)`")
