@@ -25,7 +25,7 @@ from wallaroo_runtime.remote.egress import EgressHost, OutboxServicer
 from wallaroo_runtime.remote.gateway import GatewayHost, JournalServicer
 from wallaroo_runtime.remote.server import serve
 
-TOKEN = "a token of thirty-two characters"  # with spaces: only files are checked for them
+TOKEN = "a-token-of-thirty-two-characters"
 SINK = 7
 
 

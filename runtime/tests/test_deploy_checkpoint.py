@@ -13,11 +13,13 @@ import pytest
 
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.cli.reporter import TextReporter
-from wallaroo_runtime.deploy.checkpoint import Checkpoint
+from wallaroo_runtime.deploy.checkpoint import HERE, Checkpoint
 from wallaroo_runtime.deploy.place import Place, default_directory
+from wallaroo_runtime.deploy.remote import RemoteOptions
 from wallaroo_runtime.deploy.run import tell_past
 from wallaroo_runtime.deploy.service import open_sources
 from wallaroo_runtime.egress import Outbox
+from wallaroo_runtime.egress.position import Delivered, write_position
 from wallaroo_runtime.egress.staging import StagingWriter
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest import JournalReader, JournalWriter
@@ -34,7 +36,7 @@ def open_checkpoint(
     change: Callable[[Any], object] = lambda _: None,
     *,
     pin_code: bool = False,
-    services: tuple[str, ...] = (),
+    remote: RemoteOptions = HERE,
     partitions: int = 3,
 ) -> Checkpoint:
     document = copy.deepcopy(WORD_COUNT)
@@ -48,7 +50,7 @@ def open_checkpoint(
             shuffle_partitions=partitions,
             buckets_per_partition=4,
             pin_code=pin_code,
-            services=services,
+            remote=remote,
         )
     finally:
         place.release()
@@ -220,7 +222,7 @@ def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
         f"R623 checkpoint {tmp_path} was written by another version of the application, and 3 messages of its outbox "
         'are not delivered; sink "second" (0/sinks/1) is gone; output that waits for it would never be delivered\n'
     )
-    next((tmp_path / "outbox").glob("*.frames")).unlink()
+    write_position(tmp_path / "outbox", port, Delivered(record=1, messages=3, total_bytes=3), durable=True)
     assert open_checkpoint(tmp_path).ports.parts == {"0/sources/0": 0, "0/steps/1": 1, "0/sinks/0": 2}
     again = open_checkpoint(tmp_path, two_sinks)
     assert again.ports.parts["0/sinks/1"] == 4, "a number is never given to a second part"
@@ -228,9 +230,10 @@ def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
 
 def test_services_that_run_elsewhere_are_remembered(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
-    first = open_checkpoint(path, services=("gateway", "egress"))
+    remote = RemoteOptions({"": "127.0.0.1:1"}, "127.0.0.1:2")
+    first = open_checkpoint(path, remote=remote)
     first.record("gateway", "0123456789abcdef")
-    again = open_checkpoint(path, services=("egress", "gateway"))
+    again = open_checkpoint(path, remote=remote)
     assert again.id == first.id
     assert again.services == {"gateway": "0123456789abcdef", "egress": ""}
     with pytest.raises(RunError) as caught:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.deploy.drain import drain
+from wallaroo_runtime.deploy.drain import Drain
 from wallaroo_runtime.deploy.manifest import Directory, LocalDirectory
 from wallaroo_runtime.deploy.place import MANIFEST, Place
+from wallaroo_runtime.deploy.remote import RemoteOptions, service_names
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.change import Change, Impact, compare
 from wallaroo_runtime.plan.port import Ports, first_ports, kept_ports
@@ -18,7 +19,7 @@ from wallaroo_runtime.topology.model import Step, Topology
 
 FORMAT_VERSION = 1
 MAX_REASONS = 3
-ELSEWHERE = "what its gateway and egress elsewhere still hold is not known"
+HERE = RemoteOptions()
 FOLDERS = ("spark", "journal", "staging", "outbox", "dead-letters", "logs")
 
 
@@ -47,13 +48,14 @@ class Checkpoint:
         shuffle_partitions: int,
         buckets_per_partition: int,
         pin_code: bool = False,
-        services: tuple[str, ...] = (),
+        remote: RemoteOptions = HERE,
         directory: Directory | None = None,
     ) -> None:
         """Check what is in the directory against the topology and record the topology.
 
         Raises:
             RunError: R603, R604, R605, R615, R623, R650, or with `pin_code` R622; the directory is as before then.
+                R642 or R643 when a service elsewhere must say what it holds.
         """
         self.path = place.path
         self.directory = directory or LocalDirectory(place.path)
@@ -66,10 +68,10 @@ class Checkpoint:
         manifest = self._read()
         self.continues = manifest is not None
         self.id = secrets.token_hex(16)
-        self.services = dict.fromkeys(services, "")
+        self._remote = remote
+        self.services = dict.fromkeys(service_names(remote), "")
         if manifest is not None:
             self._check(manifest, topology)
-            self._check_services(manifest)
         for name in FOLDERS:
             (self.path / name).mkdir(mode=0o700, exist_ok=True)
         self._topology = topology
@@ -129,6 +131,7 @@ class Checkpoint:
     def _check(self, manifest: Mapping[str, Any], topology: Topology) -> None:
         if manifest["name"] != topology.name:
             raise RunError.of("R603", path=self.directory, actual=manifest["name"], expected=topology.name)
+        self._check_services(manifest)
         findings = list(_state_findings(manifest["states"], topology, str(self.directory)))
         before = load_document(manifest["topology"])
         if findings:
@@ -164,8 +167,8 @@ class Checkpoint:
         draining = [change for change in changes if change.impact is Impact.NEEDS_DRAIN]
         if draining:
             gone = {ports.parts[change.path] for change in draining if "/sinks/" in change.path}
-            left = ELSEWHERE if self.services else drain(self.path, gone)
-            if left:
+            drain = Drain(self.path, self.directory, self._remote, before.name, self.id, self.services)
+            if left := drain.left(gone):
                 raise RunError.of(
                     "R623", path=self.directory, left=left, reason=_listed([each.text for each in draining])
                 )

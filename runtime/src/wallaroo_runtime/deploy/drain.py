@@ -1,41 +1,103 @@
 """Says whether a checkpoint has nothing left that only the program of its last run could deal with."""
 
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from wallaroo_runtime.deploy.service import stop_left_behind
-from wallaroo_runtime.egress.log import LogReader
+from wallaroo_runtime.deploy.manifest import Directory
+from wallaroo_runtime.deploy.remote import ATTACH_PATIENCE_S, RemoteOptions, driver_of
+from wallaroo_runtime.deploy.service import UNSET, stop_left_behind
+from wallaroo_runtime.egress.position import undelivered
 from wallaroo_runtime.ingest import JournalReader
+from wallaroo_runtime.remote._proto import service_pb2 as pb
+from wallaroo_runtime.remote.client import Client
+
+Message = pb.AttachJournalRequest | pb.AttachOutboxRequest
 
 
-def drain(checkpoint: Path, gone_sinks: set[int]) -> str:
-    """Return what is left to do, in words; empty when all is done, and then gateway and egress have ended.
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Looks for what is left of a checkpoint.
 
-    Args:
-        checkpoint: The checkpoint directory, locked by this process: no driver works on it.
-        gone_sinks: Ports of the sinks whose output nobody will deliver any more.
+    Attributes:
+        path: The checkpoint directory, locked by this process: no driver of this machine works on it.
+        directory: Where Spark's own checkpoint is.
+        remote: Services that run elsewhere.
+        application: Its name.
+        checkpoint: Its id.
+        stores: Id of the journal or outbox of each service elsewhere, by the service's name.
     """
-    left = _left(checkpoint, gone_sinks)
-    if left:
-        return left
-    # A gateway that outlived its driver still takes messages in the old way; when it has ended, look again.
-    stop_left_behind(checkpoint)
-    return _left(checkpoint, gone_sinks)
 
+    path: Path
+    directory: Directory
+    remote: RemoteOptions
+    application: str
+    checkpoint: str
+    stores: Mapping[str, str]
 
-def _left(checkpoint: Path, gone_sinks: set[int]) -> str:
-    journal = checkpoint / "journal"
-    if (journal / "head").exists():
+    def left(self, gone_sinks: Collection[int]) -> str:
+        """Return what is left to do, in words; empty when all is done, and then no message comes any more.
+
+        Args:
+            gone_sinks: Ports of the sinks whose output nobody will deliver any more.
+
+        Raises:
+            RunError: R642 or R643, a service elsewhere cannot be asked, or is not that of the checkpoint.
+        """
+        left = self._left(gone_sinks)
+        if left:
+            return left
+        # Gateways that outlived their driver still take messages in the old way; when they do not, look again.
+        stop_left_behind(self.path)
+        for name in self.remote.gateways:
+            self._attach("gateway", name)
+        return self._left(gone_sinks)
+
+    def _left(self, gone_sinks: Collection[int]) -> str:
         # Late: pyspark takes a second to import.
-        from wallaroo_runtime.spark.query import committed_progress
+        from wallaroo_runtime.spark.query import progress_in
 
-        done, end = committed_progress(checkpoint / "spark"), JournalReader(journal).end()
-        if done.messages_in < end.sequence:  # ticks behind the last message may go
-            return f"{end.sequence - done.messages_in:,} messages in the journal are not processed"
-    waiting = _undelivered(checkpoint / "outbox", gone_sinks)
-    return f"{waiting:,} messages of its outbox are not delivered" if waiting else ""
+        # Ticks behind the last message may go.
+        behind = self._received() - progress_in(self.directory, "spark/").messages_in
+        if behind > 0:
+            return f"{behind:,} messages in the journal are not processed"
+        waiting = self._waiting(gone_sinks) if gone_sinks else 0
+        return f"{waiting:,} messages of its outbox are not delivered" if waiting else ""
+
+    def _received(self) -> int:
+        if self.remote.gateways:
+            return sum(self._status("gateway", name).end.sequence for name in self.remote.gateways)
+        journal = self.path / "journal"
+        return JournalReader(journal).end().sequence if (journal / "head").exists() else 0
+
+    def _waiting(self, ports: Collection[int]) -> int:
+        if self.remote.egress:
+            return int(self._status("egress", ports=ports).waiting_messages)
+        return undelivered(self.path / "outbox", ports)
+
+    def _status(self, kind: str, name: str = "", ports: Collection[int] = ()) -> pb.StatusReply:
+        """Ask a service; whoever it serves goes on."""
+        store = self._store(kind, name)
+        if not store:  # the checkpoint has never come to it
+            return pb.StatusReply()
+        reply: pb.StatusReply = self._client(kind, name).call("Status", pb.StatusRequest(ports=ports))
+        if reply.store != store:
+            self._attach(kind, name)  # it says what is wrong
+        return reply
+
+    def _attach(self, kind: str, name: str) -> None:
+        """Make a service work for nobody but this driver, which wants nothing yet."""
+        driver = driver_of(self.application, self.checkpoint, self._store(kind, name), fresh=False)
+        nothing: dict[str, Callable[..., Message]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
+        self._client(kind, name).call("Attach", nothing[kind](driver=driver))
+
+    def _client(self, kind: str, name: str) -> Client:
+        address = self.remote.gateways[name] if kind == "gateway" else self.remote.egress
+        return Client(self.remote.service(kind, address), ATTACH_PATIENCE_S)
+
+    def _store(self, kind: str, name: str) -> str:
+        return self.stores[f"{kind} {name}".strip()]
 
 
-def _undelivered(outbox: Path, ports: set[int]) -> int:
-    """Return how many messages wait for these sinks; the egress removes a file when it is delivered."""
-    files = (file for record in LogReader(outbox).records() for file in record.files if file.port in ports)
-    return sum(file.messages for file in files if (outbox / file.name).exists())
+def _listen_to_nobody(driver: pb.Driver) -> pb.AttachJournalRequest:
+    return pb.AttachJournalRequest(driver=driver, fsync=UNSET.journal_fsync, backlog_bytes=UNSET.journal_bytes)

@@ -13,6 +13,9 @@ from wallaroo_runtime.errors import RunError
 class Directory(Protocol):
     """Reads and writes small files; what it is called stands in errors."""
 
+    def names(self, name: str) -> list[str]:
+        """Return the names in a directory of it; none when there is no such directory."""
+
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None when there is none."""
 
@@ -32,6 +35,10 @@ class LocalDirectory:
 
     def __str__(self) -> str:
         return str(self._path)
+
+    def names(self, name: str) -> list[str]:
+        """Return the names in a directory of it; none when there is no such directory."""
+        return [path.name for path in (self._path / name).glob("*")]
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None when there is none."""

@@ -125,12 +125,6 @@ class Peers:
         return sum(tail.end().sequence for tail in self.tails)
 
 
-def service_names(remote: RemoteOptions) -> tuple[str, ...]:
-    """Return what a checkpoint calls the services of a run."""
-    gateways = tuple(f"gateway {name}".strip() for name in sorted(remote.gateways))
-    return (*gateways, "egress") if remote.egress else gateways
-
-
 def _start(stack: ExitStack, process: Process) -> None:
     stack.callback(process.stop)
     process.start()

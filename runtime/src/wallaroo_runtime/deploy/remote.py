@@ -142,6 +142,12 @@ class RemoteProcess:
         """Leave it as it is: senders and receivers notice nothing of a driver that ends."""
 
 
+def service_names(remote: RemoteOptions) -> tuple[str, ...]:
+    """Return what a checkpoint calls the services of a run."""
+    gateways = tuple(f"gateway {name}".strip() for name in sorted(remote.gateways))
+    return (*gateways, "egress") if remote.egress else gateways
+
+
 def gateways_of(topology: Topology, plan: Plan, options: RemoteOptions, bounds: Bounds) -> dict[str, RemoteProcess]:
     """Return the gateways of a run, not attached, by what names them.
 

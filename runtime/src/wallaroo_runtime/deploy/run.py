@@ -18,7 +18,7 @@ from wallaroo_runtime.deploy.idle import IdleWatch
 from wallaroo_runtime.deploy.interface import explained
 from wallaroo_runtime.deploy.manifest import Directory, LocalDirectory
 from wallaroo_runtime.deploy.master import check_master, cores, shuffle_partitions
-from wallaroo_runtime.deploy.peer import Peers, service_names
+from wallaroo_runtime.deploy.peer import Peers
 from wallaroo_runtime.deploy.place import Place, default_directory
 from wallaroo_runtime.deploy.remote import RemoteOptions
 from wallaroo_runtime.deploy.service import open_sources, stop_left_behind
@@ -105,7 +105,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
                 shuffle_partitions=wanted,
                 buckets_per_partition=BUCKETS_PER_PARTITION,
                 pin_code=options.pin_code,
-                services=service_names(options.remote),
+                remote=options.remote,
                 directory=_directory_of(options, topology, place),
             )
             plan = compile_topology(

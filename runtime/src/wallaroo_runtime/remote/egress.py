@@ -14,6 +14,7 @@ from wallaroo.frame import DEAD_LETTER_PORT, FrameError, split_frames
 from wallaroo_runtime.daemon import NO_ROOM, replace_file
 from wallaroo_runtime.egress import Outbox, StagedFile, StagingWriter
 from wallaroo_runtime.egress.config import EgressConfig, SinkConfig
+from wallaroo_runtime.egress.position import undelivered
 from wallaroo_runtime.egress.sender import Sender
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest.writer import lock_directory
@@ -82,7 +83,7 @@ class EgressHost:
         """Serve a driver: deliver to its sinks, or go on when nothing has changed; staged files of others go."""
         with self.lock:
             before = self.store.attachment
-            attachment, is_cleared = self.store.admit(driver, self._id(), config)
+            attachment, is_cleared = self.store.admit(driver, self.id(), config)
             if is_cleared or before.config != attachment.config or self._thread is None:
                 self._stop()
                 if is_cleared:
@@ -94,9 +95,10 @@ class EgressHost:
                 if folder.name != str(attachment.epoch):
                     shutil.rmtree(folder, ignore_errors=True)
             self.staging(attachment.epoch).mkdir(mode=0o700, exist_ok=True)
-            return pb.AttachReply(epoch=attachment.epoch, store=self._id())
+            return pb.AttachReply(epoch=attachment.epoch, store=self.id())
 
-    def _id(self) -> str:
+    def id(self) -> str:
+        """Return the id of the outbox."""
         return (self._directory / "id").read_text(encoding="ascii").strip()
 
     def _clear(self) -> None:
@@ -243,9 +245,11 @@ class OutboxServicer(OutboxServiceServicer):
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
         """Tell how it goes."""
         with self._host.lock:
-            self._host.store.check(request.epoch)
+            self._host.store.check_look(request.epoch)
             size = self._host.outbox.size()
-        return pb.StatusReply(document=self._host.status(), backlog_bytes=size)
+            waiting = undelivered(self._host.outbox.directory, set(request.ports)) if request.ports else 0
+            store = self._host.id()
+        return pb.StatusReply(document=self._host.status(), backlog_bytes=size, waiting_messages=waiting, store=store)
 
     def _refused(self, reason: str) -> RunError:
         store = self._host.store

@@ -142,7 +142,7 @@ class JournalServicer(JournalServiceServicer):
                 raise RunError.of("R647", source=source.name)
             if source.framing not in KINDS or not source.host or source.tcp_port > 65535:
                 raise self._refused(reason=f"source {source.name!r} cannot be")
-        if not 0 < len(sources) <= MAX_SOURCES:
+        if len(sources) > MAX_SOURCES:
             raise self._refused(reason=f"a driver has {len(sources)} sources")
         config = {
             "sources": sources,
@@ -206,9 +206,9 @@ class JournalServicer(JournalServiceServicer):
     @answering
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
         """Tell how it goes."""
-        self._host.store.check(request.epoch)
-        end = JournalReader(self._host.journal).end()
-        return pb.StatusReply(document=self._host.status(), end=position_message(end))
+        self._host.store.check_look(request.epoch)
+        end = position_message(JournalReader(self._host.journal).end())
+        return pb.StatusReply(document=self._host.status(), end=end, store=end.journal)
 
     def _check_range(self, start: int, end: int, reader: JournalReader) -> None:
         last = reader.end().offset

@@ -95,6 +95,15 @@ class Store:
         replace_file(self._path, json.dumps(asdict(attachment), indent=2).encode(), durable=True)
         self.attachment = attachment
 
+    def check_look(self, epoch: int) -> None:
+        """Refuse a look of another driver than the latest; epoch 0 is of one that has not attached.
+
+        Raises:
+            RunError: As `check`.
+        """
+        if epoch:
+            self.check(epoch)
+
     def check(self, epoch: int) -> None:
         """Refuse a call of another driver than the latest.
 

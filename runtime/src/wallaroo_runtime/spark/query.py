@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
@@ -144,9 +144,28 @@ def _past(session: SparkSession, checkpoint: str) -> Progress:
     """Return what `committed_progress` does, of a checkpoint in any file system."""
     if "://" not in checkpoint:
         return committed_progress(Path(checkpoint))
-    directory = HadoopDirectory(session, checkpoint)
-    done = _last_batch(directory.names("commits"))
-    offsets = directory.read(f"offsets/{done}") if done >= 0 else None
+    return progress_in(HadoopDirectory(session, checkpoint))
+
+
+class Files(Protocol):
+    """A directory in any file system."""
+
+    def names(self, name: str) -> list[str]:
+        """Return the names in a directory; none when there is no such directory."""
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None when there is none."""
+
+
+def progress_in(files: Files, folder: str = "") -> Progress:
+    """Return what `committed_progress` does, of a checkpoint in any file system.
+
+    Args:
+        files: The directory.
+        folder: Of Spark's checkpoint in it, with a slash at its end.
+    """
+    done = _last_batch(files.names(f"{folder}commits"))
+    offsets = files.read(f"{folder}offsets/{done}") if done >= 0 else None
     return Progress() if offsets is None else _progress_at(offsets)
 
 

@@ -247,17 +247,23 @@ class ReadStagedRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., file: _Optional[_Union[StagedFile, _Mapping]] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
-    __slots__ = ("epoch",)
+    __slots__ = ("epoch", "ports")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    PORTS_FIELD_NUMBER: _ClassVar[int]
     epoch: int
-    def __init__(self, epoch: _Optional[int] = ...) -> None: ...
+    ports: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, epoch: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("document", "end", "backlog_bytes")
+    __slots__ = ("document", "end", "backlog_bytes", "waiting_messages", "store")
     DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WAITING_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
     document: str
     end: Position
     backlog_bytes: int
-    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ...) -> None: ...
+    waiting_messages: int
+    store: str
+    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ..., waiting_messages: _Optional[int] = ..., store: _Optional[str] = ...) -> None: ...

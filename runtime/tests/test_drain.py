@@ -1,0 +1,183 @@
+"""A changed application whose gateway and egress are elsewhere: refused until they hold nothing of the old one."""
+
+import copy
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run import wait_until
+from service import TOKEN, Place, serving
+from wallaroo.frame import encode_frame
+from wallaroo_runtime.deploy import place
+from wallaroo_runtime.deploy.bound import Bounds
+from wallaroo_runtime.deploy.checkpoint import Checkpoint
+from wallaroo_runtime.deploy.peer import Peers
+from wallaroo_runtime.deploy.remote import RemoteOptions
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.remote import Service
+from wallaroo_runtime.remote._proto import service_pb2 as pb
+from wallaroo_runtime.remote.client import Client
+from wallaroo_runtime.remote.journal import RemoteJournal
+from wallaroo_runtime.remote.outbox import RemoteOutbox
+from wallaroo_runtime.remote.staging import RemoteStaging
+from wallaroo_runtime.topology.load import load_document
+
+VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
+WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").read_bytes())
+SECOND = "0/sinks/1"
+
+
+class Deployed:
+    """Versions of an application, one after the other.
+
+    Args:
+        path: Of the checkpoint.
+        remote: Where the services are.
+        sinks: TCP ports of its two sinks; the second one is gone in the second version.
+    """
+
+    def __init__(self, path: Path, remote: RemoteOptions, sinks: list[int]) -> None:
+        self.path, self.remote, self._sinks = path, remote, sinks
+
+    def document(self, version: int) -> Any:
+        """Return the topology."""
+        document = copy.deepcopy(WORD_COUNT)
+        pipeline = document["pipelines"][0]
+        pipeline["sources"][0] |= {"host": "127.0.0.1", "port": 0, "framing": {"kind": ["u32be", "u16be"][version]}}
+        pipeline["sinks"].append({**pipeline["sinks"][0], "path": SECOND, "name": "second"})
+        for sink, port in zip(pipeline["sinks"], self._sinks, strict=True):
+            sink |= {"host": "127.0.0.1", "port": port}
+        del pipeline["sinks"][2 - version :]
+        return document
+
+    def check(self, version: int) -> Checkpoint:
+        """Do what a run does before it attaches; nothing of it lives on."""
+        taken = place.Place.take(self.path)
+        try:
+            topology = load_document(self.document(version))
+            return Checkpoint(taken, topology, shuffle_partitions=2, buckets_per_partition=4, remote=self.remote)
+        finally:
+            taken.release()
+
+    def start(self, version: int) -> Peers:
+        """Attach, as a run does."""
+        checkpoint, topology = self.check(version), load_document(self.document(version))
+        plan = compile_topology(topology, shuffle_partitions=2, buckets_per_partition=4, ports=checkpoint.ports)
+        peers = Peers(topology, plan, checkpoint, self.remote, Bounds(), fresh=False)
+        with ExitStack() as stack:
+            peers.start(stack)
+        return peers
+
+    def refused(self, version: int) -> str:
+        """Return why a version may not run."""
+        with pytest.raises(RunError) as caught:
+            self.check(version)
+        return str(caught.value)
+
+    def process(self, service: Service) -> None:
+        """Let Spark's checkpoint say that all of the journal is processed."""
+        end = RemoteJournal(service).end()
+        offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.sequence}
+        for folder, text in (("commits", "{}"), ("offsets", "{}\n" + json.dumps(offset))):
+            (self.path / "spark" / folder).mkdir(exist_ok=True)
+            (self.path / "spark" / folder / "0").write_text(f"v1\n{text}\n")
+
+
+def sources_of(gateway: Service) -> list[Any]:
+    """Return what a gateway says that it listens for, asked by nobody in particular."""
+    reply = Client(gateway).call("Status", pb.StatusRequest())
+    sources: list[Any] = json.loads(reply.document).get("sources", [])
+    return sources
+
+
+def send(address: tuple[str, int], data: bytes) -> None:
+    """Send bytes and wait for the gateway's EOF."""
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1) == b""
+
+
+def listener_of(gateway: Service) -> tuple[str, int]:
+    """Return where the gateway's one source listens; waits for it."""
+    wait_until(lambda: bool(sources_of(gateway)), lambda: "the gateway to listen", 30)
+    host, _, port = sources_of(gateway)[0]["address"].rpartition(":")
+    return host, int(port)
+
+
+@pytest.fixture
+def sinks() -> Iterator[list[socket.socket]]:
+    """Give two bound sockets that do not listen yet."""
+    made = [socket.socket() for _ in range(2)]
+    for each in made:
+        each.bind(("127.0.0.1", 0))
+    yield made
+    for each in made:
+        each.close()
+
+
+def publish(egress: Service, port: int, values: list[bytes]) -> None:
+    """Put output for a sink into the outbox."""
+    staging = RemoteStaging(egress, "q", 0, 0, 0, 0)
+    staging.write(port, encode_frame(values, port=port))
+    RemoteOutbox(egress).publish("q", 0, staging.finish())
+
+
+def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks: list[socket.socket]) -> None:
+    token_file = tmp_path / "token"
+    token_file.write_text(TOKEN)
+    token_file.chmod(0o600)
+    with serving("gateway", tmp_path / "g") as gateway, serving("egress", tmp_path / "e") as egress:
+        remote = RemoteOptions({"": gateway.service.address}, egress.service.address, token_file)
+        deployed = Deployed(tmp_path / "checkpoint", remote, [each.getsockname()[1] for each in sinks])
+        peers = deployed.start(0)
+        at = listener_of(gateway.service)
+        send(at, b"\0\0\0\1a\0\0\0\1b")
+        assert deployed.refused(1).startswith(
+            f"R623 checkpoint {deployed.path} was written by another version of the application, and 2 messages in the "
+            "journal are not processed; "
+        )
+        # The one that runs has noticed nothing.
+        send(at, b"\0\0\0\1c")
+        assert "3 messages in the journal are not processed" in deployed.refused(1)
+        first = peers.gateways[0].service  # type: ignore[union-attr]
+        deployed.process(first)
+        port = deployed.check(0).ports.parts[SECOND]
+        publish(peers.egress.service, port, [b"x", b"y"])  # type: ignore[union-attr]
+        assert "2 messages of its outbox are not delivered" in deployed.refused(1)
+        sinks[1].listen()
+        wait_until(lambda: not waiting(egress, port), lambda: "the output to be delivered", 30)
+        send(at, b"\0\0\0\1d")
+        assert "1 messages in the journal are not processed" in deployed.refused(1)
+        deployed.process(first)
+        changes = [change.text for change in deployed.check(1).changes]
+        assert any("framing of source" in text for text in changes)
+        assert sources_of(gateway.service) == [], "messages in the old way might come"
+        with pytest.raises(ConnectionRefusedError):
+            send(at, b"")
+        peers = deployed.start(1)
+        send(listener_of(gateway.service), b"\0\1e")
+        assert RemoteJournal(peers.gateways[0].service).end().sequence == 5  # type: ignore[union-attr]
+
+
+def waiting(egress: Place, port: int) -> int:
+    """Return how many messages wait for a sink."""
+    reply = Client(egress.service).call("Status", pb.StatusRequest(ports=[port]))
+    return int(reply.waiting_messages)
+
+
+def test_another_journal_says_nothing_of_this_checkpoint(tmp_path: Path, sinks: list[socket.socket]) -> None:
+    token_file = tmp_path / "token"
+    token_file.write_text(TOKEN)
+    token_file.chmod(0o600)
+    with serving("gateway", tmp_path / "g") as gateway:
+        remote = RemoteOptions({"": gateway.service.address}, "", token_file)
+        deployed = Deployed(tmp_path / "checkpoint", remote, [each.getsockname()[1] for each in sinks])
+        deployed.check(0).record("gateway", "0123456789abcdef")
+        assert deployed.refused(1).startswith("R643 checkpoint ")
