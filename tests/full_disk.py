@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ledger import Ledger
+from remote import Site, running
 from run import TESTS, WAIT_S, Run, framed
 
 APP = TESTS / "recovery" / "sequence" / "app.py"
@@ -113,16 +114,29 @@ def continues(checkpoint: Path, ledger: Ledger, sender: Sender) -> None:
 def journal(folder: Path) -> None:
     """The gateway stops reading and says so; when there is room again it goes on by itself."""
     with prepared(folder, ["journal"]) as (disk, checkpoint, ledger, sender), Run(APP, ledger, checkpoint) as run:
-        run.ready()
-        disk.fill()
-        thread = threading.Thread(target=sender.send, args=(run, 40 * SOME), daemon=True)
-        thread.start()
-        run.wait_while_alive(lambda: "R614" in "".join(run.errors), lambda: "R614")
-        assert thread.is_alive(), "what is not in the journal was acknowledged"
-        disk.free()
-        thread.join(WAIT_S)
-        receive(run, ledger, sender)
-        assert run.stop() == 0, run.said()
+        pauses(disk, run.ready(), ledger, sender)
+
+
+def pauses(disk: Disk, run: Run, ledger: Ledger, sender: Sender) -> None:
+    """Fill the disk of a journal, send, and give the room back."""
+    disk.fill()
+    thread = threading.Thread(target=sender.send, args=(run, 40 * SOME), daemon=True)
+    thread.start()
+    run.wait_while_alive(lambda: "R614" in "".join(run.errors), lambda: "R614")
+    assert thread.is_alive(), "what is not in the journal was acknowledged"
+    disk.free()
+    thread.join(WAIT_S)
+    receive(run, ledger, sender)
+    assert run.stop() == 0, run.said()
+
+
+def told(run: Run, code: str) -> None:
+    """Wait for the end of a run, with a code and its remedy."""
+    assert run.end(WAIT_S) == 1, run.said()
+    said = "".join(run.errors)
+    assert f'"{code}"' in said, said
+    assert "No space left on device" in said, said
+    assert "free some space and run again; it continues from the checkpoint and nothing is lost" in said, said
 
 
 def stops(folder: Path, names: Sequence[str], code: str) -> None:
@@ -132,11 +146,7 @@ def stops(folder: Path, names: Sequence[str], code: str) -> None:
             run.ready()
             disk.fill()
             sender.send(run)
-            assert run.end(WAIT_S) == 1, run.said()
-            said = "".join(run.errors)
-            assert f'"{code}"' in said, said
-            assert "No space left on device" in said, said
-            assert "free some space and run again; it continues from the checkpoint and nothing is lost" in said, said
+            told(run, code)
         disk.free()
         continues(checkpoint, ledger, sender)
 
@@ -151,7 +161,59 @@ def spark(folder: Path) -> None:
     stops(folder, ["spark"], "R630")
 
 
-SCENARIOS = {"journal": journal, "output": output, "spark": spark}
+@contextlib.contextmanager
+def elsewhere(folder: Path, name: str) -> Iterator[tuple[Disk, Site, Ledger, Sender]]:
+    """Give a gateway and an egress of their own, one of them with everything that it writes on a small disk."""
+    site, ledger = Site(folder, ""), Ledger()
+    try:
+        disk = Disk(site.hidden / name)
+        with running(site):
+            yield disk, site, ledger, Sender()
+    finally:
+        ledger.close()
+
+
+def run_at(site: Site, ledger: Ledger) -> Run:
+    """Run the application with the services of a site."""
+    return Run(APP, ledger, site.folder / "checkpoint", *site.options(), source=site.source).ready()
+
+
+def gateway(folder: Path) -> None:
+    """One elsewhere tells its driver, although its own status file finds no room either, and goes on by itself."""
+    with elsewhere(folder, "gateway-0") as (disk, site, ledger, sender), run_at(site, ledger) as run:
+        sender.send(run)
+        receive(run, ledger, sender)
+        pauses(disk, run, ledger, sender)
+
+
+def egress(folder: Path) -> None:
+    """The run ends when its egress elsewhere has no room; a driver that comes then is told; the next one continues."""
+    with elsewhere(folder, "egress") as (disk, site, ledger, sender):
+        with run_at(site, ledger) as run:
+            sender.send(run)
+            receive(run, ledger, sender)
+            disk.fill()
+            sender.send(run)
+            told(run, "R626")
+        refused = Run(APP, ledger, site.folder / "checkpoint", *site.options(), source=site.source)
+        with refused:
+            told(refused, "R653")
+        disk.free()
+        with run_at(site, ledger) as run:
+            receive(run, ledger, sender)
+            sender.send(run)
+            receive(run, ledger, sender)
+            assert run.stop() == 0, run.said()
+
+
+SCENARIOS = {"journal": journal, "output": output, "spark": spark, "gateway": gateway, "egress": egress}
+
+
+def unmount(folder: Path) -> None:
+    """Take away what a scenario has mounted."""
+    for disk in (folder / "disk", *folder.glob("hidden/*")):
+        if disk.is_mount():
+            subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 def main() -> int:
@@ -163,9 +225,7 @@ def main() -> int:
         try:
             SCENARIOS[options.scenario](Path(folder))
         finally:
-            disk = Path(folder, "disk")
-            if disk.is_mount():
-                subprocess.run(["umount", "--lazy", disk], check=True)
+            unmount(Path(folder))
     return 0
 
 

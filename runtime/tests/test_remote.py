@@ -319,20 +319,6 @@ def test_tls(tmp_path: Path) -> None:
         assert RemoteOutbox(service).size() == 0
 
 
-def test_a_full_disk_is_told_in_the_words_of_the_outbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving("egress", tmp_path) as place:
-        service = place.attach()
-        files = stage(service, 0, {SINK: [encode_frame([b"a"], port=SINK)]})
-
-        def full(*_: Any) -> bool:
-            raise OSError(28, "No space left on device")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(place.host.outbox, "publish", full)
-            assert code_of(lambda: RemoteOutbox(service).publish("q", 0, files)) == "R626"
-        assert RemoteOutbox(service).publish("q", 0, files)
-
-
 def test_frames_of_a_journal_are_verified_by_the_reader(tmp_path: Path) -> None:
     with serving("gateway", tmp_path) as place:
         listening(place)

@@ -22,12 +22,16 @@ class StatusFile:
 
     Args:
         path: The file.
+
+    Attributes:
+        text: What was told last, even when a full disk has not taken it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._written: bytes | None = None
         self._complained = False
+        self.text = "{}"
         self._said: dict[str, int] = {}
         self._process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
         self.diagnostics: deque[Diagnostic] = deque(maxlen=KEPT_DIAGNOSTICS)
@@ -55,6 +59,7 @@ class StatusFile:
         content = json.dumps(document, indent=2).encode() + b"\n"
         if content == self._written:
             return
+        self.text = content.decode()
         try:
             replace_file(self._path, content)
             self._written = content

@@ -21,14 +21,17 @@ class Sender:
     Args:
         config: What to deliver, and where to.
 
+    Attributes:
+        status: What it tells.
+
     Raises:
         RunError: R620, the outbox is damaged.
     """
 
     def __init__(self, config: EgressConfig) -> None:
         self._config = config
-        self._status = StatusFile(config.status)
-        self._status.write("starting")
+        self.status = StatusFile(config.status)
+        self.status.write("starting")
         config.outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._found: list[Diagnostic] = []
@@ -112,8 +115,8 @@ class Sender:
         else:
             findings = [Diagnostic.of("R620", path=self._config.outbox, reason=str(error))]
         for finding in findings:
-            self._status.say(finding)
-        self._status.write("failed")
+            self.status.say(finding)
+        self.status.write("failed")
 
     def _drain(self) -> None:
         for sink in self._sinks:
@@ -134,10 +137,8 @@ class Sender:
         with self._lock:
             found, self._found = self._found, []
         for diagnostic in found:
-            self._status.say(diagnostic)
-        self._status.write(
-            state, records=self._log.base.number, sinks=[self._sink_status(sink) for sink in self._sinks]
-        )
+            self.status.say(diagnostic)
+        self.status.write(state, records=self._log.base.number, sinks=[self._sink_status(sink) for sink in self._sinks])
 
     def _sink_status(self, sink: Sink) -> dict[str, object]:
         port, position = sink.config.port, sink.position

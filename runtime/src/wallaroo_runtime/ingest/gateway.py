@@ -38,14 +38,17 @@ class Gateway:
         splitter: Makes the splitter of a source that only its worker can cut.
         maker: Makes the maker of a generator source.
 
+    Attributes:
+        status: What it tells.
+
     Raises:
         RunError: R601, an address cannot be used; R610, R612 or R619 of the journal.
     """
 
     def __init__(self, config: GatewayConfig, splitter: SplitterFactory, maker: MakerFactory) -> None:
         self._config = config
-        self._status = StatusFile(config.status)
-        self._status.write("starting")
+        self.status = StatusFile(config.status)
+        self.status.write("starting")
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             writer = JournalWriter(config.journal, config.segment_bytes)
@@ -55,8 +58,8 @@ class Gateway:
             self._sources = self._listen()
         except RunError as error:
             for diagnostic in error.diagnostics:
-                self._status.say(diagnostic)
-            self._status.write("failed")
+                self.status.say(diagnostic)
+            self.status.write("failed")
             raise
         interval_s = config.fsync_interval_ms / 1000
         self._intake = Intake(writer, config.fsync, interval_s, config.backlog_bytes, past, self.wake)
@@ -64,7 +67,7 @@ class Gateway:
             Generator(generator, maker(generator), past.values.get(generator.port), self.wake)
             for generator in config.generators
         ]
-        self._generators = Generators(generators, self._intake, self._status.say)
+        self._generators = Generators(generators, self._intake, self.status.say)
         self._watch = DriverWatch(
             config.status.parent / "driver.json", dict(config.driver) if config.driver else None, config.linger_s
         )
@@ -151,13 +154,13 @@ class Gateway:
         self._limit = self._most
         full = self._intake.disk_is_full
         if full and not self._disk_full_said:
-            self._status.say(Diagnostic.of("R614", path=self._config.journal))
+            self.status.say(Diagnostic.of("R614", path=self._config.journal))
         self._disk_full_said = full
         self._write_status("listening")
 
     def _write_status(self, state: str) -> None:
         intake = self._intake
-        self._status.write(
+        self.status.write(
             state,
             sources=[source.address for source in self._sources],
             connections=len(self._connections),
@@ -313,7 +316,7 @@ class Gateway:
     def _drop(self, connection: Connection, diagnostic: Diagnostic | None) -> None:
         """Close a connection that cannot go on; what came before stays."""
         if diagnostic is not None:
-            self._status.say(diagnostic)
+            self.status.say(diagnostic)
         with contextlib.suppress(KeyError):
             self._traffic.unregister(connection.socket)
         self._forget(connection)
@@ -333,7 +336,7 @@ class Gateway:
             offset = self._intake.writer.safe.offset
             findings = [Diagnostic.of("R612", path=self._config.journal, offset=offset, reason=reason)]
         for finding in findings:
-            self._status.say(finding)
+            self.status.say(finding)
         self._write_status("failed")
 
     def _close(self) -> None:

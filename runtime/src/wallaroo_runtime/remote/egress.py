@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 
 from wallaroo.frame import DEAD_LETTER_PORT, FrameError, split_frames
-from wallaroo_runtime.daemon import NO_ROOM, replace_file
+from wallaroo_runtime.daemon import replace_file
 from wallaroo_runtime.egress import Outbox, StagedFile, StagingWriter
 from wallaroo_runtime.egress.config import EgressConfig, SinkConfig
 from wallaroo_runtime.egress.position import undelivered
@@ -21,7 +21,6 @@ from wallaroo_runtime.ingest.writer import lock_directory
 from wallaroo_runtime.remote._proto import service_pb2 as pb
 from wallaroo_runtime.remote._proto.service_pb2_grpc import OutboxServiceServicer
 from wallaroo_runtime.remote.chunk import Joiner, chunks
-from wallaroo_runtime.remote.gateway import read_status
 from wallaroo_runtime.remote.server import answering
 from wallaroo_runtime.remote.staging import staged_message
 from wallaroo_runtime.remote.store import Store
@@ -133,8 +132,9 @@ class EgressHost:
             self._stop()
 
     def status(self) -> str:
-        """Return what the egress says of itself."""
-        return read_status(self._directory / "egress.json")
+        """Return what the egress says of itself; not from its file, which a full disk does not take."""
+        sender = self._sender
+        return sender.status.text if sender is not None else "{}"
 
 
 class OutboxServicer(OutboxServiceServicer):
@@ -211,13 +211,7 @@ class OutboxServicer(OutboxServiceServicer):
         files = [self._located(file, request.epoch) for file in request.files]
         with self._host.lock:
             self._host.store.check(request.epoch)
-            try:
-                is_new = self._host.outbox.publish(request.query, request.batch, files)
-            except OSError as error:
-                if error.errno not in NO_ROOM:
-                    raise
-                path = self._host.outbox.directory
-                raise RunError.of("R626", path=path, reason=error.strerror or str(error)) from error
+            is_new = self._host.outbox.publish(request.query, request.batch, files)
         return pb.PublishReply(is_new=is_new)
 
     def _located(self, file: pb.StagedFile, epoch: int) -> StagedFile:

@@ -97,16 +97,9 @@ class GatewayHost:
             self._stop()
 
     def status(self) -> str:
-        """Return what the gateway says of itself."""
-        return read_status(self._directory / "gateway.json")
-
-
-def read_status(path: Path) -> str:
-    """Return the JSON object of a status file; an empty one when there is none yet."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return "{}"
+        """Return what the gateway says of itself; not from its file, which a full disk does not take."""
+        gateway = self._gateway
+        return gateway.status.text if gateway is not None else "{}"
 
 
 def _needs_worker(config: SourceConfig | GeneratorConfig) -> NoReturn:

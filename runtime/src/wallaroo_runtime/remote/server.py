@@ -10,9 +10,11 @@ from typing import Any, NoReturn, TypeVar
 
 import grpc
 
+from wallaroo_runtime.daemon import NO_ROOM
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.remote.client import ERROR_KEY, MESSAGE_BYTES
 from wallaroo_runtime.remote.credential import Listen
+from wallaroo_runtime.remote.store import Store
 
 THREADS = 256
 MAX_ERROR_BYTES = 6000
@@ -57,7 +59,10 @@ def _refuse(requests: Iterator[bytes], context: grpc.ServicerContext) -> NoRetur
 
 
 def answering(method: Method) -> Method:
-    """Let a method of a service answer a `RunError` as such; a method that yields stays one that yields."""
+    """Let a method of a service answer a `RunError` as such, and a full disk as R653.
+
+    A method that yields stays one that yields.
+    """
 
     @functools.wraps(method)
     def unary(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
@@ -65,6 +70,8 @@ def answering(method: Method) -> Method:
             return method(self, request, context)
         except RunError as error:
             _answer(error, context)
+        except OSError as error:
+            _answer(_no_room(error, self._host.store), context)
 
     @functools.wraps(method)
     def stream(self: Any, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
@@ -72,8 +79,16 @@ def answering(method: Method) -> Method:
             yield from method(self, request, context)
         except RunError as error:
             _answer(error, context)
+        except OSError as error:
+            _answer(_no_room(error, self._host.store), context)
 
     return stream if inspect.isgeneratorfunction(method) else unary  # type: ignore[return-value]
+
+
+def _no_room(error: OSError, store: Store) -> RunError:
+    if error.errno not in NO_ROOM:
+        raise error
+    return RunError.of("R653", service=store.kind, address=store.address, reason=error.strerror or str(error))
 
 
 def _answer(error: RunError, context: grpc.ServicerContext) -> NoReturn:
