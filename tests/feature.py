@@ -159,6 +159,8 @@ def copy_tree(root: Path) -> None:
 def check(words: Sequence[str]) -> list[str]:
     """Switch features off, one after the other; return what is wrong."""
     rows = [row for row in features() if not words or any(word in row.name for word in words)]
+    if unknown := [word for word in words if not any(word in row.name for row in rows)]:
+        return [f"no row's name holds {word!r}" for word in unknown]
     found = []
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory) / "tree"

@@ -32,7 +32,11 @@ def test_proof_names_a_test_and_a_switch(proof: Proof) -> None:
 
 @pytest.mark.slow
 def test_features_that_are_switched_off_are_missed() -> None:
-    assert check(["merge", "late messages", "none among several results"]) == []
+    assert check(["merge", "late messages", "among several results"]) == []
+
+
+def test_a_row_that_does_not_exist_is_told() -> None:
+    assert check(["teleport"]) == ["no row's name holds 'teleport'"]
 
 
 @pytest.mark.long
