@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from wallaroo.frame import TICK_PORT, split_frames
 from wallaroo_runtime.deploy.address import override
 from wallaroo_runtime.deploy.idle import Activity, IdleWatch
 from wallaroo_runtime.deploy.master import shuffle_partitions
 from wallaroo_runtime.deploy.process import Process
 from wallaroo_runtime.deploy.service import egress_of, gateway_of, stop_left_behind, tick_interval_ms
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest import JournalReader
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology, Window
@@ -158,7 +160,37 @@ def test_shuffle_partitions_of_a_master() -> None:
     ],
 )
 def test_ticks_come_twice_in_the_shortest_slide_or_flush(windows: tuple[Window, ...], expected: int) -> None:
-    topology = word_count()
+    assert tick_interval_ms(with_windows(word_count(), *windows)) == expected
+
+
+def with_windows(topology: Topology, *windows: Window) -> Topology:
     (pipeline, *_), step = topology.pipelines, next(topology.steps())
     steps = (*pipeline.steps, *(replace(step, kind="window", window=window) for window in windows))
-    assert tick_interval_ms(replace(topology, pipelines=(replace(pipeline, steps=steps),))) == expected
+    return replace(topology, pipelines=(replace(pipeline, steps=steps),))
+
+
+@pytest.mark.slow
+def test_without_tcp_sources_the_gateway_still_writes_ticks(checkpoint: Path, wait_until: Callable[..., None]) -> None:
+    document = json.loads((VALID / "word_count.json").read_bytes())
+    (pipeline,) = document["pipelines"]
+    part = {"codec": "native", "worker": "main"}
+    kafka = {"topic": "in", "brokers": ["127.0.0.1:1"], "start": "start", "options": {}, "max_message_bytes": 100}
+    pipeline["sources"] = [
+        {"path": "0/sources/0", "name": "records", "kind": "kafka", **kafka, **part},
+        {"path": "0/sources/1", "name": "numbers", "kind": "generator", **part},
+    ]
+    pipeline["steps"][0]["inputs"] = ["0/sources/0", "0/sources/1"]
+    topology = with_windows(load_document(document), Window("range", range_ms=200, slide_ms=200))
+    plan = compile_topology(load_document(document), shuffle_partitions=1)
+    # The worker never answers: time passes all the same.
+    process = gateway_of(topology, plan, checkpoint, {"main": f"unix:{checkpoint / 'nobody.sock'}"})
+    process.start()
+    assert process.wait_ready()["sources"] == []
+    journal = JournalReader(checkpoint / "journal")
+
+    def ports() -> list[int]:
+        pieces = journal.read(0, journal.end().offset)
+        return [header.port for piece in pieces for header, _, _ in split_frames(piece)]
+
+    wait_until(lambda: ports()[:2] == [TICK_PORT, TICK_PORT], "two ticks")
+    process.stop()
