@@ -257,6 +257,7 @@ def test_case_gives_the_expected_records(name: str, language: str, broker: Broke
     running = application(case.app(language), *arguments)
     running.start("--stop-when-idle", "2")
     assert running.wait() == 0, running.output()
+    assert f"stopped: in {len(messages)}  out {len(case.expected(language))}  " in running.output()
     lines = [line_of(case, record) for record in records_of(broker, topics[1])]
     assert case.arranged(lines) == case.arranged(case.expected(language))
     assert not list((running.directory / "checkpoint" / "dead-letters").glob("*.frames"))

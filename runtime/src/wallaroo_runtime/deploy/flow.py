@@ -94,6 +94,7 @@ class Flow:
         progress = self._query.progress()
         received = self._peers.received() + progress.records_in
         processed = progress.messages_in + progress.records_in
+        delivered = sum(sink.get("messages", 0) for sink in self._peers.egress.status().get("sinks", []))
         now = time.monotonic()
         self._samples.append((now, processed))
         while now - self._samples[0][0] > RATE_WINDOW_S:
@@ -104,7 +105,7 @@ class Flow:
             state=state,
             messages_in=received,
             messages_processed=processed,
-            messages_out=sum(sink.get("messages", 0) for sink in self._peers.egress.status().get("sinks", [])),
+            messages_out=delivered + progress.records_out,
             dead_letters=progress.dead_letters,
             batches=progress.batches,
             rate=rate,

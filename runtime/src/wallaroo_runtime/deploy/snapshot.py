@@ -15,7 +15,8 @@ class Snapshot:
         state: `running` or `stopped`.
         messages_in: Messages that arrived since the checkpoint began.
         messages_processed: Those of them that finished batches have dealt with.
-        messages_out: Messages that the receivers' TCP has taken since the checkpoint began.
+        messages_out: Messages that the receivers' TCP has taken since the checkpoint began, and in this run
+            sinks of Spark.
         dead_letters: Messages that user code failed on, since this run began.
         batches: Micro-batches of this run.
         rate: Messages processed per second, lately.

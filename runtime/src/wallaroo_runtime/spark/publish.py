@@ -90,6 +90,11 @@ class Publisher:
         self._outbox, self._policy, self._rows = outbox, policy, rows
         self.batches = self.messages = self.letters = 0
 
+    @property
+    def records(self) -> int:
+        """Messages for sinks of Spark that this run has written."""
+        return 0 if self._rows is None else self._rows.records
+
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Publish one micro-batch; Spark may call again for a batch that was published already."""
         rows = frame.collect()

@@ -95,6 +95,7 @@ class Progress:
         bytes_by_file: Bytes of journals that tasks have read from files, since this run began.
         bytes_by_grpc: Likewise, from gateways.
         records_in: Messages that tasks have got from sources that Spark reads, since this run began.
+        records_out: Messages that sinks of Spark have got, since this run began.
     """
 
     messages_in: int = 0
@@ -105,6 +106,7 @@ class Progress:
     bytes_by_file: int = 0
     bytes_by_grpc: int = 0
     records_in: int = 0
+    records_out: int = 0
 
     @property
     def offset(self) -> int:
@@ -232,6 +234,7 @@ class RunningQuery:
             bytes_by_file=self._counts.by_file.value,
             bytes_by_grpc=self._counts.by_grpc.value,
             records_in=self._counts.records.value,
+            records_out=self._publisher.records,
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
         journals = ends[: self._journals]

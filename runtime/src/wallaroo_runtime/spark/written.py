@@ -82,6 +82,9 @@ class RowSinks:
         place: Where output is staged.
         note: The file.
 
+    Attributes:
+        records: Messages that this run has written.
+
     Raises:
         RunError: P304, what is staged is on another machine.
     """
@@ -93,6 +96,7 @@ class RowSinks:
             what, fix = f'a sink of kind "{sink.kind}" with an egress elsewhere', "let the driver start the egress"
             raise RunError.of("P304", TOPOLOGY, path=sink.path, what=what, fix=fix)
         self._session, self._sinks, self._place, self._note = session, sinks, place, note
+        self.records = 0
 
     def write(self, query: str, batch: int, files: Sequence[StagedFile]) -> list[StagedFile]:
         """Write the files of Spark's sinks, each sink's by one action; returns the other files.
@@ -110,6 +114,7 @@ class RowSinks:
                     self._write(sink, chosen)
             content = {"query": query, "batch": batch}
             replace_file(self._note, json.dumps(content).encode(), durable=True)
+            self.records += sum(file.messages for file in mine)
         self._place.remove(mine)
         return [file for file in files if file.port not in self._sinks]
 
