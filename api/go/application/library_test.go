@@ -55,7 +55,7 @@ func TestAComponentOfAnotherProgramIsAStep(t *testing.T) {
 	scorer := wa.OtherProgram("scorer", "scorer.py")
 	a := app.MakeApplication("Scores")
 	a.NewPipeline("Scores", app.MakeTCPSourceConfig("127.0.0.1", "7010", example.Lines{})).
-		To(scorer.ComputationMulti("score", "string", "json")).
+		ToMulti(scorer.ComputationMulti("score", "string", "json")).
 		To(scorer.Computation("best", "json", "string")).OnError("fail").
 		ToSink(app.MakeTCPSinkConfig("127.0.0.1", "7002", &orderEncoder{}))
 	result, ok := declaration.Lookup(a.ToJson())

@@ -28,20 +28,12 @@ func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 // To adds a computation, or a component of another program: what e.g. wallarooapi.OtherProgram(...).Computation returns. One with
 // state takes the key that each message carries, so its messages must have one.
 func (p *PipelineBuilder) To(builder wa.ComputationBuilder) *PipelineBuilder {
-	step, next := p.add("To", declaration.Computation)
-	if remote, ok := builder.(*wa.RemoteComponent); ok && remote != nil {
-		p.application.NewRemote(step, "To", remote, remote.Name)
-		return next
-	}
-	p.application.NewComputation(step, "To", builder)
-	return next
+	return p.addComputation("To", declaration.Computation, builder)
 }
 
-// ToMulti adds a computation with any number of results.
+// ToMulti adds a computation with any number of results, or a component of another program, as To does.
 func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineBuilder {
-	step, next := p.add("ToMulti", declaration.ComputationMulti)
-	p.application.NewComputation(step, "ToMulti", builder)
-	return next
+	return p.addComputation("ToMulti", declaration.ComputationMulti, builder)
 }
 
 // ToStatePartition sends each message to the state of its key and runs a state computation there.
@@ -97,6 +89,16 @@ func (p *PipelineBuilder) add(method, kind string) (*declaration.Step, *Pipeline
 	node := &declaration.Node{Path: step.Path, What: method, Place: place}
 	p.pipeline.Nodes = append(p.pipeline.Nodes, node)
 	return step, &PipelineBuilder{p.application, p.pipeline, node, []*string{&step.OnError}}
+}
+
+func (p *PipelineBuilder) addComputation(method, kind string, builder interface{ Build() interface{} }) *PipelineBuilder {
+	step, next := p.add(method, kind)
+	if remote, ok := builder.(*wa.RemoteComponent); ok && remote != nil {
+		p.application.NewRemote(step, method, remote, remote.Name)
+	} else {
+		p.application.NewComputation(step, method, builder)
+	}
+	return next
 }
 
 func (p *PipelineBuilder) addState(method string, single wa.StateComputation, multi wa.StateComputationMulti, state *declaration.State, pf any) *PipelineBuilder {
