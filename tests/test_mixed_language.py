@@ -11,7 +11,7 @@ from run import Receiver, Run, framed
 
 pytestmark = pytest.mark.jvm
 CASE = Case("mixed_language")
-ROUNDS = 4
+ROUNDS = 3
 ORDERS = 400
 
 
