@@ -1,5 +1,6 @@
 """Publishes what a micro-batch has staged, in the driver, once."""
 
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -89,6 +90,7 @@ class Publisher:
         self.failure: RunError | None = None
         self._outbox, self._policy, self._rows = outbox, policy, rows
         self.batches = self.messages = self.letters = 0
+        self._publishing, self._is_ended = threading.Lock(), False
 
     @property
     def records(self) -> int:
@@ -98,14 +100,26 @@ class Publisher:
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Publish one micro-batch; Spark may call again for a batch that was published already."""
         rows = frame.collect()
-        try:
-            if rows:
-                self._publish(rows[0]["query"], batch, longest(StagedFile(*row[1:]) for row in rows))
-        except RunError as error:
-            self.failure = error
-            raise TaskFailure(error) from error
+        with self._publishing:
+            if self._is_ended:
+                return
+            try:
+                if rows:
+                    self._publish(rows[0]["query"], batch, longest(StagedFile(*row[1:]) for row in rows))
+            except RunError as error:
+                self.failure = error
+                raise TaskFailure(error) from error
         self.batches += 1
         reach("driver.before_commit")  # Spark commits when this has returned
+
+    def end(self) -> None:
+        """Wait for what is being published, and publish nothing more.
+
+        To be called when the query has stopped: Spark does not wait for this function, and what it did afterwards
+        would meet the outbox of the next run.
+        """
+        with self._publishing:
+            self._is_ended = True
 
     def _publish(self, query: str, batch: int, files: list[StagedFile]) -> None:
         letters = [file for file in files if file.port == DEAD_LETTER_PORT]

@@ -267,6 +267,7 @@ class RunningQuery:
         self._room.end()
         with self._of_jvm():
             self._query.stop()
+            self._publisher.end()
             stop_workers(self._session, self._specs)
 
     @contextmanager

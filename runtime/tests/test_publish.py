@@ -1,0 +1,61 @@
+"""Publishing a micro-batch while the query is being stopped."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from wallaroo.frame import encode_frame
+from wallaroo_runtime.egress import Outbox, StagingWriter
+from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
+
+
+class Rows:
+    """A micro-batch whose rows are there already."""
+
+    def __init__(self, directory: Path, batch: int) -> None:
+        writer = StagingWriter(str(directory / "staging"), "q", batch, 0, 1, 1)
+        writer.write(2, encode_frame([b"x"], port=2))
+        (file,) = writer.finish()
+        self.rows = [{"query": "q"} | {name: getattr(file, name) for name in type(file).__slots__}]
+
+    def collect(self) -> list[Any]:
+        return [Row(row) for row in self.rows]
+
+
+class Row(dict[str, Any]):
+    """A row of Spark's: by name, or cut like a tuple."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return list(self.values())[key] if isinstance(key, slice) else super().__getitem__(key)
+
+
+class Slow(Outbox):
+    """An outbox that waits before it publishes."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory / "outbox", directory / "dead-letters")
+        self.entered, self.goes_on = threading.Event(), threading.Event()
+
+    def publish(self, *arguments: Any) -> bool:
+        self.entered.set()
+        assert self.goes_on.wait(10)
+        return super().publish(*arguments)
+
+
+def test_the_end_waits_for_what_is_being_published_and_nothing_follows(tmp_path: Path) -> None:
+    outbox = Slow(tmp_path)
+    publisher = Publisher(outbox, ErrorPolicy())
+    at_work = threading.Thread(target=publisher, args=(Rows(tmp_path, 0), 0))
+    at_work.start()
+    assert outbox.entered.wait(10)
+    ending = threading.Thread(target=publisher.end)
+    ending.start()
+    ending.join(0.2)
+    assert ending.is_alive(), "a publication is at work"
+    outbox.goes_on.set()
+    for thread in (at_work, ending):
+        thread.join(10)
+        assert not thread.is_alive()
+    assert (publisher.batches, outbox.last_batch("q")) == (1, 0)
+    publisher(Rows(tmp_path, 1), 1)
+    assert (publisher.batches, outbox.last_batch("q")) == (1, 0)
