@@ -187,15 +187,15 @@ def test_the_past_is_what_the_frames_say(tmp_path: Path) -> None:
     past = Past(tmp_path, [1], [2])
     for number in range(3):
         writer.append(1, 1, [b"\x01\x02", b"v%d" % number], 0, 0, ENCODING)
-    headers = point_headers(2, 7, 41)
+    headers = point_headers(3, {8: (0, 5), 7: (2, 41)})
     lengths = bytes((1, *map(len, headers)))
-    writer.append(2, 2, [lengths, *headers, b"\x01\x01\x01", b"ab"], 0, 8, 0)
+    writer.append(2, 3, [lengths, *headers, b"\x01\x01\x01\x01", b"abc"], 0, 8, 0)
     writer.sync()
     past.advance(writer.safe.offset)
     past.save()
-    assert (past.values, past.points) == ({1: (b"v2", ENCODING)}, {2: {7: 41}})
+    assert (past.values, past.points) == ({1: (b"v2", ENCODING)}, {2: {8: 5, 7: 41}})
     again = Past(tmp_path, [1], [2, 4])
-    assert (again.values, again.points) == ({1: (b"v2", ENCODING)}, {2: {7: 41}, 4: {}})
+    assert (again.values, again.points) == ({1: (b"v2", ENCODING)}, {2: {8: 5, 7: 41}, 4: {}})
     assert Past(tmp_path, [], []).values == {}
     file = tmp_path / NAME
     content = json.loads(file.read_text())

@@ -5,16 +5,23 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from wallaroo_runtime.deploy.application import check_runnable
+from wallaroo_runtime.deploy.bound import Bounds
+from wallaroo_runtime.deploy.remote import RemoteOptions, driver_of, gateways_of
+from wallaroo_runtime.deploy.service import gateway_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, compile_topology, dot, explain, mermaid
 from wallaroo_runtime.plan.change import Impact, compare
+from wallaroo_runtime.remote import OutputPlace, Service
+from wallaroo_runtime.remote.gateway import GatewayHost, JournalServicer
+from wallaroo_runtime.spark.written import RowSinks
 from wallaroo_runtime.topology.canonical import canonical_text, interface_hash
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.model import KafkaSource, Topology
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 WORKER = json.loads((VALID / "word_count.json").read_bytes())["workers"][0]
@@ -281,10 +288,34 @@ def test_changes_of_kinds(kind: str, change: Callable[[Any], object], text: str,
     assert (text, impact) in compared(change, kind, windowed())
 
 
-def test_what_cannot_be_run_is_said() -> None:
-    topology: Topology = load_document(document([source("connector")], []))
+def test_sinks_of_spark_need_an_egress_beside_the_driver() -> None:
+    topology: Topology = load_document(document([source("tcp")], [], "kafka"))
+    (part,) = topology.sinks()
+    assert isinstance(part, KafkaSink)
     with pytest.raises(RunError) as caught:
-        check_runnable(topology)
+        RowSinks(Mock(spec=[]), {1: part}, OutputPlace(service=Service("egress", "h:1")), Path("written"))
     assert str(caught.value) == (
-        'P304 "0/sources/0": a source of kind "connector" cannot be run by this release\n  fix: use one of kind tcp'
+        'P304 "0/sinks/0": a sink of kind "kafka" with an egress elsewhere cannot be run by this release\n'
+        "  fix: let the driver start the egress"
     )
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_what_a_gateway_is_told_of_a_connector_source(is_elsewhere: bool, tmp_path: Path) -> None:
+    topology = load_document(document([source("connector")], []))
+    check_runnable(topology)
+    plan = compile_topology(topology, shuffle_partitions=1)
+    if is_elsewhere:
+        (tmp_path / "token").write_text("0123456789abcdef" * 4)
+        (tmp_path / "token").chmod(0o600)
+        options = RemoteOptions({"": "127.0.0.1:1"}, token_file=tmp_path / "token")
+        (process,) = gateways_of(topology, plan, options, Bounds()).values()
+        request = process._attach(driver_of("kinds", "c", "", fresh=False))
+        (found,) = JournalServicer(Mock(spec=GatewayHost))._config(request)["sources"]
+    else:
+        (found,) = gateway_of(topology, plan, tmp_path, {})._config["sources"]
+    assert found == {
+        "port": 0, "path": "0/sources/0", "name": "in0", "host": "127.0.0.1", "tcp_port": 7010,
+        "framing": {"kind": "connector", "cookie": "secret", "max_credits": 100, "refill_credits": 50},
+        "max_message_bytes": 1000,
+    }  # fmt: skip

@@ -293,12 +293,12 @@ def test_messages_wait_for_credits_and_end_when_all_is_acknowledged(peer: Any, t
     application, port = peer
     source = file_of(tmp_path, "a", [b"one", b"two", b"three"])
     connector = sender(port, source)
-    numbers = application.begin(2, {source.name: 0})
-    assert [application.message() for _ in range(2)] == [(1, 7, b"one"), (1, 14, b"two")]
-    application.acknowledge(1, (numbers[source.name], 14))
-    assert application.message() == (1, 23, b"three")
-    application.acknowledge(1, (1, 23))
-    assert application.read() == (protocol.EOS_MESSAGE, struct.pack(">Q", 1))
+    number = application.begin(2, {source.name: 0})[source.name]
+    assert [application.message() for _ in range(2)] == [(number, 7, b"one"), (number, 14, b"two")]
+    application.acknowledge(1, (number, 14))
+    assert application.message() == (number, 23, b"three")
+    application.acknowledge(1, (number, 23))
+    assert application.read() == (protocol.EOS_MESSAGE, struct.pack(">Q", number))
     connector.wait_until_finished(SECONDS)
     source.close()
 
@@ -307,15 +307,15 @@ def test_what_was_not_acknowledged_is_sent_again(peer: Any, tmp_path: Path) -> N
     application, port = peer
     source = file_of(tmp_path, "a", [b"one", b"two", b"three"])
     connector = sender(port, source)
-    application.begin(10, {source.name: 0})
+    number = application.begin(10, {source.name: 0})[source.name]
     assert [application.message()[2] for _ in range(3)] == [b"one", b"two", b"three"]
-    application.acknowledge(0, (1, 7))
+    application.acknowledge(0, (number, 7))
     application.begin(10, {source.name: 7})
     assert [application.message()[2] for _ in range(2)] == [b"two", b"three"]
     application.send(protocol.RESTART, b"")
-    application.begin(10, {source.name: 14})
-    assert application.message() == (1, 23, b"three")
-    application.acknowledge(0, (1, 23))
+    assert application.begin(10, {source.name: 14}) == {source.name: number}
+    assert application.message() == (number, 23, b"three")
+    application.acknowledge(0, (number, 23))
     assert application.read()[0] == protocol.EOS_MESSAGE
     connector.wait_until_finished(SECONDS)
     source.close()
@@ -325,10 +325,10 @@ def test_sources_take_turns(peer: Any, tmp_path: Path) -> None:
     application, port = peer
     first, second = file_of(tmp_path, "a", [b"a1", b"a2"]), file_of(tmp_path, "b", [b"b1"])
     connector = sender(port, first, second)
-    application.begin(10, {first.name: 0, second.name: 0})
+    numbers = application.begin(10, {first.name: 0, second.name: 0})
     assert sorted(application.message()[2] for _ in range(3)) == [b"a1", b"a2", b"b1"]
-    application.acknowledge(0, (1, 12), (2, 6))
-    assert {application.read()[1] for _ in range(2)} == {struct.pack(">Q", number) for number in (1, 2)}
+    application.acknowledge(0, (numbers[first.name], 12), (numbers[second.name], 6))
+    assert {application.read()[1] for _ in range(2)} == {struct.pack(">Q", number) for number in numbers.values()}
     connector.wait_until_finished(SECONDS)
     first.close()
     second.close()

@@ -146,7 +146,29 @@ def encode_frame(
         >>> read_frame(frame).values()
         [b'a', b'bc']
     """
-    count = len(values)
+    flags, body = encode_body(
+        values,
+        keys=keys,
+        key_indexes=key_indexes,
+        sequences=sequences,
+        timestamps=timestamps,
+        headers=headers,
+        absent=absent,
+    )
+    return write_frame(FrameHeader(port, len(values), sequence, flags, encoding, timestamp_ms), body)
+
+
+def encode_body(
+    values: Sequence[bytes],
+    *,
+    keys: Sequence[bytes] = (),
+    key_indexes: Sequence[int] = (),
+    sequences: Sequence[int] = (),
+    timestamps: Sequence[int] = (),
+    headers: Sequence[bytes] = (),
+    absent: Sequence[int] = (),
+) -> tuple[int, list[bytes]]:
+    """Write the columns of a frame; returns its flags and the parts of its body."""
     flags = (
         (KEYS if keys else 0)
         | (SEQUENCES if sequences else 0)
@@ -164,9 +186,8 @@ def encode_frame(
     if headers:
         body += [column(list(map(len, headers))), b"".join(headers)]
     if absent:
-        body.append(absent_bitmap(count, absent))
-    body += [column(list(map(len, values))), b"".join(values)]
-    return write_frame(FrameHeader(port, count, sequence, flags, encoding, timestamp_ms), body)
+        body.append(absent_bitmap(len(values), absent))
+    return flags, [*body, column(list(map(len, values))), b"".join(values)]
 
 
 def read_header(data: bytes | memoryview, offset: int = 0) -> FrameHeader:

@@ -15,8 +15,6 @@ from wallaroo_runtime.worker.app import AppKind, resolve
 from wallaroo_runtime.worker.archive import Archive, read_archive
 from wallaroo_runtime.worker.emit import emit
 
-NOT_RUNNABLE = frozenset({"connector"})
-
 
 class Application(NamedTuple):
     """What the user named, read and checked.
@@ -55,20 +53,16 @@ def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -
 
 
 def check_runnable(topology: Topology) -> None:
-    """Refuse what cannot be run: sinks without the port of a receiver, kinds that this release does not run.
+    """Refuse what cannot be run: sinks without the port of a receiver.
 
     Raises:
-        RunError: T211, P304; every finding.
+        RunError: T211; every finding.
     """
     findings = []
     for sink in topology.sinks():
         if isinstance(sink, TcpSink) and not sink.port:
             reason = f'sink "{sink.name}" needs the port of its receiver'
             findings.append(Diagnostic.of("T211", what="sink", value=sink.place, reason=reason))
-    for part in topology.parts():
-        if part.kind in NOT_RUNNABLE:
-            what = f'a {part.path.split("/")[1][:-1]} of kind "{part.kind}"'
-            findings.append(Diagnostic.of("P304", path=part.path, what=what, fix="use one of kind tcp"))
     if findings:
         raise RunError(findings, TOPOLOGY)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.deploy.bound import Bounds
-from wallaroo_runtime.deploy.service import FSYNC_INTERVAL_MS, tcp_sources, tick_interval_ms
+from wallaroo_runtime.deploy.service import FSYNC_INTERVAL_MS, Listener, listeners, tick_interval_ms
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.ingest import Position
 from wallaroo_runtime.plan.stage import Plan
@@ -19,7 +19,7 @@ from wallaroo_runtime.remote._proto import service_pb2 as pb
 from wallaroo_runtime.remote.client import Away, Client
 from wallaroo_runtime.remote.credential import read_pem, read_token
 from wallaroo_runtime.remote.store import PROTOCOL_VERSION
-from wallaroo_runtime.topology.model import GeneratorSource, TcpSink, TcpSource, Topology
+from wallaroo_runtime.topology.model import ConnectorSource, GeneratorSource, TcpSink, TcpSource, Topology
 
 ATTACH_PATIENCE_S = 15.0
 AWAY_LIMIT_S = 60.0
@@ -157,13 +157,13 @@ def gateways_of(topology: Topology, plan: Plan, options: RemoteOptions, bounds: 
     for source in topology.sources():
         if isinstance(source, GeneratorSource) or isinstance(source, TcpSource) and source.framing.kind == "worker":
             raise RunError.of("R647", USAGE, source=source.name)
-    names = {source.name for source in tcp_sources(topology)}
+    names = {source.name for source in listeners(topology)}
     for name in options.gateways:
         if name and name not in names:
             reason = f'--gateway: no source is called "{name}"'
             raise RunError.of("R608", USAGE, reason=reason, fix=f"use one of {', '.join(sorted(names))}")
-    mine: dict[str, list[TcpSource]] = {name: [] for name in options.gateways}
-    for source in tcp_sources(topology):
+    mine: dict[str, list[Listener]] = {name: [] for name in options.gateways}
+    for source in listeners(topology):
         if source.name not in mine and "" not in mine:
             reason = f'source "{source.name}" has no gateway'
             raise RunError.of("R608", USAGE, reason=reason, fix=f"give --gateway {source.name}=H:P")
@@ -176,8 +176,12 @@ def gateways_of(topology: Topology, plan: Plan, options: RemoteOptions, bounds: 
     return found
 
 
-def _gateway_request(plan: Plan, sources: Sequence[TcpSource], bounds: Bounds, tick_ms: int) -> Attach:
+def _gateway_request(plan: Plan, sources: Sequence[Listener], bounds: Bounds, tick_ms: int) -> Attach:
     messages = [source_message(source, plan) for source in sources]
+    for source, message in zip(sources, messages, strict=True):
+        if isinstance(source, ConnectorSource):
+            settings = {"max_credits": source.max_credits, "refill_credits": source.refill_credits}
+            message.connector.CopyFrom(pb.Connector(cookie=source.cookie, **settings))
     return lambda driver: pb.AttachJournalRequest(
         driver=driver,
         sources=messages,
@@ -188,7 +192,7 @@ def _gateway_request(plan: Plan, sources: Sequence[TcpSource], bounds: Bounds, t
     )
 
 
-def source_message(source: TcpSource, plan: Plan) -> pb.Source:
+def source_message(source: Listener, plan: Plan) -> pb.Source:
     """Return a source as it crosses the network."""
     return pb.Source(
         port=plan.ports[source.path],
@@ -196,7 +200,7 @@ def source_message(source: TcpSource, plan: Plan) -> pb.Source:
         name=source.name,
         host=source.host,
         tcp_port=source.port,
-        framing=source.framing.kind,
+        framing=source.framing.kind if isinstance(source, TcpSource) else source.kind,
         max_message_bytes=source.max_message_bytes,
     )
 
@@ -209,7 +213,7 @@ def egress_at(topology: Topology, plan: Plan, options: RemoteOptions, bounds: Bo
         if isinstance(sink, TcpSink)
     ]
 
-    sources = [source_message(source, plan) for source in tcp_sources(topology)]
+    sources = [source_message(source, plan) for source in listeners(topology)]
 
     def request(driver: pb.Driver) -> pb.AttachOutboxRequest:
         return pb.AttachOutboxRequest(driver=driver, sinks=sinks, resend_bytes=bounds.resend_bytes, sources=sources)

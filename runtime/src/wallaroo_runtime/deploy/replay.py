@@ -9,10 +9,11 @@ import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import FRAMED, PLAIN
@@ -128,6 +129,8 @@ class Replay:
         source = self._sources.get(record.port)
         if source is None:
             return f'source "{record.step}" is not in the application any more'
+        if source.framing not in (*KINDS, "worker"):
+            return f'source "{source.name}" is of kind {source.framing}, which takes nothing over plain TCP'
         if source.framing not in KINDS:
             return f'only the decoder of source "{source.name}" knows what stands around a message'
         if record.encoding not in (PLAIN, FRAMED):
@@ -184,12 +187,13 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
         manifest = read_manifest(directory)
         sources = [source for pipeline in manifest["topology"]["pipelines"] for source in pipeline["sources"]]
         ports = manifest.get("ports") or {source["path"]: port for port, source in enumerate(sources)}
-        return {
-            ports[source["path"]]: SourceOf(source["name"], source["path"], source["framing"]["kind"])
-            for source in sources
-        }
+        return {ports[source["path"]]: SourceOf(source["name"], source["path"], _framing(source)) for source in sources}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError.of("R616", path=path, reason=f"it is damaged: {error!r}") from error
+
+
+def _framing(source: Mapping[str, Any]) -> str:
+    return str(source["framing"]["kind"] if source["kind"] == "tcp" else source["kind"])
 
 
 def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:

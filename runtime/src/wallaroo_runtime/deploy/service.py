@@ -13,28 +13,31 @@ from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.remote.credential import is_loopback
-from wallaroo_runtime.topology.model import Framing, GeneratorSource, TcpSink, TcpSource, Topology
+from wallaroo_runtime.topology.model import ConnectorSource, GeneratorSource, TcpSink, TcpSource, Topology
 
 FSYNC_INTERVAL_MS = 50
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
+Listener = TcpSource | ConnectorSource
 UNSET = Bounds()
 NAMES = ("gateway", "egress")
 
 
 def needs_worker(topology: Topology) -> bool:
     """Say whether a source's messages can only be found or made by a worker, so that workers must run first."""
-    cut = any(source.framing.kind == "worker" for source in tcp_sources(topology))
-    return cut or any(isinstance(source, GeneratorSource) for source in topology.sources())
+    return any(
+        isinstance(source, GeneratorSource) or (isinstance(source, TcpSource) and source.framing.kind == "worker")
+        for source in topology.sources()
+    )
 
 
-def tcp_sources(topology: Topology) -> Iterator[TcpSource]:
+def listeners(topology: Topology) -> Iterator[Listener]:
     """Yield the sources for which a gateway listens."""
-    return (source for source in topology.sources() if isinstance(source, TcpSource))
+    return (source for source in topology.sources() if isinstance(source, Listener))
 
 
 def open_sources(topology: Topology) -> Iterator[Diagnostic]:
     """Yield an R646 for each source that listens where other machines may reach it."""
-    for source in tcp_sources(topology):
+    for source in listeners(topology):
         if not is_loopback(source.host):
             yield Diagnostic.of("R646", source=source.name, address=source.place)
 
@@ -61,7 +64,7 @@ def gateway_of(
             "framing": _framing(source, targets),
             "max_message_bytes": source.max_message_bytes,
         }
-        for source in tcp_sources(topology)
+        for source in listeners(topology)
     ]
     generators = [
         {"port": plan.ports[source.path], "path": source.path, "name": source.name, "target": targets[source.worker]}
@@ -87,11 +90,23 @@ def tick_interval_ms(topology: Topology) -> int:
     return max(LEAST_TICK_MS, min(MOST_TICK_MS, min(spans) // 2)) if spans else 0
 
 
-def _framing(source: TcpSource, targets: Mapping[str, str]) -> dict[str, str | int]:
-    framing: Framing = source.framing
+def _framing(source: Listener, targets: Mapping[str, str]) -> dict[str, str | int]:
+    if isinstance(source, ConnectorSource):
+        return connector_framing(source)
+    framing = source.framing
     if framing.kind != "worker":
         return {"kind": framing.kind}
     return {"kind": "worker", "header_bytes": framing.header_bytes, "target": targets[source.worker]}
+
+
+def connector_framing(source: ConnectorSource) -> dict[str, str | int]:
+    """Return what a gateway must know of a connector source."""
+    return {
+        "kind": source.kind,
+        "cookie": source.cookie,
+        "max_credits": source.max_credits,
+        "refill_credits": source.refill_credits,
+    }
 
 
 def egress_of(topology: Topology, plan: Plan, checkpoint: Path, bounds: Bounds = UNSET) -> Process:

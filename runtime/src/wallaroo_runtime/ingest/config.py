@@ -9,6 +9,7 @@ from wallaroo_runtime.daemon import read_config
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.ingest.framing import KINDS
 
+CONNECTOR = "connector"
 FSYNC_POLICIES = ("batch", "interval", "never")
 
 
@@ -22,7 +23,8 @@ class SourceConfig:
         name: Name of the source.
         host: Host name or address to listen at.
         tcp_port: TCP port; 0 lets the system choose one.
-        framing: A framing of the topology; a worker framing has `target` too, the worker's gRPC target.
+        framing: A framing of the topology; a worker framing has `target` too, the worker's gRPC target. The kind
+            `connector` has `cookie`, `max_credits` and `refill_credits`.
         max_message_bytes: Longest payload.
     """
 
@@ -113,6 +115,6 @@ class GatewayConfig:
             reason = f"fsync is {self.fsync!r}; expected one of {', '.join(FSYNC_POLICIES)}"
             raise ValueError(reason)
         for source in self.sources:
-            if source.framing["kind"] not in (*KINDS, "worker"):
+            if source.framing["kind"] not in (*KINDS, "worker", CONNECTOR):
                 reason = f"framing of source {source.name!r} is {source.framing['kind']!r}"
                 raise ValueError(reason)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest.config import SourceConfig
+from wallaroo_runtime.ingest.config import CONNECTOR, SourceConfig
 
 if TYPE_CHECKING:
     from wallaroo_runtime.ingest.framing import Cutter
@@ -26,6 +26,11 @@ class Source:
     cut: "Cutter | None"
     address: dict[str, object]
 
+    @property
+    def is_connector(self) -> bool:
+        """Whether those who connect speak the connector protocol."""
+        return bool(self.config.framing["kind"] == CONNECTOR)
+
 
 @dataclass(slots=True, eq=False)
 class Connection:
@@ -36,7 +41,7 @@ class Connection:
         peer: Address of the peer, for people.
         tail: What has been received of the message that is not whole.
         wanted: Bytes that `tail` must have before it is worth looking at it again.
-        ended: Whether the peer has closed its side.
+        is_refused: Whether nothing more of it is taken; it is closed when the peer has read why.
     """
 
     source: Source
@@ -44,7 +49,7 @@ class Connection:
     peer: str
     tail: bytearray = field(default_factory=bytearray)
     wanted: int = 0
-    ended: bool = False
+    is_refused: bool = False
 
     def reset(self) -> None:
         """Close at once; the peer gets an error instead of EOF, since not all that it sent was taken."""
@@ -56,8 +61,10 @@ class Connection:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _EOF)
         self.socket.close()
 
-    def cut_message(self) -> Diagnostic:
-        """Return the finding that the peer closed in the middle of a message."""
+    def cut_message(self) -> Diagnostic | None:
+        """Return the finding that the peer closed in the middle of a message; None when it did not."""
+        if not self.tail or self.is_refused:
+            return None
         expected = self.wanted if self.wanted > len(self.tail) else "more"
         received = len(self.tail)
         return Diagnostic.of(

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.daemon import DriverWatch, StatusFile
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest.config import GatewayConfig, GeneratorConfig, SourceConfig
+from wallaroo_runtime.ingest.config import CONNECTOR, GatewayConfig, GeneratorConfig, SourceConfig
 from wallaroo_runtime.ingest.connection import Connection, Source, accept, listen, real_address
+from wallaroo_runtime.ingest.connector import Connectors
 from wallaroo_runtime.ingest.framing import Cut, Cutter, Splitter, fixed_cutter
 from wallaroo_runtime.ingest.generator import Generator, Generators, Maker
 from wallaroo_runtime.ingest.intake import Intake
 from wallaroo_runtime.ingest.past import Past
+from wallaroo_runtime.ingest.protocol import MESSAGE_FIELDS_BYTES
 from wallaroo_runtime.ingest.split import SplitThread
 from wallaroo_runtime.ingest.tick import Ticks
 from wallaroo_runtime.ingest.writer import JournalWriter
@@ -52,7 +54,9 @@ class Gateway:
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             writer = JournalWriter(config.journal, config.segment_bytes)
-            past = Past(config.journal, [generator.port for generator in config.generators], ())
+            connectors = [source for source in config.sources if source.framing["kind"] == CONNECTOR]
+            generator_ports = [generator.port for generator in config.generators]
+            past = Past(config.journal, generator_ports, [source.port for source in connectors])
             if past.is_needed:
                 past.advance(writer.safe.offset)
             self._sources = self._listen()
@@ -68,6 +72,7 @@ class Gateway:
             for generator in config.generators
         ]
         self._generators = Generators(generators, self._intake, self.status.say)
+        self._connectors = Connectors(connectors, self._intake, self.status.say)
         self._watch = DriverWatch(
             config.status.parent / "driver.json", dict(config.driver) if config.driver else None, config.linger_s
         )
@@ -130,12 +135,14 @@ class Gateway:
                     self._tick(now)
                 self._regulate()
                 self._ticks.turn(now)
-                waits = (tick_at - now, self._ticks.wait(now), self._intake.timeout(now))
+                waits = (tick_at - now, self._ticks.wait(now), self._intake.timeout(now), self._connectors.timeout())
                 self._serve(max(0.0, min(wait for wait in waits if wait is not None)))
                 self._generators.turn()
                 self._tell_wait()
                 self._intake.turn(time.monotonic())
                 self._acknowledge()
+                for connection in self._connectors.turn(time.monotonic()):
+                    self._drop(connection, None)
         except (OSError, RunError) as error:
             self._fail(error)
             raise
@@ -143,7 +150,7 @@ class Gateway:
 
     def _tell_wait(self) -> None:
         """Let the driver know at once that a source waits: it then says what is processed."""
-        waits = self._generators.wait
+        waits = self._generators.wait or self._connectors.wait
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
             self._write_status("listening")
@@ -174,6 +181,7 @@ class Gateway:
             reads=intake.accepts,
             waits=intake.is_awaited,
             generators=self._generators.status(),
+            connectors=self._connectors.status(),
         )
 
     def _regulate(self) -> None:
@@ -225,6 +233,8 @@ class Gateway:
             if connection is None:
                 return
             self._connections.add(connection)
+            if source.is_connector:
+                self._connectors.add(connection)
             self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
 
     def _read_connections(self) -> None:
@@ -242,11 +252,13 @@ class Gateway:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            self._drop(connection, connection.cut_message() if connection.tail else None)
+            self._drop(connection, connection.cut_message())
             return
         if not size:
             self._end(connection)
             return
+        if connection.is_refused:
+            return  # until it has read why
         if connection.source.cut is None:
             self._extend(connection, size)
             self._split(connection)
@@ -276,12 +288,20 @@ class Gateway:
         view = memoryview(data)
         size = len(data) if size is None else size
         if cut.count:
-            self._intake.take(connection.source.config.port, cut.count, bytes(view[: cut.end]))
+            self._take_whole(connection, cut.count, bytes(view[: cut.end]))
         rest = bytearray(view[cut.end : size])
         self._buffered += len(rest) - len(connection.tail)
         connection.tail, connection.wanted = rest, cut.wanted
-        if cut.too_large:
+        if connection.source.is_connector:
+            self._connectors.check(connection, cut)
+        elif cut.too_large:
             self._drop(connection, connection.message_too_large(cut.too_large))
+
+    def _take_whole(self, connection: Connection, count: int, data: bytes) -> None:
+        if connection.source.is_connector:
+            self._connectors.take(connection, data)
+        else:
+            self._intake.take(connection.source.config.port, count, data)
 
     def _split(self, connection: Connection) -> None:
         """Ask the worker, and read nothing more of this connection until it has answered."""
@@ -301,7 +321,7 @@ class Gateway:
 
     def _end(self, connection: Connection) -> None:
         """The peer has closed its side: EOF goes back when everything is safe."""
-        if connection.tail:
+        if connection.tail or connection.source.is_connector:
             self._drop(connection, connection.cut_message())
             return
         self._traffic.unregister(connection.socket)
@@ -320,11 +340,12 @@ class Gateway:
         with contextlib.suppress(KeyError):
             self._traffic.unregister(connection.socket)
         self._forget(connection)
-        connection.reset()
+        connection.acknowledge() if connection.is_refused else connection.reset()
 
     def _forget(self, connection: Connection) -> None:
         self._connections.discard(connection)
         self._waiting.discard(connection)
+        self._connectors.remove(connection)
         self._buffered -= len(connection.tail)
         self._limit = self._most
 
@@ -337,6 +358,7 @@ class Gateway:
             findings = [Diagnostic.of("R612", path=self._config.journal, offset=offset, reason=reason)]
         for finding in findings:
             self.status.say(finding)
+        self._connectors.restart()
         self._write_status("failed")
 
     def _close(self) -> None:
@@ -344,6 +366,7 @@ class Gateway:
             source.listener.close()
         self._intake.close()
         self._acknowledge()
+        self._connectors.restart()
         for connection in list(self._connections):
             connection.reset() if connection.tail or connection in self._ending else connection.acknowledge()
         for thread in self._splits.values():
@@ -354,6 +377,8 @@ class Gateway:
 
 def _cutter(config: SourceConfig) -> Cutter | None:
     kind = config.framing["kind"]
+    if kind == CONNECTOR:
+        return fixed_cutter("u32be", MESSAGE_FIELDS_BYTES + config.max_message_bytes)
     return None if kind == "worker" else fixed_cutter(kind, config.max_message_bytes)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from wallaroo.fault import reach
-from wallaroo.frame import FRAMED, TICK_PORT, column
+from wallaroo.frame import FRAMED, PLAIN, TICK_PORT, column
 from wallaroo_runtime.daemon import NO_ROOM
 from wallaroo_runtime.ingest.head import read_committed
 from wallaroo_runtime.ingest.past import Past
@@ -142,7 +142,7 @@ class Intake:
         gathered = self._gathered
         if gathered is None or port != gathered.port or gathered.size + len(data) > FRAME_BODY_BYTES:
             self.flush()
-            gathered = self._gathered = Gathered(port, self._now_ms())
+            gathered = self._gathered = Gathered(port, self.now_ms())
         gathered.parts.append(data)
         gathered.count += count
         gathered.size += len(data)
@@ -152,8 +152,14 @@ class Intake:
     def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
         """Take messages that are not as on a wire, as a frame of their own; kept even when the disk is full."""
         parts = [column(list(map(len, values))), *values]
+        self._take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
+
+    def take_columns(self, port: int, count: int, flags: int, parts: list[bytes], timestamp_ms: int) -> None:
+        """Take messages with columns of their own, as a frame of their own; kept even when the disk is full."""
+        self._take_whole(Gathered(port, timestamp_ms, count, sum(map(len, parts)), parts, flags, PLAIN))
+
+    def _take_whole(self, frame: Gathered) -> None:
         self.flush()
-        frame = Gathered(port, self._now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding)
         self._gathered = frame
         self.flush()
         self.messages += frame.count
@@ -162,10 +168,11 @@ class Intake:
     def tick(self) -> None:
         """Write a tick, in its place among the messages."""
         self.flush()
-        self._gathered = Gathered(TICK_PORT, self._now_ms())
+        self._gathered = Gathered(TICK_PORT, self.now_ms())
         self.flush()
 
-    def _now_ms(self) -> int:
+    def now_ms(self) -> int:
+        """Return the time of what arrives now, which never goes back."""
         self._timestamp_ms = max(self._timestamp_ms, time.time_ns() // 1_000_000)
         return self._timestamp_ms
 

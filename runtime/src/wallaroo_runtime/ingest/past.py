@@ -7,7 +7,7 @@ removed, what its frames say is kept in a small file.
 import base64
 import json
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,9 +23,17 @@ _POINT = struct.Struct(">QQ")
 _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack("<I", _POINT.size)
 
 
-def point_headers(count: int, stream: int, point: int) -> list[bytes]:
-    """Return the headers of a frame of a connector's messages: the last one says how far which stream is."""
-    return [b""] * (count - 1) + [_POINT_START + _POINT.pack(stream, point)]
+def point_headers(count: int, points: Mapping[int, tuple[int, int]]) -> list[bytes]:
+    """Return the headers of a frame of a connector's messages: how far each stream in it is.
+
+    Args:
+        count: Number of messages.
+        points: Stream to the index of its last message, and that one's id.
+    """
+    headers = [b""] * count
+    for stream, (index, point) in points.items():
+        headers[index] = _POINT_START + _POINT.pack(stream, point)
+    return headers
 
 
 class Last(NamedTuple):
@@ -85,8 +93,9 @@ class Past:
         if header.port in self._generators:
             self.values[header.port] = Last(read_frame(data, at).values()[-1], header.encoding)
         elif header.port in self._connectors:
-            stream, point = _POINT.unpack(read_frame(data, at).headers[-1][len(_POINT_START) :])
-            self.points[header.port][stream] = point
+            for value in filter(None, read_frame(data, at).headers):
+                stream, point = _POINT.unpack_from(value, len(_POINT_START))
+                self.points[header.port][stream] = point
 
     def save(self) -> None:
         """Make what is known survive a loss of power."""

@@ -10,7 +10,7 @@ import grpc
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest import JournalReader, JournalWriter, Position
-from wallaroo_runtime.ingest.config import GatewayConfig, GeneratorConfig, SourceConfig
+from wallaroo_runtime.ingest.config import CONNECTOR, GatewayConfig, GeneratorConfig, SourceConfig
 from wallaroo_runtime.ingest.framing import KINDS
 from wallaroo_runtime.ingest.gateway import Gateway
 from wallaroo_runtime.ingest.writer import lock_directory
@@ -106,6 +106,14 @@ def _needs_worker(config: SourceConfig | GeneratorConfig) -> NoReturn:
     raise RunError.of("R647", source=config.name)
 
 
+def _framing(source: pb.Source) -> dict[str, str | int]:
+    if source.framing != CONNECTOR:
+        return {"kind": source.framing}
+    connector = source.connector
+    settings = {"max_credits": connector.max_credits, "refill_credits": connector.refill_credits}
+    return {"kind": CONNECTOR, "cookie": connector.cookie, **settings}
+
+
 class JournalServicer(JournalServiceServicer):
     """The service, over a host."""
 
@@ -125,7 +133,7 @@ class JournalServicer(JournalServiceServicer):
                 "name": source.name,
                 "host": source.host,
                 "tcp_port": source.tcp_port,
-                "framing": {"kind": source.framing},
+                "framing": _framing(source),
                 "max_message_bytes": source.max_message_bytes,
             }
             for source in request.sources
@@ -133,7 +141,8 @@ class JournalServicer(JournalServiceServicer):
         for source in request.sources:
             if source.framing == "worker":
                 raise RunError.of("R647", source=source.name)
-            if source.framing not in KINDS or not source.host or source.tcp_port > 65535:
+            is_possible = source.framing in KINDS or (source.framing == CONNECTOR and source.HasField("connector"))
+            if not is_possible or not source.host or source.tcp_port > 65535:
                 raise self._refused(reason=f"source {source.name!r} cannot be")
         if len(sources) > MAX_SOURCES:
             raise self._refused(reason=f"a driver has {len(sources)} sources")

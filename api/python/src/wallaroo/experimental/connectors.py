@@ -1,5 +1,6 @@
 """Sources for at-least-once connectors, and a connector that sends those of several."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any
@@ -95,12 +96,14 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
         self._sources: dict[int, BaseSource] = {}
         self._turn: deque[int] = deque()
         self._ended: set[int] = set()
-        self._next_id = 1
 
     def add_source(self, source: BaseSource) -> Stream:
-        """Send the messages of a source, too; returns its stream."""
-        stream = Stream(self._next_id, source.name, source.point_of_ref())
-        self._next_id += 1
+        """Send the messages of a source, too; returns its stream, whose number follows from the source's name.
+
+        So a connector that is started again goes on with each source where it was, whatever others it has.
+        """
+        digest = hashlib.sha256(source.name.encode()).digest()
+        stream = Stream(int.from_bytes(digest[:8], "big"), source.name, source.point_of_ref())
         self._sources[stream.id] = source
         self._turn.append(stream.id)
         self.add_stream(stream)

@@ -39,7 +39,7 @@ class AttachJournalRequest(_message.Message):
     def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., tick_ms: _Optional[int] = ...) -> None: ...
 
 class Source(_message.Message):
-    __slots__ = ("port", "path", "name", "host", "tcp_port", "framing", "max_message_bytes")
+    __slots__ = ("port", "path", "name", "host", "tcp_port", "framing", "max_message_bytes", "connector")
     PORT_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -47,6 +47,7 @@ class Source(_message.Message):
     TCP_PORT_FIELD_NUMBER: _ClassVar[int]
     FRAMING_FIELD_NUMBER: _ClassVar[int]
     MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CONNECTOR_FIELD_NUMBER: _ClassVar[int]
     port: int
     path: str
     name: str
@@ -54,7 +55,18 @@ class Source(_message.Message):
     tcp_port: int
     framing: str
     max_message_bytes: int
-    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., framing: _Optional[str] = ..., max_message_bytes: _Optional[int] = ...) -> None: ...
+    connector: Connector
+    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., framing: _Optional[str] = ..., max_message_bytes: _Optional[int] = ..., connector: _Optional[_Union[Connector, _Mapping]] = ...) -> None: ...
+
+class Connector(_message.Message):
+    __slots__ = ("cookie", "max_credits", "refill_credits")
+    COOKIE_FIELD_NUMBER: _ClassVar[int]
+    MAX_CREDITS_FIELD_NUMBER: _ClassVar[int]
+    REFILL_CREDITS_FIELD_NUMBER: _ClassVar[int]
+    cookie: str
+    max_credits: int
+    refill_credits: int
+    def __init__(self, cookie: _Optional[str] = ..., max_credits: _Optional[int] = ..., refill_credits: _Optional[int] = ...) -> None: ...
 
 class AttachOutboxRequest(_message.Message):
     __slots__ = ("driver", "sinks", "resend_bytes", "sources")

@@ -1,0 +1,399 @@
+"""Connector sources of the gateway as a process: the protocol, what goes wrong in it, kills and restarts."""
+
+import json
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo import experimental
+from wallaroo.experimental import protocol
+from wallaroo.frame import read_frame, split_frames
+from wallaroo_runtime.ingest import JournalReader
+from wallaroo_runtime.ingest.past import NAME
+
+pytestmark = pytest.mark.slow
+PORT = 4
+DEADLINE_S = 20.0
+CREDITS, REFILL = 8, 3
+MOST = 200_000
+
+
+class Gateway:
+    """A gateway whose only source is for connectors."""
+
+    def __init__(self, directory: Path, **config: Any) -> None:
+        self.directory, self.config, self.tcp_port = directory, config, 0
+        self.child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "Gateway":
+        status = self.directory / "gateway.json"
+        status.unlink(missing_ok=True)
+        framing = {"kind": "connector", "cookie": "wörd", "max_credits": CREDITS, "refill_credits": REFILL}
+        source = {
+            "port": PORT, "path": "0/sources/0", "name": "feed", "host": "127.0.0.1", "tcp_port": self.tcp_port,
+            "framing": framing, "max_message_bytes": MOST,
+        }  # fmt: skip
+        config = {"journal": str(self.directory / "journal"), "status": str(status), "sources": [source]}
+        path = self.directory / "config.json"
+        path.write_text(json.dumps(config | {"fsync_interval_ms": 5} | self.config))
+        with (self.directory / "log").open("ab") as log:
+            self.child = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.ingest", str(path)], stderr=log)
+        self.wait(lambda: self.status().get("state") in ("listening", "failed"), "the gateway to listen")
+        self.tcp_port = self.status()["sources"][0]["tcp_port"]
+        return self
+
+    def wait(self, holds: Callable[[], object], what: str) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not holds():
+            assert time.monotonic() < deadline, f"waited for {what}; {self.status()}"
+            time.sleep(0.01)
+
+    def status(self) -> dict[str, Any]:
+        try:
+            value: dict[str, Any] = json.loads((self.directory / "gateway.json").read_bytes())
+        except FileNotFoundError:
+            return {}
+        return value
+
+    def end(self, number: int = signal.SIGKILL) -> None:
+        if self.child is not None:
+            self.child.send_signal(number)
+            self.child.wait(DEADLINE_S)
+            self.child = None
+
+    def messages(self) -> list[tuple[bytes, bytes, int]]:
+        reader = JournalReader(self.directory / "journal")
+        found = []
+        for data in reader.read(0, reader.end().offset):
+            for header, at, _ in split_frames(data):
+                assert (header.port, header.encoding) == (PORT, 0)
+                frame = read_frame(data, at)
+                keys = [frame.keys[index] for index in frame.key_indexes]
+                found += list(zip(keys, frame.values(), frame.times(), strict=True))
+        return found
+
+    def payloads(self) -> list[bytes]:
+        return [payload for _, payload, _ in self.messages()]
+
+    def commit(self) -> None:
+        reader = JournalReader(self.directory / "journal")
+        reader.commit(reader.end().offset)
+
+    def findings(self) -> list[str]:
+        return [f"{finding['code']} {finding['message']}" for finding in self.status()["diagnostics"]]
+
+    def wait_for_finding(self, text: str) -> None:
+        self.wait(lambda: any(text in finding for finding in self.findings()), f"the finding {text!r}")
+
+
+class Peer:
+    """A connector that says what a test wants."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", gateway.tcp_port), timeout=DEADLINE_S)
+        self.received = bytearray()
+        self.frames: list[protocol.Frame] = []
+
+    def send(self, *frames: bytes) -> None:
+        self.socket.sendall(b"".join(frames))
+
+    def read(self) -> protocol.Frame:
+        while not self.frames:
+            data = self.socket.recv(65536)
+            assert data, "the gateway closed the connection"
+            self.received += data
+            self.frames += protocol.cut(self.received)
+        return self.frames.pop(0)
+
+    def hello(self, instance: str = "one", cookie: str = "wörd", version: str = "0.0.1") -> protocol.Frame:
+        self.send(protocol.hello(version, cookie, "program", instance))
+        return self.read()
+
+    def notify(self, stream: int = 1, point: int = 0) -> protocol.Frame:
+        self.send(protocol.notify(stream, f"stream {stream}", point))
+        return self.read()
+
+    def write(self, *ids: int, stream: int = 1, key: bytes = b"", time_ns: int = 0) -> None:
+        self.send(*(protocol.message(stream, number, time_ns, key, b"%d" % number) for number in ids))
+
+    def is_closed(self) -> bool:
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Gateway]:
+    process = Gateway(tmp_path)
+    yield process.start()
+    process.end()
+
+
+@pytest.fixture
+def connect(gateway: Gateway) -> Iterator[Callable[[], Peer]]:
+    peers: list[Peer] = []
+
+    def make() -> Peer:
+        peers.append(Peer(gateway))
+        return peers[-1]
+
+    yield make
+    for peer in peers:
+        peer.socket.close()
+
+
+def opened(peer: Peer, stream: int = 1, instance: str = "one") -> Peer:
+    assert peer.hello(instance).credits == CREDITS
+    assert peer.notify(stream).is_accepted
+    return peer
+
+
+def test_messages_keep_key_and_time_and_are_acknowledged_only_when_processed(
+    gateway: Gateway, connect: Callable[[], Peer]
+) -> None:
+    before_ms = time.time_ns() // 1_000_000
+    peer = opened(connect())
+    peer.write(5, 9, key=b"k", time_ns=1_700_000_000_123_456_789)
+    peer.write(12)
+    gateway.wait(lambda: len(gateway.payloads()) == 3, "three messages")
+    *timed, (key, payload, arrived) = gateway.messages()
+    assert timed == [(b"k", b"5", 1_700_000_000_123), (b"k", b"9", 1_700_000_000_123)]
+    assert (key, payload) == (b"", b"12")
+    assert before_ms <= arrived <= time.time_ns() // 1_000_000
+    gateway.wait(lambda: gateway.status()["waits"], "the gateway to say that a connector waits")
+    peer.socket.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        peer.read()
+    peer.socket.settimeout(DEADLINE_S)
+    gateway.commit()
+    assert peer.read() == protocol.Frame(protocol.ACK, positions=((1, 12),))
+    gateway.wait(lambda: not gateway.status()["waits"], "the gateway to wait no more")
+
+
+def test_credits_are_filled_up_when_few_are_left_and_none_may_be_overdrawn(
+    gateway: Gateway, connect: Callable[[], Peer]
+) -> None:
+    peer = opened(connect())
+    peer.write(*range(1, CREDITS - REFILL + 2))
+    assert peer.read() == protocol.Frame(protocol.ACK, credits=CREDITS - REFILL + 1)
+    peer.write(*range(100, 100 + CREDITS), 200)  # one block, and so one look at the credits
+    refused = peer.read()
+    assert refused.tag == protocol.ERROR
+    assert "a message without a credit" in refused.error
+    gateway.wait(lambda: len(gateway.payloads()) == 2 * CREDITS - REFILL + 1, "what had credits")
+
+
+def test_duplicates_are_dropped_and_counted(gateway: Gateway, connect: Callable[[], Peer]) -> None:
+    first = opened(connect())
+    first.write(1, 2)
+    gateway.wait(lambda: len(gateway.payloads()) == 2, "two messages")
+    first.socket.close()
+    second = connect()
+    assert second.hello("two").tag == protocol.OK
+    gateway.wait(lambda: gateway.status()["connectors"][0]["open"] == 0, "the stream to be free")
+    answer = second.notify()
+    assert (answer.is_accepted, answer.positions) == (True, ((1, 2),))
+    second.write(1, 2, 3)
+    gateway.wait(lambda: gateway.payloads() == [b"1", b"2", b"3"], "the third message")
+    gateway.wait(lambda: gateway.status()["connectors"][0]["duplicates"] == 2, "the duplicates to be told")
+    gateway.commit()
+    points = dict(second.read().positions)
+    if points == {1: 2}:  # what the first one has sent is told by itself
+        points = dict(second.read().positions)
+    assert points == {1: 3}
+    assert gateway.status()["connectors"] == [{"name": "feed", "streams": 1, "open": 1, "duplicates": 2}]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_points_of_reference_survive_the_gateway(
+    gateway: Gateway, connect: Callable[[], Peer], number: signal.Signals
+) -> None:
+    peer = opened(connect())
+    assert peer.notify(2).is_accepted
+    peer.write(7, 8)
+    peer.write(70, stream=2)
+    gateway.wait(lambda: len(gateway.payloads()) == 3, "three messages")
+    gateway.end(number)
+    if number == signal.SIGTERM:
+        assert peer.read().tag == protocol.RESTART
+    assert peer.is_closed()
+    gateway.start()
+    again = connect()
+    assert again.hello().credits == CREDITS
+    assert again.notify(1).positions == ((1, 8),)
+    assert again.notify(2).positions == ((2, 70),)
+    assert again.notify(3, point=40).positions == ((3, 40),)
+    gateway.commit()
+    assert dict(again.read().positions) == {1: 8, 2: 70}
+
+
+def test_points_of_reference_outlive_the_segments_of_the_journal(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path, segment_bytes=500).start()
+    try:
+        peer = opened(Peer(gateway))
+        for number in range(1, 21):
+            peer.write(number)
+            gateway.wait(lambda most=number: JournalReader(tmp_path / "journal").end().sequence == most, "it")
+            gateway.commit()
+            while peer.read().positions != ((1, number),):
+                pass
+        gateway.wait((tmp_path / "journal" / NAME).exists, "a segment to be removed")
+        peer.socket.close()
+        gateway.end()
+        gateway.start()
+        again = Peer(gateway)
+        again.hello()
+        assert again.notify().positions == ((1, 20),)
+        again.socket.close()
+    finally:
+        gateway.end()
+
+
+def test_a_stream_has_one_owner_and_a_connector_that_comes_again_takes_over(
+    gateway: Gateway, connect: Callable[[], Peer]
+) -> None:
+    owner = opened(connect())
+    other = connect()
+    other.hello("two")
+    answer = other.notify()
+    assert (answer.tag, answer.is_accepted) == (protocol.NOTIFY_ACK, False)
+    gateway.wait_for_finding("stream 1 was refused; connector 127.0.0.1:")
+    assert gateway.findings()[0].startswith('R678 source "feed", connector 127.0.0.1:')
+    again = connect()
+    again.hello("one")
+    assert again.notify().is_accepted
+    assert "another connection of connector 'program one' took over" in owner.read().error
+    again.write(1)
+    gateway.wait(lambda: gateway.payloads() == [b"1"], "its message")
+    again.send(protocol.end_of_stream(1))
+    gateway.wait(lambda: gateway.status()["connectors"][0]["open"] == 0, "the end of the stream")
+    assert other.notify().positions == ((1, 1),)
+
+
+def test_a_wrong_greeting_is_refused(gateway: Gateway, connect: Callable[[], Peer]) -> None:
+    version = "it speaks version '0.0.2' of the protocol, the gateway '0.0.1'"
+    cookie = "its cookie is not that of the source"
+    for greeting, reason in ((("one", "word", "0.0.1"), cookie), (("one", "wörd", "0.0.2"), version)):
+        peer = connect()
+        answer = peer.hello(*greeting)
+        place = f'source "feed", connector 127.0.0.1:{peer.socket.getsockname()[1]}'
+        assert (answer.tag, answer.error) == (protocol.ERROR, f"R676 {place}: refused; {reason}")
+        gateway.wait_for_finding(answer.error)
+        peer.send(protocol.hello("0.0.1", "wörd", "program", "one"))
+        peer.socket.shutdown(socket.SHUT_WR)
+        assert peer.is_closed()
+
+
+GARBAGE = [
+    (b"GET / HTTP/1.1\r\n\r\n", "a header announces 1195725856 bytes"),
+    (b"\0\0\0\0", "a frame is empty"),
+    (b"\0\0\0\x01\x63", "no connector sends a frame of tag 99"),
+    (protocol.framed(protocol.OK, b"\0\0\0\1"), "no connector sends a frame of tag 1"),
+    (protocol.framed(protocol.HELLO, b"\0\x09abc"), "a text of 9 bytes was expected, 3 are left"),
+    (protocol.framed(protocol.HELLO, b"\0\x01\xff" * 4), "a frame of tag 0 is damaged: 'utf-8' codec"),
+    (protocol.framed(protocol.NOTIFY, b"\0" * 18 + b"x"), "1 bytes are left behind a frame of tag 3"),
+    (protocol.framed(protocol.NOTIFY, b"\0" * 5), "8 bytes were expected, 5 are left"),
+    (protocol.framed(protocol.NOTIFY, b"\0" * 70_000), "a frame of tag 3 has 70000 bytes; at most 65536"),
+    (
+        protocol.framed(protocol.MESSAGE, struct.pack(">QQqH", 1, 1, 0, 300) + b"k"),
+        "a message has a key of 300 bytes; 1 are left",
+    ),
+    (protocol.message(9, 1, 0, b"", b""), "a message of stream 9, which is not open"),
+    (protocol.message(1, 0, 0, b"", b""), "a message of stream 1 with id 0; they begin at 1"),
+    (protocol.message(1, 1, 0, b"", bytes(MOST + 1)), "a header announces 200001 bytes; max_message_bytes is"),
+    (b"\xff\xff\xff\xff\x05", "a header announces 4294967295 bytes"),
+    (protocol.end_of_stream(2), "the end of stream 2, which is not open"),
+    (protocol.hello("0.0.1", "wörd", "p", "i"), "a second HELLO"),
+]
+UNGREETED = [
+    (protocol.notify(1, "a", 0), "it did not begin with HELLO"),
+    (protocol.message(1, 1, 0, b"", b""), "a message of stream 1, which is not open"),
+    (struct.pack(">I", MOST) + b"\5", f"it begins with a frame of {MOST + 4} bytes"),
+]
+
+
+def test_garbage_is_refused_with_a_reason_and_harms_nobody(gateway: Gateway, connect: Callable[[], Peer]) -> None:
+    innocent, credits = opened(connect(), 2, "innocent"), CREDITS
+    for number, (data, text) in enumerate(GARBAGE, 1):
+        guilty = opened(connect())
+        guilty.write(number)
+        refused(guilty, data, text)
+        innocent.write(number, stream=2)
+        credits -= 1
+        if credits < REFILL:
+            credits += innocent.read().credits
+    for data, text in UNGREETED:
+        refused(connect(), data, text)
+    expected = sorted(2 * [b"%d" % number for number in range(1, len(GARBAGE) + 1)])
+    gateway.wait(lambda: sorted(gateway.payloads()) == expected, "the messages of both")
+    gateway.wait(lambda: len(gateway.findings()) == len(GARBAGE + UNGREETED), "all findings")
+    for (_, text), finding in zip(GARBAGE + UNGREETED, gateway.findings(), strict=True):
+        assert finding.startswith(("R677 source", "R606 source"))
+        assert text in finding
+
+
+def refused(peer: Peer, data: bytes, text: str) -> None:
+    peer.send(data)
+    answer = peer.read()
+    assert answer.tag == protocol.ERROR
+    assert text in answer.error
+    peer.socket.shutdown(socket.SHUT_WR)
+    assert peer.is_closed()
+
+
+def test_half_a_frame_waits_for_its_rest_and_is_told_when_none_comes(
+    gateway: Gateway, connect: Callable[[], Peer]
+) -> None:
+    peer = opened(connect())
+    data = protocol.message(1, 1, 0, b"", b"x" * MOST)
+    peer.send(data[:3])
+    peer.send(data[3:100_000])
+    peer.send(data[100_000:] + data[:50])
+    gateway.wait(lambda: gateway.payloads() == [b"x" * MOST], "the whole message")
+    peer.socket.close()
+    gateway.wait_for_finding(f"closed in the middle of a message after 50 of {len(data)} bytes")
+
+
+def test_a_connector_that_does_not_listen_is_closed(gateway: Gateway, connect: Callable[[], Peer]) -> None:
+    peer = opened(connect())
+    notify = protocol.notify(1, "a", 0) * 1000
+    with pytest.raises(OSError, match="reset|pipe|timed out"):
+        while True:
+            peer.send(notify)
+    gateway.wait_for_finding("it does not read what it is told")
+
+
+def test_the_client_of_the_sdk_over_kills_of_the_gateway(gateway: Gateway, tmp_path: Path) -> None:
+    payloads = [b"message %d" % number for number in range(400)]
+    sources = []
+    for name in ("a", "b"):
+        path = tmp_path / name
+        path.write_bytes(b"".join(struct.pack(">I", len(each) + 1) + name.encode() + each for each in payloads))
+        sources.append(experimental.FramedFileReader(str(path)))
+    connector = experimental.MultiSourceConnector(
+        "0.0.1", "wörd", "program", "one", "127.0.0.1", gateway.tcp_port, delay=0.002
+    )
+    for source in sources:
+        connector.add_source(source)
+    connector.start()
+    for share in (150, 400):
+        gateway.wait(lambda least=share: len(gateway.payloads()) > least, f"{share} messages")
+        gateway.end()
+        gateway.start()
+    gateway.wait(lambda: len(gateway.payloads()) == 800, "all messages")
+    gateway.commit()
+    connector.wait_until_finished(DEADLINE_S)
+    found = gateway.payloads()
+    assert [each[1:] for each in found if each[:1] == b"a"] == payloads
+    assert [each[1:] for each in found if each[:1] == b"b"] == payloads
+    for source in sources:
+        source.close()
