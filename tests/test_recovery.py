@@ -1,5 +1,6 @@
 """Workers and tasks killed while a call is in flight: every message counts once, and no stale state is used."""
 
+import contextlib
 import json
 import os
 import random
@@ -60,8 +61,9 @@ def children(pid: int) -> list[int]:
     """Return a process's children, their children, and so on."""
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found += [child, *children(child)]
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in map(int, task.read_text().split()):
+                found += [child, *children(child)]
     return found
 
 
@@ -72,11 +74,17 @@ def task_processes(run: Run) -> list[int]:
 
 
 def is_task_daemon(pid: int) -> bool:
-    return b"daemon\0pyspark.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    try:
+        return b"daemon\0pyspark.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # it has ended since its parent was asked
 
 
 def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def bucket_of(word: str) -> int:

@@ -16,7 +16,7 @@ from pyspark.sql.streaming import StreamingQuery
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.remote import JournalPlace, OutputPlace
 from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
@@ -316,7 +316,9 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         chunk_bytes=options.chunk_bytes,
         counts=counts,
     )
-    outbox = options.output.open({plan.ports[sink.path] for sink in topology.sinks()})
+    outbox = options.output.open(
+        {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK}
+    )
     sinks = {plan.ports[sink.path]: sink for sink in topology.sinks() if isinstance(sink, KafkaSink | SparkSink)}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
     publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error), rows)

@@ -4,11 +4,8 @@ import grpc
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
-from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.endpoint import OPTIONS
-
-RESTART_SECONDS = 60.0
-ATTEMPTS = 3
+from wallaroo_runtime.worker.repeat import RESTART_SECONDS, repeated
 
 
 class WorkerMaker:
@@ -49,21 +46,9 @@ class WorkerMaker:
             max_count=max_count,
             max_bytes=max_bytes,
         )
-        reply = self._ask(request)
+        reply: pb.GenerateReply = repeated(
+            self._stub.Generate, request, path=self.path, about="the next messages", timeout=self.timeout
+        )
         failure = reply.failure
         reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
         return list(reply.values), reply.encoding, reply.ended, reason
-
-    def _ask(self, request: pb.GenerateRequest) -> pb.GenerateReply:
-        attempt = 1
-        while True:
-            try:
-                # Nothing in the worker depends on how often it was asked, so a call that broke is simply made again.
-                reply: pb.GenerateReply = self._stub.Generate(request, timeout=self.timeout, wait_for_ready=True)
-            except grpc.RpcError as error:
-                if attempt == ATTEMPTS or error.code() is not grpc.StatusCode.UNAVAILABLE:
-                    reason = f"no answer about the next messages; {error.code().name}: {error.details()}"
-                    raise RunError.of("W410", WORKER, worker=self.path, reason=reason) from error
-                attempt += 1
-            else:
-                return reply

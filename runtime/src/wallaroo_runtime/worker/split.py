@@ -6,8 +6,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.endpoint import OPTIONS, remote_error
-
-RESTART_SECONDS = 60.0
+from wallaroo_runtime.worker.repeat import RESTART_SECONDS, repeated
 
 
 class WorkerSplitter:
@@ -35,27 +34,15 @@ class WorkerSplitter:
             RunError: What the worker reports, or W410 when it cannot be reached in time.
         """
         request = pb.SplitRequest(path=self.path, data=data, max_message_bytes=self.max_message_bytes)
-        reply = self._ask(request)
+        reply: pb.SplitReply = repeated(
+            self._stub.SplitFrames, request, path=self.path, about="framing", timeout=self.timeout
+        )
         if reply.HasField("failure"):
             raise remote_error(self.path, reply.failure)
         if sum(reply.lengths) > len(data):
             reason = f"messages of {sum(reply.lengths)} bytes in {len(data)} bytes"
             raise RunError.of("W410", WORKER, worker=self.path, reason=reason)
         return list(reply.lengths), reply.wanted_bytes
-
-    def _ask(self, request: pb.SplitRequest) -> pb.SplitReply:
-        for is_last in (False, True):
-            try:
-                # Splitting changes nothing in the worker, so a call that broke is simply made again.
-                reply: pb.SplitReply = self._stub.SplitFrames(request, timeout=self.timeout, wait_for_ready=True)
-            except grpc.RpcError as error:
-                if is_last or error.code() is not grpc.StatusCode.UNAVAILABLE:
-                    reason = f"no answer about framing; {error.code().name}: {error.details()}"
-                    raise RunError.of("W410", WORKER, worker=self.path, reason=reason) from error
-            else:
-                return reply
-        msg = "unreachable"
-        raise AssertionError(msg)
 
     def close(self) -> None:
         """Close the connection."""
