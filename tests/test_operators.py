@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from wallaroo_runtime.cli import dead_letters, egress, gateway, pack, run, submit
+from wallaroo_runtime.cli import dead_letters, egress, gateway, pack, run, state, submit
 from wallaroo_runtime.cli.parser import Parser
 from wallaroo_runtime.cli.run import conf_of
 from wallaroo_runtime.deploy.address import parse_addresses
@@ -26,6 +26,7 @@ MODULES: dict[str, ModuleType] = {
     "gateway": gateway,
     "egress": egress,
     "dead-letters": dead_letters,
+    "state": state,
 }
 
 

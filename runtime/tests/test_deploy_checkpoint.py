@@ -321,4 +321,7 @@ def test_number_of_partitions_stays_and_is_told(tmp_path: Path, capsys: pytest.C
     again = open_checkpoint(path, partitions=8)
     assert again.shuffle_partitions == 3
     tell_past(TextReporter(), again, 5)
-    assert "the checkpoint keeps its 3 shuffle partitions; a new one would get 8\n" in capsys.readouterr().out
+    assert (
+        "the checkpoint keeps its 3 shuffle partitions; a new one would get 8; `wallaroo state rescale` changes it\n"
+        in capsys.readouterr().out
+    )

@@ -1,6 +1,7 @@
 """A plan with two shuffles, a program on the Python SDK, and one pipeline without state beside them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from wallaroo_runtime.deploy.application import load_application
 from wallaroo_runtime.ingest import JournalWriter
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.spark.query import QueryOptions, start_query
+from wallaroo_runtime.spark.rescale import rescale
 
 pytestmark = pytest.mark.jvm
 PROGRAM = """
@@ -117,3 +119,43 @@ def test_two_levels_and_a_pipeline_without_state(
         assert sorted(numbers) == list(range(1, counts[word] + 1))
         assert [n for n in numbers if n % 2] == sorted(n for n in numbers if n % 2)
     assert set(seen) == set(counts)
+
+
+def test_two_levels_go_on_with_other_partitions_and_buckets(
+    spark: Any, tmp_path: Path, wait_until: Callable[..., None], published: Callable[[Path, int], list[str]]
+) -> None:
+    program = tmp_path / "levels.py"
+    program.write_text(PROGRAM)
+    topology = load_application(str(program), [], "", "").topology
+    before, after = (
+        compile_topology(topology, shuffle_partitions=partitions, buckets_per_partition=buckets)
+        for partitions, buckets in ((2, 4), (3, 2))
+    )
+    checkpoint = tmp_path / "checkpoint"
+    options = QueryOptions.on(checkpoint)
+    writer = JournalWriter(checkpoint / "journal")
+    words = [f"{letter}{number % 5}" for number in range(100) for letter in "abcdefgh"]
+
+    def process(plan: Any, options: QueryOptions, count: int) -> None:
+        writer.append(plan.ports["0/sources/0"], 1, framed([" ".join(words)]), timestamp_ms=1)
+        writer.sync()
+        writer.publish()
+        query = start_query(spark, plan, topology, options)
+        try:
+            wait_until(lambda: query.exception() or query.progress().messages_in == count, "all messages", 120.0)
+            assert query.exception() is None
+        finally:
+            query.stop()
+
+    process(before, options, 1)
+    new = checkpoint / "spark-2"
+    moved = rescale(spark, checkpoint / "spark", new, tmp_path / "work", before, after)
+    assert moved.keys == 8 + 2  # first letters, parities
+    process(after, replace(options, checkpoint=str(new)), 2)
+    writer.close()
+    lines = [line.split() for line in published(checkpoint, after.ports["0/sinks/0"])]
+    numbers = [int(number) for _, number, _ in lines]
+    assert sorted(numbers) == sorted(number for number in range(1, 41) for _ in range(8 * 5))
+    for parity in (0, 1):
+        last = [int(total) for _, number, total in lines if int(number) % 2 == parity][-1]
+        assert last == sum(number for number in numbers if number % 2 == parity)

@@ -17,7 +17,14 @@ LEAVES = {
 USES_LEAVES = {"cli", "deploy", "spark"}
 ONLY_IN = {"pyspark": {"spark"}, "py4j": {"spark"}, "grpc": {"remote", "worker"}, "grpc_health": {"worker"}}
 # Decision 9: what the runtime takes from the Python SDK.
-SHARED = ("wallaroo.frame", "wallaroo.diagnostic", "wallaroo.fault", "wallaroo.program", "wallaroo.worker._proto")
+SHARED = (
+    "wallaroo.frame",
+    "wallaroo.diagnostic",
+    "wallaroo.fault",
+    "wallaroo.key",
+    "wallaroo.program",
+    "wallaroo.worker._proto",
+)
 
 
 def allowed(package: str) -> set[str]:

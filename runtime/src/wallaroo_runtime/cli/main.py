@@ -24,6 +24,7 @@ from wallaroo_runtime.cli import (
     receive,
     run,
     send,
+    state,
     submit,
     validate,
 )
@@ -33,7 +34,7 @@ from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
 COMMANDS: tuple[ModuleType, ...] = (
     *(run, emit, build, pack, submit, validate, explain, graph, send, receive, dead_letters, diff),
-    *(gateway, egress),
+    *(gateway, egress, state),
 )
 INTERRUPTED = 130
 

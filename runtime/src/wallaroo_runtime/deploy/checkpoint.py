@@ -8,7 +8,7 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.deploy.drain import Drain
 from wallaroo_runtime.deploy.manifest import Directory, LocalDirectory
-from wallaroo_runtime.deploy.place import MANIFEST, Place
+from wallaroo_runtime.deploy.place import MANIFEST, SPARK, Place
 from wallaroo_runtime.deploy.remote import RemoteOptions, service_names
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.change import Change, Impact, compare
@@ -20,7 +20,7 @@ from wallaroo_runtime.topology.model import Step, Topology
 FORMAT_VERSION = 1
 MAX_REASONS = 3
 HERE = RemoteOptions()
-FOLDERS = ("spark", "journal", "staging", "outbox", "dead-letters", "logs")
+FOLDERS = ("journal", "staging", "outbox", "dead-letters", "logs")
 
 
 class Checkpoint:
@@ -37,6 +37,7 @@ class Checkpoint:
         ports: The ports of the topology; what was there before keeps its own.
         id: Random; by it gateways and an egress that run elsewhere know whose data they keep.
         directory: Where its record of the application and Spark's own checkpoint are, if not in `path`.
+        spark: Name of Spark's own checkpoint in the directory.
         services: Those of them that the checkpoint was begun with, each with the id of its journal or outbox.
     """
 
@@ -65,6 +66,7 @@ class Checkpoint:
         self.shuffle_partitions, self.buckets_per_partition = shuffle_partitions, buckets_per_partition
         self.wanted_partitions = shuffle_partitions
         self.changed_code: list[str] = []
+        self.spark = SPARK
         manifest = self._read()
         self.continues = manifest is not None
         self.id = secrets.token_hex(16)
@@ -72,7 +74,7 @@ class Checkpoint:
         self.services = dict.fromkeys(service_names(remote), "")
         if manifest is not None:
             self._check(manifest, topology)
-        for name in FOLDERS:
+        for name in (self.spark, *FOLDERS):
             (self.path / name).mkdir(mode=0o700, exist_ok=True)
         self._topology = topology
         self._write()
@@ -116,6 +118,7 @@ class Checkpoint:
             "id": self.id,
             "name": topology.name,
             "services": self.services,
+            "spark": self.spark,
             "interface_hash": interface_hash(topology),
             "code_hashes": {worker.name: worker.code_hash for worker in topology.workers},
             "states": {
@@ -137,6 +140,7 @@ class Checkpoint:
         if findings:
             raise RunError(findings)
         ports = Ports.from_json(manifest, before)
+        self.spark = manifest.get("spark", SPARK)
         self._check_changes(before, ports, topology)
         self.ports = kept_ports(before, ports, topology)
         self.shuffle_partitions = manifest["shuffle_partitions"]
@@ -167,7 +171,7 @@ class Checkpoint:
         draining = [change for change in changes if change.impact is Impact.NEEDS_DRAIN]
         if draining:
             gone = {ports.parts[change.path] for change in draining if "/sinks/" in change.path}
-            drain = Drain(self.path, self.directory, self._remote, before.name, self.id, self.services)
+            drain = Drain(self.path, self.directory, self.spark, self._remote, before.name, self.id, self.services)
             if left := drain.left(gone):
                 raise RunError.of(
                     "R623", path=self.directory, left=left, reason=_listed([each.text for each in draining])

@@ -22,6 +22,7 @@ class Drain:
     Attributes:
         path: The checkpoint directory, locked by this process: no driver of this machine works on it.
         directory: Where Spark's own checkpoint is.
+        spark: Name of Spark's own checkpoint in it.
         remote: Services that run elsewhere.
         application: Its name.
         checkpoint: Its id.
@@ -30,6 +31,7 @@ class Drain:
 
     path: Path
     directory: Directory
+    spark: str
     remote: RemoteOptions
     application: str
     checkpoint: str
@@ -58,7 +60,7 @@ class Drain:
         from wallaroo_runtime.spark.query import progress_in
 
         # Ticks behind the last message may go.
-        behind = self._received() - progress_in(self.directory, "spark/").messages_in
+        behind = self._received() - progress_in(self.directory, f"{self.spark}/").messages_in
         if behind > 0:
             return f"{behind:,} messages in the journal are not processed"
         waiting = self._waiting(gone_sinks) if gone_sinks else 0

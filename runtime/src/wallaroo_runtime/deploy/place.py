@@ -13,6 +13,7 @@ from wallaroo_runtime.worker.app import resolve
 
 LOCK = "driver.lock"
 MANIFEST = "application.json"
+SPARK = "spark"  # name of Spark's own checkpoint, until `rescale` makes another one
 
 
 def default_directory(application: str, language: str, app: Path) -> Path:

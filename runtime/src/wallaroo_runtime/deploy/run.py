@@ -227,7 +227,7 @@ def _run(
         if stopped.is_set():
             return
         query_options = QueryOptions(
-            checkpoint=f"{checkpoint.directory}/spark",
+            checkpoint=f"{checkpoint.directory}/{checkpoint.spark}",
             logs=checkpoint.path / "logs",
             journals=peers.journals,
             output=peers.output,
@@ -268,7 +268,8 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:
         reporter.note(f"continuing from {checkpoint.directory}, {count:,} messages so far; --fresh starts over")
     if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
         kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
-        reporter.note(f"the checkpoint keeps its {kept} shuffle partitions; a new one would get {wanted}")
+        remedy = "`wallaroo state rescale` changes it"
+        reporter.note(f"the checkpoint keeps its {kept} shuffle partitions; a new one would get {wanted}; {remedy}")
     for name in checkpoint.changed_code:
         reporter.note(f'the code of worker "{name}" is not that of the last run')
     for change in checkpoint.changes:

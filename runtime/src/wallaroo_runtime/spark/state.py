@@ -74,6 +74,11 @@ class BucketState:
         version = result.version
         self._version.update((version.counter, to_signed(version.nonce), self._snapshot_bytes, self._delta_bytes))
 
+    def clear(self) -> None:
+        """Leave no version and no log."""
+        self._version.clear()
+        self._log.clear()
+
 
 class BucketProcessor(StatefulProcessor):
     """Runs the buckets of one task, one after the other."""

@@ -1,0 +1,279 @@
+"""Moves the state of a checkpoint to other numbers of partitions and buckets, while no query runs.
+
+Done in three steps, all on a copy: the logs are read and sorted by new bucket; Spark's own tool gives its store the new
+number of partitions; and one micro-batch without messages, of the same query, writes each new bucket's log and clears
+the old ones. So offsets, the query's id and the count of its micro-batches go on.
+"""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import StructType
+
+from wallaroo_runtime.daemon import replace_file
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.spark.failure import carried, translated
+from wallaroo_runtime.spark.log import COUNT_SCHEMA, LogSorter, sorted_entries
+from wallaroo_runtime.spark.row import FRAME_SCHEMA
+from wallaroo_runtime.spark.state import BucketState
+from wallaroo_runtime.worker.session import BucketResult, Version
+
+NO_OFFSET = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What was moved.
+
+    Attributes:
+        keys: Keys with state; a key of two states counts twice.
+        size: Bytes of the new logs.
+    """
+
+    keys: int
+    size: int
+
+
+def pending_batch(checkpoint: Path) -> int | None:
+    """Return the micro-batch that is planned and not committed; None: there is none.
+
+    Args:
+        checkpoint: Spark's own, a directory.
+    """
+    planned, committed = _latest(checkpoint / "offsets"), _latest(checkpoint / "commits")
+    return planned if planned > committed else None
+
+
+def _latest(log: Path) -> int:
+    return max((int(path.name) for path in log.glob("*") if path.name.isdigit()), default=-1)
+
+
+def state_variables(checkpoint: Path) -> list[list[str]]:
+    """Return the names of the state variables of each of Spark's operators, in the order of the operators."""
+    found = []
+    for operator in sorted((checkpoint / "state").glob("[0-9]*"), key=lambda path: int(path.name)):
+        log = operator / "_metadata" / "v2"
+        _version, text = (log / str(_latest(log))).read_text(encoding="utf-8").split("\n", 1)
+        properties = json.loads(json.loads(text)["operatorPropertiesJson"])
+        found.append([variable["stateName"] for variable in properties["stateVariables"]])
+    return found
+
+
+def rescale(session: SparkSession, old: Path, new: Path, folder: Path, before: Plan, plan: Plan) -> Moved:
+    """Write a checkpoint of Spark's with the state of another one, for the same query.
+
+    Args:
+        session: A local one.
+        old: Spark's checkpoint; it has no pending micro-batch, and stays as it is.
+        new: The directory to make, beside it.
+        folder: A directory for what is under way; it does not exist.
+        before: The plan with the numbers of `old`.
+        plan: The plan with those of `new`.
+
+    Raises:
+        RunError: R664, it did not work; `new` is of no use then.
+    """
+    try:
+        moved = _sort_logs(session, old, folder, plan)
+        _copy(old, new)
+        if plan.shuffle_partitions != before.shuffle_partitions:
+            session._streamingCheckpointManager.repartition(str(new), plan.shuffle_partitions, False)
+        _plan_batch(new)
+        _run_batch(session, new, folder, before, plan)
+        _verify(session, new, plan, moved)
+        return moved
+    except PySparkException as error:
+        raise _failed(reason=translated(str(error)).diagnostics[0].message) from error
+    except (Py4JJavaError, OSError, ValueError, KeyError) as error:
+        raise _failed(reason=str(error).strip().partition("\n")[0]) from error
+
+
+def _failed(*, reason: str) -> RunError:
+    return RunError.of("R664", reason=reason)
+
+
+def _variables(session: SparkSession, checkpoint: Path, kind: str) -> Iterator[tuple[str, DataFrame]]:
+    """Yield the id of each stage with the content of its variable, `log` or `version`."""
+    for operator, variables in enumerate(state_variables(checkpoint)):
+        for variable in variables:
+            found, _, stage = variable.partition("_")
+            if found == kind:
+                reader = session.read.format("statestore").option("operatorId", operator)
+                yield stage, reader.option("stateVarName", variable).load(str(checkpoint))
+
+
+def _sort_logs(session: SparkSession, old: Path, folder: Path, plan: Plan) -> Moved:
+    keys = size = 0
+    for stage, log in _variables(session, old, "log"):
+        sorter = LogSorter(folder / stage, len(plan.bucket_ids))
+        for row in log.mapInArrow(sorter.run, COUNT_SCHEMA).collect():
+            keys, size = keys + row["keys"], size + row["bytes"]
+    return Moved(keys, size)
+
+
+def _copy(old: Path, new: Path) -> None:
+    """Link the files, which Spark never changes; only where its records name the directory they are written anew."""
+    shutil.copytree(old, new, copy_function=os.link)
+    for record in new.glob("state/*/_metadata/v2/[0-9]*"):
+        version, text = record.read_text(encoding="utf-8").split("\n", 1)
+        value = json.loads(text)
+        for store in value["stateStoreInfo"]:
+            names = (path.rpartition("/state/")[2] for path in store["stateSchemaFilePaths"])
+            store["stateSchemaFilePaths"] = [f"file:{new}/state/{name}" for name in names]
+        _write(record, f"{version}\n{json.dumps(value, separators=(',', ':'))}")
+
+
+def _write(path: Path, text: str) -> None:
+    replace_file(path, text.encode("utf-8"), durable=True)
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the old content
+
+
+def _plan_batch(checkpoint: Path) -> None:
+    """Plan a micro-batch that ends where the last one ended.
+
+    Spark asks a source for rows only when its offset has moved, and compares offsets as texts; so that one is asked,
+    its offset before gets a blank more. What is planned has the very text that the sources gave.
+    """
+    last = _latest(checkpoint / "offsets")
+    path = checkpoint / "offsets" / str(last)
+    text = path.read_text(encoding="utf-8")
+    _write(checkpoint / "offsets" / str(last + 1), text)
+    lines = text.splitlines()
+    chosen = next(number for number in range(2, len(lines)) if lines[number] != NO_OFFSET)
+    lines[chosen] += " "
+    _write(path, "\n".join(lines))
+
+
+def _sources(checkpoint: Path) -> int:
+    text = (checkpoint / "offsets" / str(_latest(checkpoint / "offsets"))).read_text(encoding="utf-8")
+    return len(text.splitlines()) - 2
+
+
+def _run_batch(session: SparkSession, checkpoint: Path, folder: Path, before: Plan, plan: Plan) -> None:
+    session.dataSource.register(OneRowSource)
+    count, planned = _sources(checkpoint), _latest(checkpoint / "offsets")
+    rows = [session.readStream.format(OneRowSource.name()).load() for _ in range(count)]
+    ids = tuple(sorted({*before.bucket_ids, *plan.bucket_ids}))
+    frame = reduce(DataFrame.union, rows).mapInArrow(RowMaker(ids).run, FRAME_SCHEMA)
+    for level in plan.levels[1:]:
+        writer = LogWriter(level, folder, plan.bucket_ids)
+        frame = frame.groupBy("bucket").transformWithState(writer, FRAME_SCHEMA, "Append", "None")
+    session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
+    query = (
+        frame.writeStream.foreachBatch(_collect)
+        .option("checkpointLocation", str(checkpoint))
+        .outputMode("append")
+        .trigger(once=True)  # the planned micro-batch and no other
+        .start()
+    )
+    query.awaitTermination()
+    if _latest(checkpoint / "commits") != planned:
+        raise _failed(reason=f"Spark did not commit micro-batch {planned}")
+
+
+def _collect(frame: DataFrame, batch: int) -> None:
+    frame.collect()
+
+
+class OneRowSource(DataSource):
+    """Stands for a source of the query, whatever its kind: gives one row for the planned micro-batch."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "wallaroo-one-row"
+
+    def schema(self) -> str:
+        """Return the columns."""
+        return "number INT"
+
+    def streamReader(self, schema: StructType) -> "OneRowReader":  # noqa: N802 - Spark's name
+        """Return a reader."""
+        return OneRowReader()
+
+
+class OneRowReader(DataSourceStreamReader):
+    """Gives one row for a range and never offers a new one; lives in a process of Spark's."""
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return nothing of use: the query has begun long ago."""
+        return {}
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
+        """Return where it is."""
+        return start
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return one partition."""
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+        """Yield the row."""
+        yield (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class RowMaker:
+    """The function of `mapInArrow` that makes a row for each bucket, old or new."""
+
+    bucket_ids: tuple[int, ...]
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows once for each row that comes."""
+        ids = self.bucket_ids
+        columns = (pa.int32(), ids), (pa.int64(), None), (pa.int32(), None), (pa.int32(), None), (pa.binary(), None)
+        for batch in batches:
+            for _ in range(batch.num_rows):
+                arrays = [pa.array(values or [None] * len(ids), kind) for kind, values in columns]
+                yield pa.RecordBatch.from_arrays(arrays, names=["bucket", "sequence", "ordinal", "kind", "payload"])
+
+
+class LogWriter(StatefulProcessor):
+    """Gives each bucket of a level its new log; what is no bucket any more gets none."""
+
+    def __init__(self, stages: tuple[Stage, ...], folder: Path, bucket_ids: tuple[int, ...]) -> None:
+        self._stages, self._folder, self._bucket_ids = stages, folder, bucket_ids
+        self._states: dict[str, BucketState] = {}
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Take hold of the state."""
+        self._states = {stage.id: BucketState(handle, stage) for stage in self._stages if stage.has_state}
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        """Write one bucket's logs, and hand its row to the next level."""
+        with carried():
+            bucket = self._bucket_ids.index(key[0]) if key[0] in self._bucket_ids else None
+            for stage, state in self._states.items():
+                entries = [] if bucket is None else list(sorted_entries(self._folder, stage, bucket))
+                if entries:
+                    version = Version(1, 1 + secrets.randbelow((1 << 64) - 1))
+                    state.store(BucketResult(version, changes=entries, is_snapshot=True))
+                else:
+                    state.clear()
+            yield from rows
+
+
+def _verify(session: SparkSession, checkpoint: Path, plan: Plan, moved: Moved) -> None:
+    """Read what Spark has stored; raises R664 when it is not what was sorted."""
+    size = 0
+    for _, version in _variables(session, checkpoint, "version"):
+        for row in version.collect():
+            size += row["value"]["snapshot_bytes"]
+            if row["key"]["bucket"] not in plan.bucket_ids or row["partition_id"] >= plan.shuffle_partitions:
+                raise _failed(reason=f"Spark has kept the old bucket {row['key']['bucket']}")
+    if size != moved.size:
+        raise _failed(reason=f"Spark has stored {size} bytes of {moved.size}")

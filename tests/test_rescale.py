@@ -1,0 +1,76 @@
+"""`wallaroo state rescale` between runs of the word count: counts go on with other numbers, also when it is killed."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run import framed, wallaroo
+from test_run_word_count import Bench
+
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
+TEXTS = [" ".join(f"{chr(97 + (number * step) % 26)}{number % 7}" for step in (1, 5, 11)) for number in range(3000)]
+KEYS = 26  # the case keeps a state for each first letter
+
+
+@pytest.fixture(params=["python", "go"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(request.param, tmp_path / "checkpoint")
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def process(bench: Bench, *options: object) -> str:
+    """Run until the texts have been counted once more; returns what the run said."""
+    run = bench.start(*options)
+    bench.expect(TEXTS)
+    run.send(framed(text.encode() for text in TEXTS))
+    bench.check()
+    assert run.stop() == 0, run.said()
+    return run.said()
+
+
+def rescaled(bench: Bench, *options: object) -> dict[str, Any]:
+    done = wallaroo("state", "rescale", bench.checkpoint, "--json", *options)
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def manifest(bench: Bench) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((bench.checkpoint / "application.json").read_bytes())
+    return found
+
+
+def spark_directories(bench: Bench) -> list[str]:
+    return sorted(entry.name for entry in bench.checkpoint.glob("spark*"))
+
+
+def killed(bench: Bench, monkeypatch: pytest.MonkeyPatch, point: str, *options: object) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("WALLAROO_FAULT", f"{point}:1")
+        assert wallaroo("state", "rescale", bench.checkpoint, *options).returncode == -9
+
+
+def test_counts_go_on_with_other_numbers(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    process(bench)
+    before = manifest(bench)
+    assert (before["shuffle_partitions"], before["buckets_per_partition"]) == (2, 4)
+
+    killed(bench, monkeypatch, "rescale.before_switch", "--partitions", 3)
+    assert manifest(bench) == before
+    assert spark_directories(bench) == ["spark", "spark-2"]
+    told = rescaled(bench, "--partitions", 3, "--buckets", 5)
+    assert told["partitions"] == [2, 3]
+    assert told["buckets"] == [4, 5]
+    assert told["keys"] == KEYS
+    assert spark_directories(bench) == ["spark-2"]
+    assert not (bench.checkpoint / "rescale").exists()
+    process(bench)
+
+    again = wallaroo("state", "rescale", bench.checkpoint, "--partitions", 3)
+    assert again.stdout == "3 shuffle partitions of 5 buckets, as before; nothing to do\n"
