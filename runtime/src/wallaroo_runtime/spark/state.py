@@ -141,7 +141,7 @@ class BucketProcessor(StatefulProcessor):
         handover = Handover(self.level.handed_ports())
         for stage in self.level.stages:
             mine = [row.payload for row in data if FrameHead.of(row.payload).port in stage.entry_ports]
-            if self.level.may_overlap:
+            if self.level.may_overlap and not stage.is_windows_only:
                 mine = in_order_of_arrival(mine)
             for output in handover.keep(self._run_stage(stage, bucket, mine, handover)):
                 kind = DATA if output.bucket >= 0 else DONE

@@ -11,7 +11,7 @@ from wallaroo.frame import FRAMED, HEADER_BYTES, Frame, FrameError, cut, read_bo
 from wallaroo.key import key_bytes
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
-from wallaroo.worker.crossing import SendExit, received, values_of
+from wallaroo.worker.crossing import SendExit, Values, received, values_of
 from wallaroo.worker.entry import WireReader
 from wallaroo.worker.exit import KEY_EXPECTED, KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
@@ -61,6 +61,7 @@ class Stage:
         self._ordinal = 0
         self._exits: list[KeyExit | SinkExit | RecordExit | SendExit] = []
         self._readers: dict[int, tuple[int, Source, WireReader | None]] = {}
+        self._received: dict[int, Values] = {}
         self.states: dict[int, StateEntry] = {}
         self.windows: dict[int, WindowEntry] = {}
         self._links = self._link()
@@ -127,8 +128,8 @@ class Stage:
                 sequences = list(range(header.sequence, header.sequence + header.count))
             if source.generator is not None:
                 self._globals[f"f{number}"] = self.codec.loader(header.encoding)
-            elif source.decode is None:
-                self._globals[f"f{number}"] = values_of(self.nodes[number], self.codec).loader(header.encoding)
+            elif number in self._received:
+                self._globals[f"f{number}"] = self._received[number].loader(header.encoding)
             if len(payloads) < header.count:
                 ordinals = [ordinals[sequence - header.sequence] for sequence in sequences]
             if frame.sequences:
@@ -264,6 +265,7 @@ class Stage:
             name = hosted.name if hosted is not None else node.path
             if node.kind == pb.RECEIVE:
                 self._readers[node.port] = (number, received(node), None)
+                self._received[number] = values_of(node, self.codec)
                 names[f"fail{number}"] = self._fail(node, name, code="C505", is_payload=True)
             elif node.kind == pb.SEND:
                 send_exit = SendExit(node, name, stage, values_of(node, self.codec), self.box)
