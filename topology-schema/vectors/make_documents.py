@@ -123,6 +123,17 @@ def policies() -> Document:
     return head | {"on_error": "fail"} | document
 
 
+def delivered(document: Document, *deliveries: str) -> Document:
+    """Let the sinks of the first pipeline be written by those."""
+    made = copy.deepcopy(document)
+    first = made["pipelines"][0]
+    order = ("path", "name", "kind", "host", "port", "delivery", "inputs", "worker")
+    for number, delivery in enumerate(deliveries):
+        changed = first["sinks"][number] | {"delivery": delivery}
+        first["sinks"][number] = {name: changed[name] for name in order}
+    return made
+
+
 LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
 VALID: dict[str, Document] = {
     "word_count": word_count([*LETTERS, "!"], "dead_letter"),
@@ -137,6 +148,7 @@ VALID: dict[str, Document] = {
     "shared_state": shared_state(),
     "branches": branches(),
     "policies": policies(),
+    "deliveries": delivered(branches(), "executor", "outbox"),
 }
 
 
@@ -178,6 +190,7 @@ SAME_INTERFACE: dict[str, Document] = {
         put("::1", "pipelines", 0, "sources", 0, "host"),
         put(0, "pipelines", 0, "sinks", 0, "port"),
     ),
+    "another delivery": delivered(VALID["word_count"], "executor"),
     "another worker": changed(
         VALID["word_count"], put([worker(language="go", command=["/srv/word_count"])], "workers")
     ),
@@ -228,6 +241,7 @@ INVALID: dict[str, Document] = {
     "float_port": bad([("T102", f"{S0}/port")], "reverse", put(7010.5, *SOURCE0, "port")),
     "port_too_large": bad([("T102", f"{S0}/port")], "reverse", put(65536, *SOURCE0, "port")),
     "kind_unknown": bad([("T102", f"{T0}/kind")], "reverse", put("compute", *STEP0, "kind")),
+    "delivery_unknown": bad([("T102", f"{K0}/delivery")], "reverse", put("driver", *SINK0, "delivery")),
     "policy_unknown": bad([("T102", "/on_error"), ("T102", f"{T0}/on_error")], "reverse", put("stop", "on_error"), put("skip", *STEP0, "on_error")),
     "framing_unknown": bad([("T102", f"{S0}/framing/kind")], "reverse", put({"kind": "u24be"}, *SOURCE0, "framing")),
     "framing_of_worker_without_length": bad([("T102", f"{S0}/framing")], "reverse", put({"kind": "worker"}, *SOURCE0, "framing")),

@@ -194,7 +194,7 @@ def codec_vectors() -> dict[str, Any]:
 
 def interface_hash(document: dict[str, Any]) -> str:
     def stripped(part: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in part.items() if name not in ("host", "port")}
+        return {name: value for name, value in part.items() if name not in ("host", "port", "delivery")}
 
     pipelines = [
         {"name": p["name"], "sources": [stripped(s) for s in p["sources"]], "steps": p["steps"], "sinks": [stripped(s) for s in p["sinks"]]}

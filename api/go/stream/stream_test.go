@@ -233,7 +233,7 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		stream.Value(stream.Text.Decode))), texts).Done()
 	stream.Map[string, string](texts, "nothing", nil).To(stream.KafkaSink(stream.Kafka{}, func(string) (stream.Record, error) {
 		return stream.Record{}, nil
-	}))
+	}).Delivery("executor"))
 	type hidden struct{ field int }
 	hide := func(_ context.Context, text string) (hidden, error) { return hidden{len(text)}, nil }
 	stream.MapState(stream.Collect(stream.Map(texts, "hide", hide)), "hidden", func(_ context.Context, h hidden, n *int) (int, error) {
@@ -258,6 +258,7 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"T207 To: parameter sinks is without an encoder",
 		"T207 nothing: parameter function is nil",
 		`T207 KafkaSink: parameter topic is ""`,
+		`T207 Delivery: parameter by is "executor"; expected a sink that TCPSink made`,
 		`T232 a pipeline is merged with itself; both sides have "texts"`,
 		`T207 ConnectorSource: parameter connector is "5 of 4 credits"; expected RefillCredits from 1 to MaxCredits`,
 		"C504 hidden: stream_test.hidden cannot be serialized; field field of stream_test.hidden is not exported",
@@ -289,12 +290,15 @@ func TestPartsOfEveryKind(t *testing.T) {
 	stream.RangeWindow(rows, stream.Range{Length: time.Second}, count).Done()
 	asked := stream.From(app, "asked", stream.ConnectorSource("127.0.0.1:7100", stream.Connector{Cookie: "bread"}, text))
 	stream.CountWindow(asked, stream.Count{Size: 2}, count).Done()
+	out := stream.TCPSink("127.0.0.1:7002", func(text string) ([]byte, error) { return []byte(text), nil })
+	rows.To(out, out.Delivery("executor"))
 	document := app.ToJson()
 	for _, want := range []string{
 		`"kind": "spark",`, `"timestamp": "timestamp"`, `"number": 1`, `"start": "start"`, `"time": "event"`, `"on_error": "fail"`,
 		"\"options\": {\n            \"a\": \"2\",\n            \"b\": \"1\"\n          }", `"kind": "message"`, `"late": "drop"`,
 		`"symbol": "stream_test.TestPartsOfEveryKind.func1"`, `"kind": "connector",`, `"cookie": "bread",`,
 		`"max_credits": 100000,`, `"refill_credits": 50000,`,
+		"\"port\": 7002,\n          \"inputs\"", "\"port\": 7002,\n          \"delivery\": \"executor\",\n          \"inputs\"",
 	} {
 		if !strings.Contains(document, want) {
 			t.Errorf("%s\ndoes not have\n%s", document, want)

@@ -13,17 +13,18 @@ type Edge interface {
 	members() Object
 }
 
-// TCP is a listener of its own (source) or a connection (sink). Framing is set for sources alone.
+// TCP is a listener of its own (source) or a connection (sink). Framing is set for sources alone, Delivery for sinks.
 type TCP struct {
-	Host    string
-	Port    string
-	Framing Framing
+	Host     string
+	Port     string
+	Delivery string // outbox or executor; empty where the program says nothing
+	Framing  Framing
 }
 
 func (*TCP) kind() string { return "tcp" }
 
 func (e *TCP) members() Object {
-	members := address(e.Host, e.Port)
+	members := withText(address(e.Host, e.Port), "delivery", e.Delivery)
 	if e.Framing.Kind != "" {
 		members = append(members, Member{"framing", e.Framing.tree()})
 	}

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,11 +44,16 @@ def is_start(value: object) -> bool:
 
 def policy(place: Place, value: Any) -> str:
     """Return what `on_error` says, empty for None; records T207 when it is no policy."""
-    if value is None or value in POLICIES:
+    return choice(place, "on_error", value, POLICIES)
+
+
+def choice(place: Place, parameter: str, value: Any, known: Sequence[str]) -> str:
+    """Return one of the known texts, empty for None; records T207 when it is none of them."""
+    if value is None or value in known:
         return value or ""
-    names = " or ".join(f'"{name}"' for name in POLICIES)
+    names = " or ".join(f'"{name}"' for name in known)
     place.add(
-        "T207", method=place.method, parameter="on_error", actual=shown(value), expected=names, fix=f"pass {names}"
+        "T207", method=place.method, parameter=parameter, actual=shown(value), expected=names, fix=f"pass {names}"
     )
     return ""
 

@@ -78,18 +78,19 @@ class SinkConnectorConfig(TCPSinkConfig):
         port: Port as text or number.
         host: Host name or address of the connector.
         on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
+        delivery: Who writes to the connector, as for `TCPSinkConfig`.
 
     Source: Wallaroo 0.5.4 and 0.6.1.
     """
 
-    def __init__(self, *args: Any, on_error: str | None = None, **keywords: Any) -> None:
+    def __init__(self, *args: Any, on_error: str | None = None, delivery: str | None = None, **keywords: Any) -> None:
         self.name: str | None = None
         self.decoder: Any = None
         if len(args) == 3 and not keywords:
             host, port, encoder = args
         else:
             self.name, encoder, self.decoder, port, _, _, host = _plain(*args, **keywords)
-        super().__init__(host, port, encoder, on_error=on_error)
+        super().__init__(host, port, encoder, on_error=on_error, delivery=delivery)
 
 
 def _plain(name: str, encoder: Any, decoder: Any, port: str | int, host: str = LOCAL) -> tuple[Any, ...]:

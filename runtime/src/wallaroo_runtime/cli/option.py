@@ -13,6 +13,7 @@ OWN = {
     "--checkpoint": True,
     "--fresh": False,
     "--on-error": True,
+    "--delivery": True,
     "--pin-code": False,
     "--stop-when-idle": True,
     "--journal-fsync": True,

@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Submit the application; in client mode this returns when it has ended."""
     # Late: they read archives and know of Spark.
     from wallaroo_runtime.deploy.application import check_runnable, load_application
+    from wallaroo_runtime.deploy.delivery import delivered
     from wallaroo_runtime.deploy.master import check_master
     from wallaroo_runtime.deploy.submit import DriverKeeper, check_deploy_mode, client_command, cluster_command
 
@@ -58,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments, app, in_cluster)
     conf = conf_of(arguments.conf)
     check_deploy_mode(arguments.master, arguments.deploy_mode)
-    check_runnable(load_application(app, (), arguments.inputs, arguments.outputs).topology)
+    topology = load_application(app, (), arguments.inputs, arguments.outputs).topology
+    check_runnable(delivered(topology, arguments.delivery))
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
     if in_cluster:
         from wallaroo_runtime.spark.session import JAVA_OPTIONS, SETTINGS

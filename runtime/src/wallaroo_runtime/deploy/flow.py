@@ -105,11 +105,12 @@ class Flow:
             state=state,
             messages_in=received,
             messages_processed=processed,
-            messages_out=delivered + progress.records_out,
+            messages_out=delivered + progress.records_out + progress.sent,
             dead_letters=progress.dead_letters,
             batches=progress.batches,
             rate=rate,
             lag=max(0, received - processed),
             bytes_by_file=progress.bytes_by_file,
             bytes_by_grpc=progress.bytes_by_grpc,
+            sent_by_tasks=progress.sent,
         )

@@ -19,7 +19,7 @@ from wallaroo_runtime.remote._proto import service_pb2 as pb
 from wallaroo_runtime.remote.client import Away, Client
 from wallaroo_runtime.remote.credential import read_pem, read_token
 from wallaroo_runtime.remote.store import PROTOCOL_VERSION
-from wallaroo_runtime.topology.model import ConnectorSource, GeneratorSource, TcpSink, TcpSource, Topology
+from wallaroo_runtime.topology.model import ConnectorSource, GeneratorSource, TcpSource, Topology
 
 ATTACH_PATIENCE_S = 15.0
 AWAY_LIMIT_S = 60.0
@@ -209,8 +209,7 @@ def egress_at(topology: Topology, plan: Plan, options: RemoteOptions, bounds: Bo
     """Return the egress of a run, not attached."""
     sinks = [
         pb.Sink(port=plan.ports[sink.path], name=sink.name, host=sink.host, tcp_port=sink.port)
-        for sink in topology.sinks()
-        if isinstance(sink, TcpSink)
+        for sink in topology.tcp_sinks(is_direct=False)
     ]
 
     sources = [source_message(source, plan) for source in listeners(topology)]

@@ -13,7 +13,7 @@ from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.remote.credential import is_loopback
-from wallaroo_runtime.topology.model import ConnectorSource, GeneratorSource, TcpSink, TcpSource, Topology
+from wallaroo_runtime.topology.model import ConnectorSource, GeneratorSource, TcpSource, Topology
 
 FSYNC_INTERVAL_MS = 50
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
@@ -113,8 +113,7 @@ def egress_of(topology: Topology, plan: Plan, checkpoint: Path, bounds: Bounds =
     """Return the egress of an application, not started."""
     sinks = [
         {"port": plan.ports[sink.path], "name": sink.name, "host": sink.host, "tcp_port": sink.port}
-        for sink in topology.sinks()
-        if isinstance(sink, TcpSink)
+        for sink in topology.tcp_sinks(is_direct=False)
     ]
     config = {"outbox": str(checkpoint / "outbox"), "sinks": sinks, "resend_bytes": bounds.resend_bytes}
     return Process("egress", "wallaroo_runtime.egress", checkpoint, config)

@@ -16,13 +16,14 @@ class Snapshot:
         messages_in: Messages that arrived since the checkpoint began.
         messages_processed: Those of them that finished batches have dealt with.
         messages_out: Messages that the receivers' TCP has taken since the checkpoint began, and in this run
-            sinks of Spark.
+            sinks of Spark and those that tasks write.
         dead_letters: Messages that user code failed on, since this run began.
         batches: Micro-batches of this run.
         rate: Messages processed per second, lately.
         lag: Messages that arrived and are not processed yet.
         bytes_by_file: Bytes of journals that tasks have read from files in this run.
         bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
+        sent_by_tasks: Those of `messages_out` that tasks have sent to sinks of delivery `executor`, in this run.
     """
 
     state: str
@@ -35,6 +36,7 @@ class Snapshot:
     lag: int
     bytes_by_file: int = 0
     bytes_by_grpc: int = 0
+    sent_by_tasks: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object."""

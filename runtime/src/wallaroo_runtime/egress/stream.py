@@ -1,20 +1,13 @@
-"""One TCP connection to a sink's peer, and how much of what was sent has been acknowledged."""
+"""What was sent over a connection, and how much of it the peer's TCP has acknowledged."""
 
-import fcntl
-import os
-import select
-import socket
-import struct
 from collections import deque
 from collections.abc import Iterator
 
 from wallaroo.fault import reach
 from wallaroo_runtime.egress.config import SinkConfig
+from wallaroo_runtime.egress.connection import Connection
 from wallaroo_runtime.egress.feed import Piece
 from wallaroo_runtime.egress.position import Delivered
-
-_SIOCOUTQ = 0x5411
-CONNECT_S = 5.0
 
 
 class Stream:
@@ -29,15 +22,15 @@ class Stream:
     """
 
     def __init__(self, config: SinkConfig, wake: int) -> None:
-        self._socket = socket.create_connection((config.host, config.tcp_port), timeout=CONNECT_S)
-        self._socket.setblocking(False)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._wake = wake
+        self._connection = Connection(config, wake)
         self._rest = memoryview(b"")
         self._queued = self._sent = self._acknowledged = 0
         self._pieces: deque[tuple[int, Piece]] = deque()
-        self.peer_is_open = True
+
+    @property
+    def peer_is_open(self) -> bool:
+        """Whether the peer has not closed its side."""
+        return self._connection.peer_is_open
 
     @property
     def is_idle(self) -> bool:
@@ -62,20 +55,19 @@ class Stream:
         Raises:
             OSError: The connection broke.
         """
-        try:
-            while self._rest:
-                reach("egress.before_send")
-                count = self._socket.send(self._rest)
-                reach("egress.after_send")
-                self._sent += count
-                self._rest = self._rest[count:]
-        except BlockingIOError:
-            return
+        while self._rest:
+            reach("egress.before_send")
+            count = self._connection.send(self._rest)
+            if not count:
+                return
+            reach("egress.after_send")
+            self._sent += count
+            self._rest = self._rest[count:]
 
     def acknowledged(self) -> Iterator[Piece]:
         """Yield the pieces that have been acknowledged wholly since the last call."""
         # What the system still holds is unsent or not acknowledged.
-        self._acknowledged = self._sent - self._outstanding()
+        self._acknowledged = self._sent - self._connection.outstanding()
         while self._pieces:
             start, piece = self._pieces[0]
             if start + len(piece.data) > self._acknowledged:
@@ -90,42 +82,23 @@ class Stream:
         start, piece = self._pieces[0]
         return piece.position(max(0, self._acknowledged - start))
 
-    def _outstanding(self) -> int:
-        (count,) = struct.unpack("i", fcntl.ioctl(self._socket, _SIOCOUTQ, b"\0\0\0\0"))
-        return int(count)
-
     def wait(self, timeout_s: float) -> None:
         """Wait until it can send on, the peer does something, or `wake` is readable.
 
         Raises:
             OSError: The connection broke.
         """
-        poll = select.poll()
-        events = (select.POLLIN if self.peer_is_open else 0) | (select.POLLOUT if self._rest else 0)
-        poll.register(self._socket, events)
-        poll.register(self._wake, select.POLLIN)
-        for descriptor, event in poll.poll(max(1, int(timeout_s * 1000))):
-            if descriptor == self._wake:
-                os.read(self._wake, 8)
-            elif event & (select.POLLERR | select.POLLNVAL) or (event & select.POLLHUP and not event & select.POLLIN):
-                code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-                raise ConnectionResetError(code, os.strerror(code) if code else "the peer closed the connection")
-            elif event & select.POLLIN:
-                self._discard()
-
-    def _discard(self) -> None:
-        """Throw away what the peer says. A peer that only closes its own side may still read."""
-        self.peer_is_open = bool(self._socket.recv(65536))
+        self._connection.wait(timeout_s, is_sending=self.is_sending)
 
     def finish(self) -> None:
         """Tell the peer that nothing more comes."""
-        self._socket.shutdown(socket.SHUT_WR)
+        self._connection.finish()
 
     @property
     def is_finished(self) -> bool:
         """Whether the peer has acknowledged the end, too."""
-        return self._outstanding() == 0
+        return self._connection.outstanding() == 0
 
     def close(self) -> None:
         """Close the connection."""
-        self._socket.close()
+        self._connection.close()

@@ -1,7 +1,7 @@
 """Publishes what a micro-batch has staged, in the driver, once."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -82,14 +82,23 @@ class Publisher:
     Attributes:
         failure: Why it stopped the query, when it did.
         batches: Micro-batches of this run.
-        messages: Messages for sinks that this run has published.
+        messages: Messages for sinks that this run has published, or its tasks have sent.
+        sent: Those that its tasks have sent themselves.
         letters: Dead letters that this run has published.
+
+    Args:
+        outbox: Where to.
+        policy: Which dead letters stop the query.
+        rows: Sinks of Spark.
+        direct: Ports of the sinks that tasks write themselves.
     """
 
-    def __init__(self, outbox: Output, policy: ErrorPolicy, rows: RowSinks | None = None) -> None:
+    def __init__(
+        self, outbox: Output, policy: ErrorPolicy, rows: RowSinks | None = None, direct: Collection[int] = ()
+    ) -> None:
         self.failure: RunError | None = None
-        self._outbox, self._policy, self._rows = outbox, policy, rows
-        self.batches = self.messages = self.letters = 0
+        self._outbox, self._policy, self._rows, self._direct = outbox, policy, rows, frozenset(direct)
+        self.batches = self.messages = self.sent = self.letters = 0
         self._publishing, self._is_ended = threading.Lock(), False
 
     @property
@@ -126,11 +135,15 @@ class Publisher:
         if letters and self._policy.may_fail:
             self._stop_at_dead_letter(letters)
         reach("driver.before_publish")
-        rest = files if self._rows is None else self._rows.write(query, batch, files)
-        if not self._outbox.publish(query, batch, rest):
+        sent = sum(file.messages for file in files if file.port in self._direct)
+        self.sent += sent
+        self.messages += sent
+        rest = [file for file in files if file.port not in self._direct]
+        others = rest if self._rows is None else self._rows.write(query, batch, rest)
+        if not self._outbox.publish(query, batch, others):
             return
         self.letters += sum(file.messages for file in letters)
-        self.messages += sum(file.messages for file in files if file.port != DEAD_LETTER_PORT)
+        self.messages += sum(file.messages for file in rest if file.port != DEAD_LETTER_PORT)
 
     def _stop_at_dead_letter(self, files: Iterable[StagedFile]) -> None:
         letter = first_that_stops((data for file in files for data in self._outbox.read_staged(file)), self._policy)

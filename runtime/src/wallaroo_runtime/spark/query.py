@@ -15,6 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
+from wallaroo_runtime.egress import SinkConfig
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.remote import JournalPlace, OutputPlace
@@ -96,6 +97,7 @@ class Progress:
         bytes_by_grpc: Likewise, from gateways.
         records_in: Messages that tasks have got from sources that Spark reads, since this run began.
         records_out: Messages that sinks of Spark have got, since this run began.
+        sent: Messages that tasks have sent to TCP sinks themselves, since this run began.
     """
 
     messages_in: int = 0
@@ -107,6 +109,7 @@ class Progress:
     bytes_by_grpc: int = 0
     records_in: int = 0
     records_out: int = 0
+    sent: int = 0
 
     @property
     def offset(self) -> int:
@@ -235,6 +238,7 @@ class RunningQuery:
             bytes_by_grpc=self._counts.by_grpc.value,
             records_in=self._counts.records.value,
             records_out=self._publisher.records,
+            sent=self._publisher.sent,
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
         journals = ends[: self._journals]
@@ -308,20 +312,25 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     )
     targets = start_workers(session, specs)
     counts = ReadCounts.of(session)
+    direct = tuple(
+        SinkConfig(plan.ports[sink.path], sink.name, sink.host, sink.port)
+        for sink in topology.tcp_sinks(is_direct=True)
+    )
     levels = levels_of(
         plan,
         specs,
         journals=options.journals,
-        output=options.output,
+        output=replace(options.output, direct=direct),
         chunk_bytes=options.chunk_bytes,
         counts=counts,
     )
+    direct_ports = {sink.port for sink in direct}
     outbox = options.output.open(
-        {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK}
+        {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK} - direct_ports
     )
     sinks = {plan.ports[sink.path]: sink for sink in topology.sinks() if isinstance(sink, KafkaSink | SparkSink)}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
-    publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error), rows)
+    publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error), rows, direct_ports)
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
