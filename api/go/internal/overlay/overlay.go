@@ -165,7 +165,7 @@ func (f *sourceFile) callsWorker() bool {
 
 func (p *program) checkSetup() {
 	parameters, results := p.setup.Type.Params.NumFields(), p.setup.Type.Results
-	if parameters > 0 {
+	if p.arguments() == "" {
 		p.report(diagnostic.Of("T202", "kind", "function", "name", setupName, "function", setupName, "actual", parameters,
 			"expected", 0, "signature", "func ApplicationSetup() *C.char"), p.setup.Pos())
 		return
@@ -175,16 +175,31 @@ func (p *program) checkSetup() {
 	}
 }
 
+// arguments returns what the generated main function gives to the setup; empty when the setup cannot be called. Wallaroo
+// called it from C, which did not look at parameters: its celsius example declares a bool and was called like any other.
+func (p *program) arguments() string {
+	parameters := p.setup.Type.Params
+	switch parameters.NumFields() {
+	case 0:
+		return "()"
+	case 1:
+		if isIdent(parameters.List[0].Type, "bool") {
+			return "(false)"
+		}
+	}
+	return ""
+}
+
 // resultForm returns how the generated main function gets the text of the setup; empty when it cannot.
 func (p *program) resultForm() string {
 	switch result := p.setup.Type.Results.List[0].Type.(type) {
 	case *ast.Ident:
 		if result.Name == "string" {
-			return setupName + "()"
+			return setupName + p.arguments()
 		}
 	case *ast.StarExpr:
 		if selected, ok := result.X.(*ast.SelectorExpr); ok && isIdent(selected.X, "C") && selected.Sel.Name == "char" {
-			return "C.GoString(" + setupName + "())"
+			return "C.GoString(" + setupName + p.arguments() + ")"
 		}
 	}
 	return ""

@@ -78,6 +78,17 @@ func TestATutorialGetsStandIns(t *testing.T) {
 	}
 }
 
+func TestASetupMayDeclareABool(t *testing.T) {
+	result, original := prepare(t, strings.Replace(tutorial, "ApplicationSetup()", "ApplicationSetup(showHelp bool)", 1))
+	if len(result.Diagnostics) > 0 {
+		t.Fatalf("%+v", result)
+	}
+	generated := read(t, result.Replace[filepath.Join(filepath.Dir(original), "wallaroo_generated.go")])
+	if !strings.Contains(generated, "C.GoString(ApplicationSetup(false))") {
+		t.Errorf("the setup is not called in\n%s", generated)
+	}
+}
+
 func TestMoreOfCKeepsCgo(t *testing.T) {
 	result, original := prepare(t, strings.Replace(tutorial, "fmt.Print()", "fmt.Print(C.int(1), C.puts)", 1))
 	if len(result.Cgo) != 2 || result.Cgo[0] != "C.int" || result.Cgo[1] != "C.puts" {
@@ -104,6 +115,7 @@ func TestWhatCannotBeBuilt(t *testing.T) {
 		"not a program":     {"package words\n\nfunc ApplicationSetup() string { return \"\" }\n", "T201", 0},
 		"main not empty":    {strings.Replace(tutorial, "func main() {}", "func main() { println() }", 1), "W409", 19},
 		"parameters":        {strings.Replace(tutorial, "ApplicationSetup()", "ApplicationSetup(x int)", 1), "T202", 17},
+		"two parameters":    {strings.Replace(tutorial, "ApplicationSetup()", "ApplicationSetup(x, y bool)", 1), "T202", 17},
 		"another result":    {strings.Replace(tutorial, "*C.char {", "int {", 1), "T216", 17},
 		"a syntax error":    {strings.Replace(tutorial, "fmt.Print()", "fmt.Print(", 1), "W407", 17},
 		"no program at all": {"", "W407", 1},

@@ -43,6 +43,8 @@ def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:
     if paths or spec.python_path:
         kept["PYTHONPATH"] = os.pathsep.join([*spec.python_path, *paths])
     return kept | {
+        # A key that a program makes with hash() must be the same in every process, and after a restart.
+        "PYTHONHASHSEED": "0",
         "WALLAROO_MODE": "worker",
         "WALLAROO_ARGS": json.dumps(spec.args),
         "WALLAROO_WORKER_DIR": str(directory),
