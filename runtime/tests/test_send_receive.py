@@ -71,6 +71,55 @@ def test_send_options(options: tuple[str, ...], expected: bytes) -> None:
     assert (code, data) == (0, expected), errors
 
 
+# What stands behind `sender` in the READMEs of Wallaroo's examples, but for the address.
+SENDER = {
+    "--file {lines} --batch-size 5 --interval 100_000 --messages 7 --ponythreads=1 --ponynoblock --repeat --no-write": (
+        b"\x00\x00\x00\x02ab\x00\x00\x00\x00" * 3 + b"\x00\x00\x00\x02ab"
+    ),
+    "--messages 3 --binary --batch-size 300 --repeat --no-write --msg-size 6 --ponythreads=1 --file {fixed}": (
+        b"\x00\x00\x00\x02ab\x00\x00\x00\x02cd\x00\x00\x00\x02ab"
+    ),
+    "--file={fixed},{fixed} -m 10000000000 --batch-size=20 --interval=1_000 --binary --variable-size --no-write": (
+        b"\x00\x00\x00\x02ab\x00\x00\x00\x02cd" * 2
+    ),
+    "--messages 3 --ponythreads=1 --ponynoblock": b"\x00\x00\x00\x011\x00\x00\x00\x012\x00\x00\x00\x013",
+    "--messages 1 --u64 --start-from 100 --ponythreads 1": b"\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x65",
+}
+
+
+@pytest.mark.parametrize("line", SENDER)
+def test_command_lines_of_wallaroos_sender(line: str, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_bytes(b"ab\n\n")
+    (tmp_path / "fixed").write_bytes(b"\x00\x00\x00\x02ab\x00\x00\x00\x02cd")
+    code, data, errors = send(*line.format(lines=tmp_path / "lines", fixed=tmp_path / "fixed").split())
+    assert (code, data) == (0, SENDER[line]), errors
+    assert errors.startswith("note: no effect here: --")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--file", "-", "--repeat"), "--repeat says not how often"),
+        (("--file", "-", "--binary"), "--binary does not say where messages end"),
+        (("--file", "-", "--binary", "--msg-size", "3"), "the last message of - ends 1 bytes behind the file"),
+        (("--framing", "none"), "there is nothing to send"),
+        ((), "there is no end to the numbers"),
+        (("--file", "-", "--ponynoblok"), "--ponynoblok is not an option of wallaroo send"),
+    ],
+)
+def test_send_options_that_do_not_fit(options: tuple[str, ...], said: str) -> None:
+    process = start("send", "--host", "127.0.0.1:1", *options, stdin=subprocess.PIPE)
+    _, errors = process.communicate(b"abcde", timeout=DEADLINE_S)
+    assert (process.returncode, errors.decode().partition("\n")[0]) == (2, f"R608 {said}")
+
+
+def test_send_in_batches_takes_its_time() -> None:
+    begin = time.monotonic()
+    code, data, errors = send("--messages", "6", "--batch-size", "2", "--interval", "100_000_000")
+    assert (code, len(data)) == (0, 30), errors
+    assert time.monotonic() - begin >= 0.3
+
+
 def test_send_to_nobody_and_of_nothing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
@@ -132,6 +181,18 @@ def test_receive_framed_shows_messages_that_came_in_pieces_and_drops_a_cut_one()
         connection.sendall(b"\x00\x00\x00\x02cd")
         output, _ = process.communicate(timeout=DEADLINE_S)
     assert output == b"ab\n\ncd\n"
+
+
+def test_receive_as_wallaroos_receiver_is_started() -> None:
+    process = start(
+        "receive", "--ponythreads=1", "--ponynoblock", "--listen", "127.0.0.1:0", "--no-write", "--expect", "1"
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"note: no effect here: --ponythreads, --ponynoblock\n"
+    with socket.create_connection(listening(process)) as connection:
+        connection.sendall(b"word => 1\n")
+        output, errors = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, output, errors) == (0, b"", b"received 1 lines\n")
 
 
 def test_receive_refuses_a_used_port() -> None:

@@ -33,6 +33,12 @@ OWN = {
     "--application-module": True,
 }
 VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
+# Options of Pony's runtime, which every program of Wallaroo takes, and of Wallaroo's sender.
+PONY = {
+    **dict.fromkeys(("--ponythreads", "--ponyminthreads", "--ponymaxthreads"), True),
+    **dict.fromkeys(("--ponypin", "--ponypinasio", "--ponynoblock", "--ponynoyield"), False),
+}
+SENDER = {**PONY, "--no-write": False, "-w": False}
 # Wallaroo's own runtime: addresses of its parts, its cluster, its files, fault injection, and options of Pony.
 WITHOUT_EFFECT = {
     **dict.fromkeys(
@@ -43,8 +49,8 @@ WITHOUT_EFFECT = {
     **dict.fromkeys(("--resilience-dir", "-r", "--event-log-file-size", "-l", "--stop-pause", "-u"), True),
     **dict.fromkeys(("--time-between-checkpoints", "--resilience-dos-server", "--phone-home", "-p"), True),
     **dict.fromkeys(("--resilience-no-local-file-io", "--resilience-enable-io-journal", "--spike-drop"), False),
-    **dict.fromkeys(("--spike-seed", "--spike-prob", "--spike-margin", "--ponythreads", "--ponyminthreads"), True),
-    **dict.fromkeys(("--ponypin", "--ponypinasio", "--ponynoblock"), False),
+    **dict.fromkeys(("--spike-seed", "--spike-prob", "--spike-margin"), True),
+    **PONY,
 }
 
 
@@ -126,6 +132,22 @@ def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], li
         else:
             rest.append(token)
     return found, rest
+
+
+def without_effect(tokens: list[str], ignored: Mapping[str, bool]) -> Split:
+    """Take options out that have no effect.
+
+    Args:
+        tokens: What stands on the command line.
+        ignored: The options, and whether each takes a value.
+
+    Example:
+        >>> parts = without_effect(["--ponythreads", "1", "--messages", "5", "--ponynoblock"], PONY)
+        >>> parts.own, parts.without_effect
+        (['--messages', '5'], ['--ponythreads', '--ponynoblock'])
+    """
+    found, own = extracted(tokens, ignored)
+    return Split(own=own, without_effect=[token.partition("=")[0] for token in found if token.startswith("-")])
 
 
 def _file(result: Split, name: str, taken: list[str], used: frozenset[str]) -> None:

@@ -1,6 +1,7 @@
 """`wallaroo receive`: listen as a TCP sink's peer does, and show or save what arrives."""
 
 import argparse
+import os
 import selectors
 import signal
 import socket
@@ -10,6 +11,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, BinaryIO
 
+from wallaroo_runtime.cli.option import PONY, Split, without_effect
+from wallaroo_runtime.cli.parser import tell_split
 from wallaroo_runtime.deploy.address import parse_address
 from wallaroo_runtime.errors import USAGE, RunError
 
@@ -27,8 +30,14 @@ def add_parser(subparsers: Any) -> None:
         "--framed", action="store_true", help="messages have 4 bytes of length before them; show each as a line"
     )
     parser.add_argument("--output", metavar="F", help="file to write to; otherwise stdout")
+    parser.add_argument("--no-write", action="store_true", help="count what arrives, and throw it away")
     parser.add_argument("--stop-when-idle", type=float, metavar="S", help="end when nothing came for S seconds")
     parser.add_argument("--expect", type=int, metavar="N", help="end after N lines, or messages with --framed")
+
+
+def split_arguments(tokens: list[str]) -> Split:
+    """Take out what Wallaroo's receiver had and this one has no use for."""
+    return without_effect(tokens, PONY)
 
 
 @dataclass
@@ -77,6 +86,7 @@ class Receiver:
 
 def run(arguments: argparse.Namespace) -> int:
     """Listen until there is enough, nothing comes any more, or someone stops us."""
+    tell_split(arguments.parts)
     listener = _listen(arguments.listen)
     stopped: list[int] = []
 
@@ -85,10 +95,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    file = os.devnull if arguments.no_write else arguments.output
     try:
-        output = open(arguments.output, "wb") if arguments.output else sys.stdout.buffer  # noqa: SIM115
+        output = open(file, "wb") if file else sys.stdout.buffer  # noqa: SIM115
     except OSError as error:
-        raise RunError.of("R616", USAGE, path=arguments.output, reason=error.strerror or str(error)) from error
+        raise RunError.of("R616", USAGE, path=file, reason=error.strerror or str(error)) from error
     receiver = Receiver(output, arguments.framed)
     host, port = listener.getsockname()[:2]
     print(f"listening at {host}:{port}", file=sys.stderr, flush=True)

@@ -1,21 +1,23 @@
-"""`wallaroo send`: send the lines of a file as messages to a TCP source."""
+"""`wallaroo send`: send the lines of a file as messages to a TCP source.
+
+The options of Wallaroo's sender are taken too: --batch-size, --interval, --repeat without a number, --binary, --u64.
+"""
 
 import argparse
-import itertools
 import socket
-import struct
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.cli.message import blocks, rate_of
+from wallaroo_runtime.cli.option import SENDER, Split, without_effect
+from wallaroo_runtime.cli.parser import tell_split
 from wallaroo_runtime.deploy.address import parse_address
-from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.ingest.framing import KINDS, length_packer
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.ingest.framing import KINDS
 
-BLOCK_MESSAGES = 10_000
 ACKNOWLEDGE_SECONDS = 60.0
 
 
@@ -31,86 +33,67 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("send", help="send the lines of a file as messages", description=__doc__)
     parser.add_argument("--host", required=True, metavar="H:P", help="where the source listens")
-    parser.add_argument("--file", required=True, metavar="F", help="what to send; - reads stdin")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--file", "-f", metavar="F,...", help="what to send; - reads stdin; none: the numbers from 1 on, as text")
+    add(
         "--framing",
         choices=[*KINDS, "newline", "none"],
         default="u32be",
         help="what stands around each line: its length before it, a newline after it; none sends the file as it is",
     )
-    parser.add_argument("--messages", type=_positive, metavar="N", help="stop after N messages")
-    parser.add_argument("--repeat", type=_positive, metavar="N", default=1, help="send the file N times")
-    parser.add_argument("--rate", type=_positive, metavar="N", help="send about N messages per second at most")
-    parser.add_argument("--skip-blank", action="store_true", help="leave out lines without a character")
+    add("--messages", "-m", type=_positive, metavar="N", help="stop after N messages")
+    add(
+        "--repeat", "-r", type=_positive, metavar="N", default=1, nargs="?", const=0,
+        help="send the file N times; without N until --messages are sent",
+    )  # fmt: skip
+    add("--rate", type=_positive, metavar="N", help="send about N messages per second at most")
+    add("--skip-blank", action="store_true", help="leave out lines without a character")
+    add("--batch-size", "-s", type=_positive, metavar="N", help="send N messages at a time, one batch per --interval")
+    add("--interval", "-i", type=_positive, metavar="NS", default=5_000_000, help="nanoseconds; default: 5000000")
+    add("--binary", "-y", action="store_true", help="the file has whole messages, each with its length before it")
+    add("--msg-size", "-g", type=_positive, metavar="N", help="with --binary: bytes of a message and its length")
+    add("--variable-size", "-z", action="store_true", help="with --binary: 4 bytes before each message say its length")
+    add("--u64", "-u", action="store_true", help="without --file: numbers are 8 bytes, big-endian")
+    add("--start-from", "-v", type=int, metavar="N", default=0, help="without --file: begin behind N")
+
+
+def split_arguments(tokens: list[str]) -> Split:
+    """Take out what Wallaroo's sender had and this one has no use for."""
+    return without_effect(tokens, SENDER)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Send, half-close, and wait until the source has everything in its journal."""
-    data = _read(arguments.file)
+    tell_split(arguments.parts)
+    ready = blocks(arguments)
     begin = time.monotonic()
     sent = Sent()
     with _connect(arguments.host) as connection:
         try:
-            _send(connection, data, arguments, sent)
+            _send(connection, ready, rate_of(arguments), sent)
         except OSError as error:
             reason = f"the connection broke after {sent.messages} messages, not all of which are safe; {error}"
             raise RunError.of("R618", address=arguments.host, reason=reason) from error
     what = f"{sent.bytes} bytes as they are"
-    if arguments.framing != "none":
+    if arguments.framing != "none" or arguments.binary:
         what = f"{sent.messages} messages, {sent.bytes} bytes"
     seconds = time.monotonic() - begin
     print(f"sent {what}, in {seconds:.1f} s; {arguments.host} has taken all of them", file=sys.stderr)
     return 0
 
 
-def _send(connection: socket.socket, data: bytes, arguments: argparse.Namespace, sent: "Sent") -> None:
+def _send(connection: socket.socket, ready: Iterator[tuple[int, bytes]], rate: float, sent: Sent) -> None:
     begin = time.monotonic()
-    for count, block in _blocks(data, arguments):
+    for count, block in ready:
         connection.sendall(block)
         sent.messages += count
         sent.bytes += len(block)
-        if arguments.rate:
-            time.sleep(max(0.0, begin + sent.messages / arguments.rate - time.monotonic()))
+        if rate:
+            time.sleep(max(0.0, begin + sent.messages / rate - time.monotonic()))
     connection.shutdown(socket.SHUT_WR)
     connection.settimeout(ACKNOWLEDGE_SECONDS)
     while connection.recv(65536):
         pass  # a source says nothing; its EOF is the acknowledgement
-
-
-def frame(lines: list[bytes], framing: str) -> bytes:
-    r"""Put the framing around each line.
-
-    Example:
-        >>> frame([b"ab", b""], "u16be")
-        b'\x00\x02ab\x00\x00'
-    """
-    if framing == "newline":
-        return b"".join([line + b"\n" for line in lines])
-    pack = length_packer(framing).pack
-    try:
-        return b"".join([pack(len(line)) + line for line in lines])
-    except struct.error as error:
-        longest = max(map(len, lines))
-        reason = f"a line of {longest} bytes does not fit framing {framing}"
-        raise RunError.of("R608", USAGE, reason=reason, fix="choose a framing with a wider length") from error
-
-
-def _blocks(data: bytes, arguments: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
-    """Yield numbers of messages and the bytes to send for them."""
-    if arguments.framing == "none":
-        yield from ((0, data) for _ in range(arguments.repeat))
-        return
-    lines = data.split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    lines = [line.removesuffix(b"\r") for line in lines]
-    if arguments.skip_blank:
-        lines = [line for line in lines if line.strip()]
-    size = BLOCK_MESSAGES if not arguments.rate else max(1, min(BLOCK_MESSAGES, arguments.rate // 20))
-    repeated = itertools.chain.from_iterable(itertools.repeat(lines, arguments.repeat))
-    wanted = itertools.islice(repeated, arguments.messages)
-    while block := list(itertools.islice(wanted, size)):
-        yield len(block), frame(block, arguments.framing)
 
 
 def _positive(text: str) -> int:
@@ -119,13 +102,6 @@ def _positive(text: str) -> int:
         message = f"{number} is not positive"
         raise argparse.ArgumentTypeError(message)
     return number
-
-
-def _read(name: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise RunError.of("R616", USAGE, path=name, reason=error.strerror or str(error)) from error
 
 
 def _connect(text: str) -> socket.socket:

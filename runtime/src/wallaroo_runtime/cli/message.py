@@ -1,0 +1,130 @@
+"""What `wallaroo send` sends: the lines of files, the messages of binary files, or numbers."""
+
+import argparse
+import itertools
+import struct
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.ingest.framing import length_packer
+
+BLOCK_MESSAGES = 10_000
+NANOSECONDS = 1_000_000_000
+
+
+def blocks(arguments: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
+    """Read the files, and return what yields numbers of messages and the bytes to send for them.
+
+    Raises:
+        RunError: R608, the options or the file do not fit; R616, a file cannot be read.
+    """
+    if arguments.framing == "none" and not arguments.binary:
+        return itertools.repeat((0, _read(arguments.file)), _times(arguments))
+    items, wrap = _messages(arguments)
+    wanted = itertools.islice(_repeated(items, arguments), arguments.messages)
+    size = arguments.batch_size or BLOCK_MESSAGES
+    if arguments.rate:
+        size = max(1, min(BLOCK_MESSAGES, arguments.rate // 20))
+    return _packed(wanted, size, wrap)
+
+
+def _packed(items: Iterator[bytes], size: int, wrap: Callable[[list[bytes]], bytes]) -> Iterator[tuple[int, bytes]]:
+    while block := list(itertools.islice(items, size)):
+        yield len(block), wrap(block)
+
+
+def rate_of(arguments: argparse.Namespace) -> float:
+    """Return how many messages to send per second at most; 0: as many as the source takes."""
+    if arguments.batch_size and not arguments.rate:
+        return float(arguments.batch_size * NANOSECONDS / arguments.interval)
+    return float(arguments.rate or 0)
+
+
+def frame(lines: list[bytes], framing: str) -> bytes:
+    r"""Put the framing around each line.
+
+    Example:
+        >>> frame([b"ab", b""], "u16be")
+        b'\x00\x02ab\x00\x00'
+    """
+    if framing == "newline":
+        return b"".join([line + b"\n" for line in lines])
+    pack = length_packer(framing).pack
+    try:
+        return b"".join([pack(len(line)) + line for line in lines])
+    except struct.error as error:
+        longest = max(map(len, lines))
+        reason = f"a line of {longest} bytes does not fit framing {framing}"
+        raise RunError.of("R608", USAGE, reason=reason, fix="choose a framing with a wider length") from error
+
+
+def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[[list[bytes]], bytes]]:
+    """Return the messages of one round, and what makes the bytes to send of some of them."""
+    if arguments.binary:
+        return _cut(_read(arguments.file), arguments), b"".join
+    if arguments.file is None:
+        if not arguments.messages:
+            reason = "there is no end to the numbers"
+            raise _wrong(reason, "say how many with --messages, or give a file with --file")
+        numbers = itertools.count(arguments.start_from + 1)
+        texts = (struct.pack(">Q", number) if arguments.u64 else b"%d" % number for number in numbers)
+        return texts, lambda items: frame(items, arguments.framing)
+    lines = _read(arguments.file).split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    lines = [line.removesuffix(b"\r") for line in lines]
+    if arguments.skip_blank:
+        lines = [line for line in lines if line.strip()]
+    return lines, lambda items: frame(items, arguments.framing)
+
+
+def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
+    """Return the messages of a binary file, with the length that stands before each."""
+    size, at, found = arguments.msg_size, 0, []
+    if not size and not arguments.variable_size:
+        reason = "--binary does not say where messages end"
+        raise _wrong(reason, "give --msg-size N or --variable-size")
+    while at < len(data):
+        end = at + (size or 4 + int.from_bytes(data[at : at + 4], "big"))
+        if end > len(data):
+            reason = f"the last message of {arguments.file} ends {end - len(data)} bytes behind the file"
+            raise _wrong(reason, "look at --msg-size, which counts the length before a message too")
+        found.append(data[at:end])
+        at = end
+    return found
+
+
+def _repeated(items: Iterable[bytes], arguments: argparse.Namespace) -> Iterator[bytes]:
+    if arguments.repeat == 0 and arguments.messages:
+        return itertools.cycle(items)
+    return itertools.chain.from_iterable(itertools.repeat(items, _times(arguments)))
+
+
+def _times(arguments: argparse.Namespace) -> int:
+    if arguments.repeat == 0:
+        reason = "--repeat says not how often"
+        raise _wrong(reason, "give --repeat N, or how many to send with --messages")
+    return int(arguments.repeat)
+
+
+def _read(names: str | None) -> bytes:
+    """Return the bytes of a file, or of several with commas between them."""
+    if names is None:
+        reason = "there is nothing to send"
+        raise _wrong(reason, "give a file with --file")
+    files = [names] if names == "-" or Path(names).exists() else names.split(",")
+    return b"".join(map(_read_file, files))
+
+
+def _read_file(name: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise RunError.of("R616", USAGE, path=name, reason=error.strerror or str(error)) from error
+
+
+def _wrong(reason: str, fix: str) -> RunError:
+    return usage_error(reason, "", (), fix, "wallaroo send")
