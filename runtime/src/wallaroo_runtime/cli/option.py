@@ -36,7 +36,7 @@ VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
 # Options of Pony's runtime, which every program of Wallaroo takes, and of Wallaroo's sender.
 PONY = {
     **dict.fromkeys(("--ponythreads", "--ponyminthreads", "--ponymaxthreads"), True),
-    **dict.fromkeys(("--ponypin", "--ponypinasio", "--ponynoblock", "--ponynoyield"), False),
+    **dict.fromkeys(("--ponypin", "--ponynopin", "--ponypinasio", "--ponynoblock", "--ponynoyield"), False),
 }
 SENDER = {**PONY, "--no-write": False, "-w": False}
 # Wallaroo's own runtime: addresses of its parts, its cluster, its files, fault injection, and options of Pony.
@@ -44,7 +44,8 @@ WITHOUT_EFFECT = {
     **dict.fromkeys(
         ("--metrics", "-m", "--control", "-c", "--data", "-d", "--my-control", "-x", "--my-data", "-y"), True
     ),
-    **dict.fromkeys(("--external", "-e", "--file", "-f", "--worker-count", "-w", "--name", "-n", "--join", "-j"), True),
+    **dict.fromkeys(("--external", "-e", "--file", "-f", "--worker-count", "-w", "--join", "-j"), True),
+    **dict.fromkeys(("--name", "-n", "--worker-name"), True),
     **dict.fromkeys(("--cluster-initializer", "-t", "--log-rotation", "--run-with-resilience"), False),
     **dict.fromkeys(("--resilience-dir", "-r", "--event-log-file-size", "-l", "--stop-pause", "-u"), True),
     **dict.fromkeys(("--time-between-checkpoints", "--resilience-dos-server", "--phone-home", "-p"), True),

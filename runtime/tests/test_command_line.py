@@ -1,0 +1,95 @@
+"""Command lines that Wallaroo's READMEs and documentation print, as they stand behind the program's name."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.cli.option import split
+from wallaroo_runtime.cli.run import USED
+
+ADDRESSES = "--metrics 127.0.0.1:5001 --control 127.0.0.1:6000 --data 127.0.0.1:6001"
+KAFKA = (
+    "--kafka_source_topic test-in --kafka_source_brokers 127.0.0.1:9092 --kafka_sink_topic test-out "
+    "--kafka_sink_brokers 127.0.0.1:9092 --kafka_sink_max_message_size 100000 --kafka_sink_max_produce_buffer_ms 10"
+)
+ONE = "--in 127.0.0.1:7010 --out 127.0.0.1:7002"
+
+# What is printed: what the application sees of it.
+MACHIDA = {
+    f"--application-module word_count {ONE} {ADDRESSES} --name worker-name --external 127.0.0.1:5050 "
+    "--cluster-initializer --ponythreads=1 --ponynoblock": ONE,
+    f"--application-module alerts --out 127.0.0.1:7002 {ADDRESSES} --cluster-initializer --ponythreads 1": (
+        "--out 127.0.0.1:7002"
+    ),
+    "--application-module market_spread --in 127.0.0.1:7010,127.0.0.1:7011 --out 127.0.0.1:7002 "
+    f"{ADDRESSES} --worker-count 2 --external 127.0.0.1:6002 --cluster-initializer --ponythreads=1": (
+        "--in 127.0.0.1:7010,127.0.0.1:7011 --out 127.0.0.1:7002"
+    ),
+    f"--application-module celsius {KAFKA} --metrics 127.0.0.1:5001 --control 127.0.0.1:12500 --data 127.0.0.1:12501 "
+    "--cluster-initializer --ponythreads=1": KAFKA,
+    "--application-module alerts --out 127.0.0.1:5555 --metrics 127.0.0.1:5001 --my-control 127.0.0.1:6503 "
+    "--my-data 127.0.0.1:6504 --control 127.0.0.1:6500 --name Worker2 --ponythreads 1": "--out 127.0.0.1:5555",
+    f"--application-module celsius {ONE} --metrics 127.0.0.1:5000 --control 127.0.0.1:8000 --data 127.0.0.1:9000 "
+    "--name initializer --external 127.0.0.1:6000 --cluster-initializer --ponythreads=1 --ponynoblock "
+    "--run-with-resilience --resilience-dir /tmp/data --time-between-checkpoints 1000000000": ONE,
+    f"--application-module sleepy {ONE} {ADDRESSES} --delay_ms 50 --cluster-initializer --ponythreads=1": (
+        f"{ONE} --delay_ms 50"
+    ),
+    f"--application-module ddos_detector {ONE} --control 127.0.0.1:12500 --data 127.0.0.1:12501 --name initializer "
+    "--cluster-initializer --worker-count 1 --metrics 127.0.0.1:5001 --ponythreads 1 --ponypinasio --ponynoblock": ONE,
+    f"--application-module classifier {ONE} {ADDRESSES} --join 127.0.0.1:12500 --log-rotation -l 1048576 -u 2000000000 "
+    "--spike-drop --spike-prob 0.001 --spike-margin 1000 --spike-seed 1 --ponynopin": ONE,
+}
+GO = {
+    f"{ONE} {ADDRESSES} --name worker-name --external 127.0.0.1:5050 --cluster-initializer --ponythreads=1 "
+    "--ponynoblock": ONE,
+    f"{KAFKA} --metrics 127.0.0.1:5001 --control 127.0.0.1:12500 --data 127.0.0.1:12501 --cluster-initializer "
+    "--ponythreads=1": KAFKA,
+    f"{ONE} -m 127.0.0.1:5001 -c 127.0.0.1:6000 -d 127.0.0.1:6001 -n worker -e 127.0.0.1:5050 -w 3 -t -r /tmp": ONE,
+}
+
+
+@pytest.mark.parametrize("line", MACHIDA)
+def test_machida(line: str) -> None:
+    parts = split(line.split(), USED)
+    assert parts.app == MACHIDA[line].split()
+    assert parts.own[parts.own.index("--application-module") + 1] == line.split()[1]
+    assert not parts.suspicious
+
+
+@pytest.mark.parametrize("line", GO)
+def test_programs_in_go(line: str) -> None:
+    parts = split(["./application", *line.split()], USED)
+    assert parts.app == GO[line].split()
+    assert parts.own[0] == "./application"
+    assert not parts.suspicious
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", MACHIDA)
+def test_a_module_on_the_python_path_is_emitted(line: str, tmp_path: Path) -> None:
+    """Wallaroo finds modules in PYTHONPATH, wherever it is started."""
+    module = line.split()[1]
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs" / f"{module}.py").write_text(
+        "import wallaroo\n\n\nclass Numbers:\n    def initial_value(self):\n        return 1\n\n"
+        "    def apply(self, previous):\n        return previous + 1\n\n\n"
+        "@wallaroo.encoder\ndef encode(data):\n    return str(data)\n\n\n"
+        "def application_setup(args):\n"
+        "    sink = wallaroo.TCPSinkConfig('127.0.0.1', '7002', encode)\n"
+        "    numbers = wallaroo.source('numbers', wallaroo.GenSourceConfig(Numbers()))\n"
+        "    return wallaroo.build_application('Numbers', numbers.to_sink(sink))\n"
+    )
+    done = subprocess.run(
+        [Path(sys.executable).with_name("wallaroo"), "emit", *line.split()], cwd=tmp_path, capture_output=True,
+        text=True, timeout=60, check=False, env=os.environ | {"PYTHONPATH": "programs"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["workers"][0]["args"] == MACHIDA[line].split()
+    assert done.stderr.startswith("note: no effect here: ")
+    assert done.stderr.count("\n") == 1
