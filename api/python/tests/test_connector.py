@@ -175,6 +175,30 @@ def test_a_source_connector_sends_frames(tmp_path: Path) -> None:
     assert data == struct.pack("<Iq", 11, 0) + b"abc" + struct.pack("<Iq", 10, 7) + "é".encode()
 
 
+def test_a_source_connector_waits_for_the_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        connector = experimental.SourceConnector(arguments(tmp_path, "feed", feed=server.getsockname()[1]), ["topic"])
+        with pytest.raises(ConnectionRefusedError):
+            connector.connect(timeout=0)
+        waited: list[float] = []
+
+        def listen_at_the_second(seconds: float) -> None:
+            waited.append(seconds)
+            if len(waited) > 1:
+                server.listen()
+
+        monkeypatch.setattr("time.sleep", listen_at_the_second)
+        connector.connect()
+        server.settimeout(SECONDS)
+        connection, _ = server.accept()
+        with connection:
+            connector.write("abc")
+            assert connection.recv(100) == encode.encode("abc")
+        connector.close()
+    assert len(waited) == 2
+
+
 def test_a_sink_connector_reads_frames_also_after_a_restart(tmp_path: Path) -> None:
     port = free_port()
     connector = experimental.SinkConnector(arguments(tmp_path, "out", out=port), required_params=["topic"])

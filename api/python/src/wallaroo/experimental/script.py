@@ -1,8 +1,10 @@
 """The program at the other end of a connector: it finds its connector in the application that it is made for."""
 
 import argparse
+import math
 import socket
 import sys
+import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +16,7 @@ from wallaroo.experimental.stream import LENGTH
 from wallaroo.program import load
 
 CONNECT_SECONDS = 30.0
+RETRY_SECONDS = 0.5
 
 
 class UnexpectedSocketError(Exception):
@@ -113,9 +116,29 @@ class SourceConnector(_Connector):
     Source: Wallaroo 0.5.4 and 0.6.1.
     """
 
-    def connect(self, host: str | None = None, port: str | int | None = None) -> None:
-        """Connect to the application, by default at the address of the connector's config."""
-        self._socket = socket.create_connection(self._address(host, port), timeout=CONNECT_SECONDS)
+    def connect(self, host: str | None = None, port: str | int | None = None, *, timeout: float | None = None) -> None:
+        """Connect to the application, by default at the address of the connector's config.
+
+        Waits until something listens there: connectors may be started before the application.
+
+        Args:
+            host: Name or address of its machine.
+            port: Where it listens.
+            timeout: Seconds to wait; None: without end.
+
+        Raises:
+            ConnectionRefusedError: Nothing listened in time.
+            OSError: There is no way to that address.
+        """
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while True:
+            try:
+                self._socket = socket.create_connection(self._address(host, port), timeout=CONNECT_SECONDS)
+                break
+            except ConnectionRefusedError:
+                if time.monotonic() + RETRY_SECONDS > end:
+                    raise
+                time.sleep(RETRY_SECONDS)
         self._socket.settimeout(None)
 
     def write(self, message: Any, event_time: int = 0) -> None:
