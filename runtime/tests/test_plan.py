@@ -129,7 +129,6 @@ def test_a_state_step_begins_a_level_and_the_key_exit_has_its_path_and_port() ->
     ]
     (key,), (entry,) = plan.stages[0].exits, plan.stages[1].entries
     assert (key.port, entry.port, entry.state, entry.state_port) == (1, 1, "a", 1)
-    assert (plan.level_of(0), plan.level_of(1)) == (0, 1)
 
 
 def test_state_steps_in_a_row_are_levels() -> None:

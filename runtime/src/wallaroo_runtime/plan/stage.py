@@ -136,10 +136,3 @@ class Plan:
     def stages(self) -> tuple[Stage, ...]:
         """All stages, level by level."""
         return tuple(stage for level in self.levels for stage in level)
-
-    def level_of(self, port: int) -> int:
-        """Return the level at which frames of a source's or state step's port enter."""
-        for number, level in enumerate(self.levels):
-            if any(node.port == port for stage in level for node in stage.entries):
-                return number
-        raise KeyError(port)

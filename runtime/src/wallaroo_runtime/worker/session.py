@@ -30,7 +30,6 @@ class BucketResult:
         changes: Entries for the bucket's log.
         is_snapshot: Whether the changes replace the log.
         keys: How many keys the bucket has now.
-        was_loaded: Whether the worker had to read the log.
     """
 
     version: Version
@@ -38,7 +37,6 @@ class BucketResult:
     changes: list[bytes] = field(default_factory=list)
     is_snapshot: bool = False
     keys: int = 0
-    was_loaded: bool = False
 
 
 def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: int = REQUEST_BYTES) -> Iterator[list[T]]:
@@ -159,7 +157,7 @@ class StateSession:
             if kind == "need_state":
                 stream.deadline.rest()
                 self._send_log(stream, index, load_log())
-                result = BucketResult(version, was_loaded=True)
+                result = BucketResult(version)
                 stream.deadline.arm()
             elif kind == "output":
                 result.outputs.append(reply.output)
