@@ -141,6 +141,26 @@ def test_port_in_use(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("service", "option"), [("gateway", "--journal"), ("egress", "--outbox")])
+def test_a_service_that_cannot_start(tmp_path: Path, service: str, option: str) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        in_use = wallaroo(service, option, tmp_path / "data", "--listen", address)
+        no_directory = wallaroo(service, option, file, "--listen", "127.0.0.1:0")
+    assert (in_use.returncode, in_use.stderr) == (
+        USAGE,
+        f"R608 the {service} cannot listen at {address}; Address already in use\n"
+        "  fix: stop the program that uses the address, or give another --listen\n",
+    )
+    assert (no_directory.returncode, no_directory.stderr) == (
+        USAGE,
+        f"R608 the {service} cannot use {file}; File exists\n"
+        f"  fix: give a directory of a disk of this machine, which the {service} may write to\n",
+    )
+
+
 def test_no_java(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "SPARK_HOME")}
     done = run(WORD_COUNT / "app.py", "--checkpoint", tmp_path / "c", env=environment | {"PATH": str(tmp_path)})

@@ -147,7 +147,39 @@ def test_a_main_that_is_not_empty(program: Path) -> None:
 
 def test_no_setup(program: Path) -> None:
     (program / "app.go").write_text("package main\n\nfunc main() {}\n")
-    assert refused(program)[0] == "T201"
+    with pytest.raises(RunError) as caught:
+        build(program)
+    assert str(caught.value) == (
+        f"T201 {program} has no ApplicationSetup\n  at {program}\n"
+        "  fix: define `ApplicationSetup` that returns the application, e.g. `return C.CString(app.ToJson())`"
+    )
+
+
+def test_a_package_that_is_not_main(program: Path) -> None:
+    source = program / "app.go"
+    source.write_text(source.read_text().replace("package main", "package words"))
+    with pytest.raises(RunError, match="T201 package words, which is not package main, has no ApplicationSetup"):
+        build(program)
+
+
+def test_a_module_that_cannot_be_fetched(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOMODCACHE", str(tmp_path / "modules"))
+    with pytest.raises(RunError) as caught:
+        build(program)
+    assert str(caught.value) == (
+        "R697 go cannot fetch a module that the program or the SDK needs; module lookup disabled by GOPROXY=off\n"
+        "  fix: build once where Go's module proxy is reached (GOPROXY), or bring the modules along: "
+        "copy `go env GOMODCACHE` of a machine that has built it"
+    )
+    assert caught.value.exit_code == 4
+
+
+def test_a_build_that_takes_long_is_told(
+    program: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build_module, "NOTE_SECONDS", 0)
+    build(program)
+    assert "note: go compiles" in capfd.readouterr().err
 
 
 def test_no_directory(tmp_path: Path) -> None:

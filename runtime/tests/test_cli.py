@@ -155,6 +155,7 @@ def test_all_faults_of_a_topology_come_at_once_as_json_too(capsys: pytest.Captur
     assert (code, out) == (3, "")
     found = [{"code": finding["code"], "pointer": finding["pointer"]} for finding in json.loads(err)]
     assert found == case["expect"]
+    assert f"  (declared in {file})" in run(capsys, "diff", WORD_COUNT, str(file))[2]
 
 
 def test_explain_and_graph(capsys: pytest.CaptureFixture[str]) -> None:

@@ -200,8 +200,11 @@ def test_receive_refuses_a_used_port() -> None:
         port = taken.getsockname()[1]
         process = start("receive", "--listen", f"127.0.0.1:{port}")
         _, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 1
-    assert f'R601 source "receive" cannot listen at 127.0.0.1:{port}; Address already in use' in errors.decode()
+    assert process.returncode == 2
+    assert errors.decode() == (
+        f"R608 receive cannot listen at 127.0.0.1:{port}; Address already in use\n"
+        "  fix: stop the program that uses the address, or give another --listen\n"
+    )
 
 
 def test_receive_stops_when_idle() -> None:

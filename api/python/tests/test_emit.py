@@ -122,6 +122,24 @@ def test_setup_that_raises_shows_the_users_frames(tmp_path: Path) -> None:
     assert "wallaroo" not in found.traceback
 
 
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("splitt", "NameError: name 'splitt' is not defined; did you mean split?"),
+        ("lenn", "NameError: name 'lenn' is not defined; did you mean len?"),
+        ("nothing_like_it", "NameError: name 'nothing_like_it' is not defined"),
+        ("wallaroo.secnods(1)", "AttributeError: module 'wallaroo' has no attribute 'secnods'; did you mean seconds?"),
+        ("open('nowhere')", "FileNotFoundError: [Errno 2] No such file or directory: 'nowhere'"),
+    ],
+)
+def test_a_misspelled_name_is_guessed(tmp_path: Path, text: str, error: str) -> None:
+    program = "import wallaroo\ndef split(line): pass\n"
+    (found,) = findings(tmp_path, f"{program}def application_setup(args):\n    return {text}\n")
+    assert found.message == f"application_setup raised {error}"
+    (found,) = findings(tmp_path, f"{program}{text}\n")
+    assert (found.code, found.message) == ("T227", f"app cannot be imported; {error}")
+
+
 def test_setup_that_exits(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, "import sys\ndef application_setup(args):\n    sys.exit('no')\n")
     assert found.message == "application_setup raised SystemExit: no"

@@ -134,16 +134,26 @@ func (p *program) check() {
 			}
 		}
 	}
-	isMain := len(p.files) > 0 && p.files[0].syntax.Name.Name == "main"
 	switch {
-	case !isMain || p.setup == nil && (p.main == nil || !callsWorker):
-		p.found = append(p.found, diagnostic.Of("T201", "module", p.directory, "function", setupName).At("", p.directory, 0))
+	case !p.isMain():
+		p.reportNoSetup("package " + p.files[0].syntax.Name.Name + ", which is not package main,")
+	case p.setup == nil && (p.main == nil || !callsWorker):
+		p.reportNoSetup(p.directory)
 	case p.setup != nil && p.main != nil && len(p.main.Body.List) > 0:
 		name := filepath.Base(p.set.Position(p.main.Pos()).Filename)
 		p.report(diagnostic.Of("W409", "file", name), p.main.Pos())
 	case p.setup != nil:
 		p.checkSetup()
 	}
+}
+
+func (p *program) isMain() bool {
+	return len(p.files) == 0 || p.files[0].syntax.Name.Name == "main"
+}
+
+func (p *program) reportNoSetup(where string) {
+	found := diagnostic.Of("T201", "module", where, "function", setupName, "example", "return C.CString(app.ToJson())")
+	p.found = append(p.found, found.At("", p.directory, 0))
 }
 
 // callsWorker tells whether the file uses worker.Main.

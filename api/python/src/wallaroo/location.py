@@ -1,5 +1,7 @@
 """Where user code stands: declarations, callers, and tracebacks without frames that are not the user's."""
 
+import builtins
+import difflib
 import inspect
 import linecache
 import os
@@ -101,6 +103,25 @@ def one_line(error: BaseException) -> str:
         text = f"<its text cannot be made; {type(failure).__name__}>"
     name = type(error).__name__
     return (f"{name}: {text}" if text else name)[:400]
+
+
+def hint_of(error: BaseException) -> str:
+    """Return `; did you mean NAME?` for a name or attribute that is not known but much like one that is; else nothing.
+
+    Python says so only on its own console, and there only from 3.12 on for exceptions that others print.
+    """
+    name = getattr(error, "name", None)
+    if not name or error.__traceback__ is None:
+        return ""
+    if isinstance(error, NameError):
+        *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+        known = {*frame.f_locals, *frame.f_globals, *dir(builtins)}
+    elif isinstance(error, AttributeError):
+        known = set(dir(error.obj))
+    else:
+        return ""
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _is_ours(file: str) -> bool:

@@ -16,7 +16,7 @@ from wallaroo import argument
 from wallaroo.application import Application
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.library import Library
-from wallaroo.location import declared_at, one_line, raised_at, relative, user_traceback
+from wallaroo.location import declared_at, hint_of, one_line, raised_at, relative, user_traceback
 from wallaroo.serialization import Serializer, deserialize, serialize
 from wallaroo.topology import library_document, topology
 
@@ -64,7 +64,9 @@ def load(app: str, args: Sequence[str]) -> Program:
     setup = getattr(module, function, None)
     if not callable(setup):
         file = os.path.abspath(str(getattr(module, "__file__", "") or ""))
-        raise DiagnosticError([Diagnostic.of("T201", file=_shown(file), module=module.__name__, function=function)])
+        example = "return ab.build()"
+        values: dict[str, Any] = {"module": module.__name__, "function": function, "example": example}
+        raise DiagnosticError([Diagnostic.of("T201", file=_shown(file), **values)])
     result = _set_up(setup, function, [PROGRAM_NAME, *args])
     application = result if isinstance(result, Application) else result.application()
     application.serializer = _serializer(module)
@@ -155,7 +157,7 @@ def _import_failed(name: str, file: str, error: BaseException) -> NoReturn:
         [
             Diagnostic.of(
                 "T227", file=_shown(at.file or file), line=at.line, traceback=user_traceback(error), module=name,
-                error=one_line(error),
+                error=one_line(error) + hint_of(error),
             )
         ]
     ) from error  # fmt: skip
@@ -172,8 +174,12 @@ def _set_up(setup: Any, function: str, args: list[str]) -> Application | Library
         raise DiagnosticError(
             [
                 Diagnostic.of(
-                    "T217", **at._asdict(), traceback=user_traceback(err), function=function, error=one_line(err)
-                )
+                    "T217",
+                    **at._asdict(),
+                    traceback=user_traceback(err),
+                    function=function,
+                    error=one_line(err) + hint_of(err),
+                )  # fmt: skip
             ]
         ) from err
     if isinstance(result, (Application, Library)):

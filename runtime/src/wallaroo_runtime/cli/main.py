@@ -50,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log repeats, with places in C++, what our errors say
     try:
         return dispatch(arguments)
     except DiagnosticError as error:

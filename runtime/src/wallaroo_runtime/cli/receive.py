@@ -160,4 +160,6 @@ def _listen(text: str) -> socket.socket:
     try:
         return socket.create_server(address, family=family)
     except OSError as error:
-        raise RunError.of("R601", source="receive", address=text, reason=error.strerror or str(error)) from error
+        reason = f"receive cannot listen at {text}; {os.strerror(error.errno or 0)}"
+        fix = "stop the program that uses the address, or give another --listen"
+        raise RunError.of("R608", USAGE, reason=reason, fix=fix) from error

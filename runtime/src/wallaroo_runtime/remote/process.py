@@ -56,8 +56,11 @@ def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnost
     if options.token_file is None and not is_private:
         raise RunError.of("R645", USAGE, service=kind, address=options.listen)
     if options.token_file is None:
-        options.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        token = make_token(options.directory / "token")
+        try:
+            options.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            token = make_token(options.directory / "token")
+        except OSError as error:
+            raise _not_usable(kind, options.directory, error) from error
     else:
         token = read_token(options.token_file)
     certificate = read_pem(options.certificate) if options.certificate else b""
@@ -103,7 +106,16 @@ def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], N
 
 def _host(kind: str, options: ServiceOptions, address: str) -> GatewayHost | EgressHost:
     make = GatewayHost if kind == "gateway" else EgressHost
-    return make(options.directory, address)
+    try:
+        return make(options.directory, address)
+    except OSError as error:
+        raise _not_usable(kind, options.directory, error) from error
+
+
+def _not_usable(kind: str, directory: Path, error: OSError) -> RunError:
+    reason = f"the {kind} cannot use {directory}; {error.strerror or error}"
+    fix = f"give a directory of a disk of this machine, which the {kind} may write to"
+    return RunError.of("R608", USAGE, reason=reason, fix=fix)
 
 
 def _add(host: GatewayHost | EgressHost, server: grpc.Server) -> None:

@@ -4,6 +4,8 @@ import functools
 import hmac
 import inspect
 import json
+import os
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn, TypeVar
@@ -100,6 +102,18 @@ def _answer(error: RunError, context: grpc.ServicerContext) -> NoReturn:
     raise AssertionError  # abort raises
 
 
+def _refusal(address: str) -> str:
+    """Return why the system lets nobody listen at an address, which gRPC only logs; empty: it does now."""
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if "]" in host else socket.AF_INET
+    try:
+        socket.create_server((host.strip("[]"), int(port)), family=family).close()
+    except OSError as error:
+        number = error.errno or 0
+        return os.strerror(number) if number > 0 else error.strerror or str(error)
+    return ""
+
+
 def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tuple[grpc.Server, str]:
     """Start a server.
 
@@ -125,7 +139,7 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
         else:
             port = server.add_insecure_port(listen.address)
     except (RuntimeError, ValueError) as error:
-        reason = f"the {kind} cannot listen at {listen.address}; {str(error)[:200]}"
+        reason = f"the {kind} cannot listen at {listen.address}; {_refusal(listen.address) or str(error)[:200]}"
         fix = "stop the program that uses the address, or give another --listen"
         raise RunError.of("R608", USAGE, reason=reason, fix=fix) from error
     server.start()

@@ -22,8 +22,10 @@ from wallaroo_runtime.worker.sdk import go_command, sdk_directory
 
 MODULE = "wallarooapi"
 BUILD_SECONDS = 600
+NOTE_SECONDS = 5
 SHOWN_LINES = 40
 _PLACE = re.compile(r"^(?P<file>[^\s:][^:]*\.go):(?P<line>\d+)(?::\d+)?: ", re.MULTILINE)
+_NOT_FETCHED = re.compile(r"(?:module lookup disabled by GOPROXY|Get \"https?://|dial tcp|proxyconnect).*")
 
 
 def build(
@@ -48,7 +50,7 @@ def build(
         The absolute path of the binary.
 
     Raises:
-        RunError: W407 (with the compiler's message at the user's line), W408, W409, T201, T202 or T216.
+        RunError: W407 (with the compiler's message at the user's line), W408, W409, R697, T201, T202 or T216.
     """
     directory = directory.resolve()
     go, version = go_command()
@@ -83,7 +85,7 @@ def init(directory: Path) -> list[Path]:
         The files written.
 
     Raises:
-        RunError: W407 or W408.
+        RunError: W407, W408 or R697.
     """
     directory = directory.resolve()
     go, _ = go_command()
@@ -157,20 +159,35 @@ def _compile(go: str, directory: Path, overlay: Path, output: Path, environment:
 
 
 def _run(command: list[str], directory: Path, environment: dict[str, str]) -> str:
-    """Run a command of the go toolchain and return its output."""
+    """Run a command of the go toolchain and return its output; say so when that takes long."""
+    pipe = subprocess.PIPE
     try:
-        answer = subprocess.run(
-            command, cwd=directory, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
-        )
+        with subprocess.Popen(command, cwd=directory, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+            try:
+                output, said = process.communicate(timeout=NOTE_SECONDS)
+            except subprocess.TimeoutExpired:
+                print("note: go compiles; the first time also the SDK's modules, which it fetches", file=sys.stderr)
+                output, said = _finished(process)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _broken(directory, str(error)) from error
-    if answer.returncode != 0:
-        raise _broken(directory, answer.stderr.strip() or answer.stdout.strip() or f"exit code {answer.returncode}")
-    return answer.stdout
+    if process.returncode != 0:
+        raise _broken(directory, said.strip() or output.strip() or f"exit code {process.returncode}")
+    return output
+
+
+def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Wait until a command is done; one that is too slow is killed."""
+    try:
+        return process.communicate(timeout=BUILD_SECONDS)
+    except BaseException:
+        process.kill()
+        raise
 
 
 def _broken(directory: Path, output: str) -> RunError:
-    """Make W407 of what the compiler said, at the first place that it names."""
+    """Make W407 of what the compiler said, at the first place that it names; R697 when a module was not to be had."""
+    if found := _NOT_FETCHED.search(output):
+        return RunError.of("R697", WORKER, reason=found[0])
     lines = [line for line in output.splitlines() if not line.startswith("# ")]
     shown = "\n".join(lines[:SHOWN_LINES] + [f"({len(lines) - SHOWN_LINES} more lines)"] * (len(lines) > SHOWN_LINES))
     place = _PLACE.search(shown)
