@@ -171,7 +171,7 @@ def test_a_damaged_file(checkpoint: Path, capsys: pytest.CaptureFixture[str]) ->
     path.write_bytes(path.read_bytes()[:-1])
     code, out, err = run(capsys, "ls", checkpoint)
     assert (code, len(out.splitlines())) == (1, 2)
-    assert err.startswith(f"R616 {path} cannot be read; it is damaged: ")
+    assert err.startswith(f"R698 {path} is damaged; ")
 
 
 def test_replay_sends_what_a_decoder_failed_on_and_marks_it(

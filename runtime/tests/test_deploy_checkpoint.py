@@ -259,7 +259,9 @@ def test_a_manifest_of_another_format_or_damaged(tmp_path: Path) -> None:
     manifest.write_text('{"format_version": 9}')
     assert "format version 9 is not known; this runtime reads version 1" in refused(tmp_path, lambda _: None)
     manifest.write_text("{")
-    assert refused(tmp_path, lambda _: None).startswith(f"R616 {manifest} cannot be read; it is damaged: ")
+    told = refused(tmp_path, lambda _: None)
+    assert told.startswith(f"R698 {manifest} is damaged; ")
+    assert told.endswith("  fix: restore it from a backup of the checkpoint, or start over with `wallaroo run --fresh`")
 
 
 def test_a_second_driver_is_refused(tmp_path: Path) -> None:

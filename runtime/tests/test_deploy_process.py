@@ -79,7 +79,7 @@ def test_a_port_in_use(checkpoint: Path) -> None:
             process.wait_ready()
     assert str(caught.value) == (
         f'R601 source "Split and Count" cannot listen at 127.0.0.1:{port}; Address already in use\n'
-        "  fix: stop the program that uses it, or give another address with --in"
+        "  fix: stop the program that uses it, or give another address with --in; ports below 1024 are for root"
     )
 
 

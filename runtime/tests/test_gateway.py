@@ -241,7 +241,7 @@ def test_a_port_that_is_in_use(gateway: Process, tmp_path: Path) -> None:
         {
             "code": "R601",
             "message": f'source "source 0" cannot listen at {address}; Address already in use',
-            "fix": "stop the program that uses it, or give another address with --in",
+            "fix": "stop the program that uses it, or give another address with --in; ports below 1024 are for root",
         }
     ]
 

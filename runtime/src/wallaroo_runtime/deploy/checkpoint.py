@@ -106,7 +106,7 @@ class Checkpoint:
             version = manifest["format_version"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             path = f"{self.directory}/{MANIFEST}"
-            raise RunError.of("R616", path=path, reason=f"it is damaged: {error}") from error
+            raise RunError.of("R698", path=path, reason=error) from error
         if version != FORMAT_VERSION:
             reason = f"format version {version} is not known; this runtime reads version {FORMAT_VERSION}"
             raise RunError.of("R615", path=self.directory, reason=reason)

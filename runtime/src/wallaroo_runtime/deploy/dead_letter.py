@@ -59,7 +59,7 @@ def read_letters(checkpoint: Path) -> Iterator[DeadLetter]:
     """Yield all dead letters in the order of batches; holds one frame of them at a time.
 
     Raises:
-        RunError: R616, a file is damaged.
+        RunError: R698, a file is damaged.
     """
     yield from _read(_files(checkpoint / FOLDER))
 
@@ -68,7 +68,7 @@ def find_letter(checkpoint: Path, wanted: str) -> DeadLetter:
     """Return the dead letter of an id; reads the files of its batch and partition only.
 
     Raises:
-        RunError: R624, there is none; R616, a file is damaged.
+        RunError: R624, there is none; R698, a file is damaged.
     """
     parts = _ID.fullmatch(wanted)
     if parts is not None:
@@ -110,7 +110,7 @@ def _values(path: Path) -> Iterator[bytes]:
                 frame = head + file.read(header.body_bytes)
                 yield from read_frame(frame).values()
     except (OSError, FrameError) as error:
-        raise RunError.of("R616", path=path, reason=f"it is damaged: {error}") from error
+        raise RunError.of("R698", path=path, reason=error) from error
 
 
 def is_chosen(code: str, step: str) -> Choice:

@@ -56,7 +56,7 @@ def read_manifest(checkpoint: Path) -> Mapping[str, Any]:
     """Return what the checkpoint says that its application is.
 
     Raises:
-        RunError: R616.
+        RunError: R616, there is none; R698, it is damaged.
     """
     path = checkpoint / MANIFEST
     try:
@@ -64,5 +64,5 @@ def read_manifest(checkpoint: Path) -> Mapping[str, Any]:
     except FileNotFoundError as error:
         raise RunError.of("R616", path=path, reason="there is no such file") from error
     except (OSError, ValueError) as error:
-        raise RunError.of("R616", path=path, reason=f"it is damaged: {error}") from error
+        raise RunError.of("R698", path=path, reason=error) from error
     return manifest

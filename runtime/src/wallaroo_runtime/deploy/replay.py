@@ -75,7 +75,7 @@ class Replay:
         again: Whether letters that were replayed before are sent once more.
 
     Raises:
-        RunError: R616, what the application is cannot be read.
+        RunError: R616 or R698, what the application is cannot be read.
     """
 
     def __init__(self, checkpoint: Path, *, to: str = "", again: bool = False) -> None:
@@ -189,7 +189,7 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
         ports = manifest.get("ports") or {source["path"]: port for port, source in enumerate(sources)}
         return {ports[source["path"]]: SourceOf(source["name"], source["path"], _framing(source)) for source in sources}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError.of("R616", path=path, reason=f"it is damaged: {error!r}") from error
+        raise RunError.of("R698", path=path, reason=repr(error)) from error
 
 
 def _framing(source: Mapping[str, Any]) -> str:
@@ -206,7 +206,7 @@ def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError.of("R616", path=checkpoint / "gateway.json", reason=f"it is damaged: {error!r}") from error
+        raise RunError.of("R698", path=checkpoint / "gateway.json", reason=repr(error)) from error
 
 
 def read_marks(checkpoint: Path) -> Iterator[str]:
