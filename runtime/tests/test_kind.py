@@ -184,6 +184,10 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda pipeline: pipeline["steps"][2]["window"].update(slide_ms=9001),
         "T102 slide_ms 9001 is longer than range_ms 9000; messages between two windows would be in none",
     ),
+    "too many windows at once": (
+        lambda pipeline: pipeline["steps"][2]["window"].update(range_ms=31536000000, slide_ms=1, delay_ms=1),
+        "T271 31536000001 windows are open at once for each key; at most 100000 can be",
+    ),
     "a component of the program itself": (
         lambda pipeline: pipeline["steps"][0].update(component="key"),
         'T102 worker "main" is the program itself, which knows its steps by their paths',

@@ -207,6 +207,27 @@ def state_entry(context: Context) -> None:
     assert {message.port for message in answer.messages} == {OUT}
 
 
+@check("state: a value that is not in the codec is C505 with its key, the others go on")
+def refused_entry(context: Context) -> None:
+    entry = node(STATE, "STATE_COMPUTATION", state="totals")
+    entry.codec = "string"
+    key, other = b"refused", b"only wrong"
+    wrong = b"refused:add:\xff"
+    frame = encode_frame(
+        [b"refused", wrong, b"refused", b"\xfe", b"refused:boom", b"refused"], port=COUNT, keys=[key, other],
+        key_indexes=[0, 0, 0, 1, 0, 0], sequence=2,
+    )  # fmt: skip
+    store = BucketStore(bucket_of(key))
+    description = stage("c", entry, node("0/sinks/0", "SINK", STATE))
+    answer = call(context.worker, description, store, [frame])
+    assert [text for _, text in answer.texts(6)] == ["add:refused=1;7", "add:refused=2;7", "add:refused=3;7"]
+    assert sorted(answer.codes()) == [("C501", STATE, 6), ("C505", STATE, 3), ("C505", STATE, 5)]
+    letters = {letter.sequence: letter for letter in answer.letters}
+    assert (letters[3].input, letters[3].encoding, letters[3].key, letters[3].has_key) == (wrong, 0, key, True)
+    assert letters[3].error.startswith('it is not in codec "string"; '), letters[3].error
+    assert (letters[5].key, answer.done.keys) == (other, 1), "a key without a message that can be read got a state"
+
+
 @check("send: numbers and texts of other languages are not taken for each other")
 def strict(context: Context) -> None:
     crossed = cross(context, passing("float64"), received([struct.pack(">d", 1.0), struct.pack(">q", 1)]))

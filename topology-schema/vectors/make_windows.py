@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 Event = dict[str, Any]
 FAILS_UPDATE, FAILS_OUTPUT = -1, -2
+FIRST_TIME, LAST_TIME = -62_135_596_800_000, 253_402_300_799_999  # of the years 1 to 9999
 
 
 class Given(NamedTuple):
@@ -30,6 +31,7 @@ class RangeKey:
         self.latest = first_time
         self.has_begun = False
         self.silent_since: int | None = None
+        self.late_since: int | None = None  # no message in time came since
         self.oldest = -((self.range + self.delay) // self.slide) - 2
         while self.end(self.oldest) <= first_time - self.delay:
             self.oldest += 1
@@ -56,6 +58,9 @@ class RangeKey:
                 yield end, tuple(value for _, value in inside)
             self.oldest += 1
         self.messages = [item for item in self.messages if item[0] >= self.begin(self.oldest)]
+
+    def is_late(self, time: int) -> bool:
+        return time < self.begin(self.oldest)
 
     def panes(self, time: int) -> int:
         return (time - self.t0) // self.pane
@@ -92,7 +97,9 @@ class Reference:
                 self.message(event["sequence"], event["key"], event["time"], event["value"])
 
     def message(self, sequence: int, key: str, time: int, value: int) -> None:
-        if value == FAILS_UPDATE and not self._is_dropped(key, time):
+        if not FIRST_TIME <= time <= LAST_TIME:
+            self.given.append(Given(sequence, key, time, (), "C523"))
+        elif value == FAILS_UPDATE and not self._is_dropped(key, time):
             self.given.append(Given(sequence, key, time, (), "C501"))
         elif self.window["kind"] == "count":
             self._count(sequence, key, time, value)
@@ -102,9 +109,15 @@ class Reference:
     def _is_dropped(self, key: str, time: int) -> bool:
         """Say whether a message would be late and dropped, so that `update` is never called."""
         state = self.keys.get(key)
-        if state is None or self.window.get("late") != "drop" or time >= state.last_time:
+        if state is None or self.window.get("late") != "drop":
             return False
-        return bool(time < state.begin(state.oldest))
+        return bool(state.is_late(time)) and not self._is_stuck(state, time)
+
+    def _is_stuck(self, state: RangeKey, time: int) -> bool:
+        """Say whether all messages have been late for as long as a key may be silent."""
+        if self.is_event or state.late_since is None or not state.is_late(time):
+            return False
+        return time - state.late_since >= state.last_time - state.latest
 
     def _count(self, sequence: int, key: str, time: int, value: int) -> None:
         state = self.keys.setdefault(key, CountKey())
@@ -119,14 +132,21 @@ class Reference:
         if state is not None and time >= state.last_time:
             self._end(sequence, key, time)
             state = None
+        elif state is not None and self._is_stuck(state, time):
+            self._end(sequence, key, time)
+            self.given.append(Given(sequence, key, time, (), "C524"))
+            state = None
         if state is None:
             state = self.keys[key] = RangeKey(self.window, time)
         self._advance(sequence, key, time, time)
-        state.silent_since = None
-        if time >= state.begin(state.oldest):
+        if state.is_late(time):
+            state.late_since = time if state.late_since is None else state.late_since
+        else:
+            state.silent_since = state.late_since = None
             state.messages.append((time, value))
             state.latest = max(state.latest, time)
-        elif self.window["late"] == "fire_per_message":
+            return
+        if self.window["late"] == "fire_per_message":
             self._give(sequence, key, time, (value,))
         elif self.window["late"] == "place_in_oldest_window":
             state.messages.append((state.begin(state.oldest), value))
@@ -140,7 +160,7 @@ class Reference:
                 else:
                     self._advance(sequence, key, now, now)
                 continue
-            if state.silent_since is None:
+            if state.silent_since is None or now < state.silent_since:
                 state.silent_since = now
             if self.window["kind"] == "count":
                 if now - state.silent_since >= self.window["flush_ms"]:
@@ -148,6 +168,8 @@ class Reference:
                     del self.keys[key]
             elif now - state.silent_since >= state.last_time - state.latest:
                 self._end(sequence, key, now)
+                if state.late_since is not None and state.latest > now:
+                    self.given.append(Given(sequence, key, now, (), "C524"))
 
     def _end(self, sequence: int, key: str, now: int) -> None:
         self._advance(sequence, key, self.keys[key].last_time, now)
@@ -242,7 +264,22 @@ WINDOWS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("event time: silence counts from the first tick behind the message", ranges(10, 10, 0, "drop", "event"), "|990 a0=1 |1000 |1019 a3=2 |1025 |1044 |1045"),
     ("event time: at the end all windows come, in order", ranges(9, 3, 3, "drop", "event"), "a0=1 a5=2 a11=3 |50 |73 |74 |200"),
     ("event time: another key's messages are not one's own", ranges(10, 10, 0, "drop", "event"), "a0=1 b3=2 |100 b5=3 |119 |120 |125 |139 |140"),
-    ("event time: a late message is a message", ranges(10, 10, 0, "drop", "event"), "a0=1 a12=2 |100 a1=3 |119 |120 |139 |140"),
+    ("event time: a late message does not end the silence", ranges(10, 10, 0, "drop", "event"), "a0=1 a12=2 |100 a1=3 |119 a0=4 |120 a5=5"),
+    ("event time: one in time does", ranges(10, 10, 0, "drop", "event"), "a0=1 a12=2 |100 a1=3 |110 a13=4 |115 |120 |134 |135"),
+    ("event time: a message of the year 5000", ranges(10, 5, 0, "drop", "event"), "a1000=1 |1000 a95617584000000=2 a1003=3 |1010 a1013=4 |1020 a1024=5 |1030 a1036=6 a1048=7"),
+    ("event time: a message of the year 5000, all others given out at once", ranges(10, 10, 0, "fire_per_message", "event"), "a95617584000000=1 a3=2 |10 a12=3 |30 a33=4 a44=5"),
+    ("event time: a message of the year 5000, all others in one window", ranges(10, 10, 0, "place_in_oldest_window", "event"), "a95617584000000=1 a3=2 |10 a12=3 |30 a33=4 a44=5"),
+    ("event time: the year 5000, and nobody is late", ranges(10, 10, 0, "drop", "event"), "a95617584000000=1 |10 |30 a31=2 a45=3"),
+    ("event time: late ones before a silence are not told", ranges(10, 10, 0, "drop", "event"), "a0=1 a12=2 a1=3 |100 |120"),
+    ("ticks that go back: silence counts from the earlier one", ranges(10, 10, 0, "drop", "event"), "a0=1 |1000 b0=2 |500 |519 |520 a3=3 |600 |619 |620"),
+    ("count: ticks that go back", counts(3, 50), "a0=1 |1000 b0=9 |400 |449 |450 b0=8 |300 a0=2 |320 |350 |369 |370"),
+    ("the clock is set back: late for the longest silence, then the key begins anew", ranges(10), "a5000=1 a100=2 a110=3 |115 a119=4 |119 a120=5 a125=6 |130 |131 |200"),
+    ("the clock is set back: given out at once, then anew", ranges(10, 5, 0, "fire_per_message"), "a5000=1 a100=2 a110=3 a119=4 a120=5 a131=6"),
+    ("the clock is set back: in the oldest window, then anew", ranges(10, 5, 0, "place_in_oldest_window"), "a5000=1 a100=2 a110=3 a120=5 a131=6"),
+    ("the clock is set back a little: a message in time ends the count", ranges(10), "a50=1 a38=2 a39=3 a52=4 a38=5 a39=6 a58=7 a60=8"),
+    ("update fails where the key would begin anew", ranges(10), "a5000=1 a100=2 a120=-1 a110=3 a121=4 a131=5"),
+    ("impossible times", ranges(10), "a-62135596800001=1 a-62135596800000=2 a-62135596799990=3 a253402300799999=4 a253402300800000=5 b253402300800000=6"),
+    ("impossible times: count", counts(2), "a253402300800000=1 a0=2 a-62135596800001=3 a9223372036854775807=4 a-9223372036854775808=5 a2=6"),
     ("count: every so many", counts(3), "a0=1 a0=2 b5=9 a1=3 a7=4 b6=8 a8=5 a9=6"),
     ("count of one", counts(1), "a0=1 b0=2 a1=3"),
     ("count: what there is, after a silence", counts(3, 50), "a0=1 a1=2 |100 |149 |150 |200 a9=3 |210 |259 |260"),

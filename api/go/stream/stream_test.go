@@ -225,6 +225,9 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 	window := stream.RangeWindow(stream.Collect(texts), stream.Range{Length: time.Second, Slide: 2 * time.Second, Late: "later"},
 		stream.Aggregation[string, int, int]{Name: "half"})
 	window.To(stream.TCPSink[int]("127.0.0.1:1", nil))
+	stream.RangeWindow(stream.Collect(texts), stream.Range{Length: time.Hour, Slide: time.Millisecond}, stream.Aggregation[string, int, int]{
+		Name: "many",
+	}).Done()
 	stream.CountWindow(stream.Collect(texts), stream.Count{}, stream.Aggregation[string, int, int]{
 		Name: "count", Initial: func() int { return 0 }, Update: func(string, int) int { return 0 }, Combine: func(int, int) int { return 0 },
 		Output: func(string, int) (int, error) { return 0, nil },
@@ -255,6 +258,7 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"T207 RangeWindow: parameter window is 1s, 2s, 0s; expected whole milliseconds",
 		"T207 RangeWindow: parameter window is later; expected Drop",
 		"T207 CountWindow: parameter window is 0 messages, 5s",
+		"T271 3600000 windows are open at once for each key; at most 100000 can be",
 		"T207 To: parameter sinks is without an encoder",
 		"T207 nothing: parameter function is nil",
 		`T207 KafkaSink: parameter topic is ""`,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/topology"
 )
 
@@ -37,7 +38,8 @@ const (
 type Range struct {
 	// Length is how long a window is.
 	Length time.Duration
-	// Slide is the time from the begin of one window to that of the next, at most Length. 0: Length.
+	// Slide is the time from the begin of one window to that of the next, at most Length. 0: Length. At most 100,000 windows of a key
+	// are open at once: (Length + Delay) / Slide.
 	Slide time.Duration
 	// Delay is how long a window waits for late messages; it is rounded up to a multiple of Slide.
 	Delay time.Duration
@@ -77,10 +79,23 @@ func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggre
 		s.application.wrong("RangeWindow", "window", window.Length.String()+", "+window.Slide.String()+", "+window.Delay.String(),
 			"whole milliseconds with 0 < Slide <= Length and 0 <= Delay", step.Path, step.Place)
 	}
+	if open := openWindows(declared); open > maxOpenWindows {
+		s.application.declared.Report(diagnostic.Of("T271", "count", open, "limit", maxOpenWindows), declaration.Pointer(step.Path), step.Place)
+	}
 	if window.Late != Drop && window.Late != FirePerMessage && window.Late != PlaceInOldestWindow {
 		s.application.wrong("RangeWindow", "window", string(window.Late), "Drop, FirePerMessage or PlaceInOldestWindow", step.Path, step.Place)
 	}
 	return next
+}
+
+// maxOpenWindows is how many windows of one key can be open at once.
+const maxOpenWindows = 100_000
+
+func openWindows(w *topology.RangeWindow) int {
+	if w.SlideMs < 1 {
+		return 0
+	}
+	return (w.RangeMs + w.DelayMs + w.SlideMs - 1) / w.SlideMs
 }
 
 // CountWindow gives, for each key, a result for every so many messages.

@@ -190,6 +190,18 @@ def test_windows_that_cannot_be(declare: Callable[[], object], expected: str) ->
     assert (finding.file.rpartition("/")[2], finding.line > 0) == ("test_pipeline.py", True)
 
 
+def test_windows_of_which_too_many_are_open() -> None:
+    builder = wallaroo.range_windows(wallaroo.hours(24)).with_slide(wallaroo.milliseconds(864))
+    assert builder.over(Total).fields["slide_ms"] == 864
+    with pytest.raises(WallarooParameterError) as caught:
+        builder.with_delay(wallaroo.milliseconds(1)).over(Total)
+    (finding,) = caught.value.diagnostics
+    assert (finding.code, finding.message) == (
+        "T271", "100001 windows are open at once for each key; at most 100000 can be"
+    )  # fmt: skip
+    assert finding.file.endswith("test_pipeline.py")
+
+
 def old(builder: wallaroo.ApplicationBuilder) -> wallaroo.ApplicationBuilder:
     return builder.new_pipeline("p", TCPSourceConfig("127.0.0.1", 7010, decode))
 

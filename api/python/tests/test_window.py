@@ -1,130 +1,36 @@
 """Windows in the worker: the vectors, in one call and in a call for each event, and what they do not say."""
 
 import json
-import random
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from window_case import (
+    PORT,
+    TUMBLING,
+    VECTORS,
+    Values,
+    application,
+    entries,
+    frames,
+    keys,
+    letters,
+    make,
+    read,
+    run,
+    sums,
+)
 
-import wallaroo
-from wallaroo.application import Application, State, Step
-from wallaroo.frame import FRAMED, TICK_PORT, FrameError, FrameHeader, encode_frame, write_frame
-from wallaroo.location import Location
+from wallaroo.frame import FrameError, encode_frame
 from wallaroo.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket import BucketRun
 from wallaroo.worker.flight import InFlight
-from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketState
-from wallaroo.worker.value import StateReadError, ValueCodec
-
-VECTORS = Path(__file__).resolve().parents[3] / "topology-schema" / "vectors"
-PORT, SINK = 1, 2
-TUMBLING = {"kind": "range", "range_ms": 10, "slide_ms": 10, "delay_ms": 0, "late": "drop", "time": "ingest"}
-Event = dict[str, Any]
-
-
-class Values:
-    """The vectors' aggregation."""
-
-    def initial_accumulator(self) -> list[int]:
-        return []
-
-    def update(self, data: int, accumulator: list[int]) -> None:
-        accumulator.append(data)
-        if data == -1:
-            msg = "minus one"
-            raise ValueError(msg)
-
-    def combine(self, left: list[int], right: list[int]) -> list[int]:
-        return left + right
-
-    def output(self, key: Any, accumulator: list[int]) -> Any:
-        if -2 in accumulator:
-            msg = "minus two"
-            raise ValueError(msg)
-        return f"{key!r} {accumulator}"
-
-
-@wallaroo.encoder
-def plain(data: str) -> str:
-    return data
-
-
-@wallaroo.computation("pass")
-def passed(data: Any) -> Any:
-    return data
-
-
-def application(kit: Any, window: dict[str, Any], aggregation: Any = None) -> Application:
-    app: Application = kit.build(lambda builder: builder.to(passed), encoder=plain)
-    (old,) = app.pipelines[0].steps
-    app.pipelines[0].steps = [
-        Step(
-            old.path, "values", "window", old.inputs, passed.compute, Location("", 0),
-            State("w", Values, dict, None), window=window, aggregation=aggregation or Values(),
-        )
-    ]  # fmt: skip
-    return app
-
-
-def make(kit: Any, window: dict[str, Any], aggregation: Any = None, app: Application | None = None) -> Stage:
-    stage = pb.Stage(id="s", bucket_count=4, frame_bytes=1 << 20)
-    stage.nodes.append(pb.Node(path="0/steps/0", kind=pb.WINDOW, port=PORT, state="w", state_port=PORT))
-    stage.nodes.append(pb.Node(path="0/sinks/0", kind=pb.SINK, port=SINK, inputs=["0/steps/0"]))
-    return Stage(app or application(kit, window, aggregation), stage)
-
-
-def tick(sequence: int, time: int) -> bytes:
-    return write_frame(FrameHeader(TICK_PORT, 0, sequence, 0, FRAMED, time), [])
-
-
-def message(codec: ValueCodec, event: Event) -> bytes:
-    encoding, lengths, data = codec.encode([codec.freeze(event["value"])])
-    assert sum(lengths) == len(data)
-    key = event["key"] if isinstance(event["key"], bytes) else event["key"].encode()
-    return encode_frame(
-        [data], port=PORT, sequence=event["sequence"], encoding=encoding, timestamp_ms=event["time"], keys=[key],
-        key_indexes=[0],
-    )  # fmt: skip
-
-
-def frames(stage: Stage, events: list[Event]) -> list[bytes]:
-    return [
-        tick(event["sequence"], event["tick"]) if "tick" in event else message(stage.codec, event) for event in events
-    ]
-
-
-def run(stage: Stage, events: list[Event], log: list[bytes], **wishes: Any) -> BucketResult:
-    """Do what the service does, the state read from its log."""
-    call = BucketRun(stage, pb.Bucket(index=0, bucket=0, **wishes), frames(stage, events))
-    result = call.attempt(read(stage, log))
-    return call.careful(read(stage, log)) if result is None else result
-
-
-def read(stage: Stage, log: list[bytes]) -> BucketState:
-    state = BucketState(stage.codec)
-    state.read(log)
-    return state
-
-
-def entries(result: BucketResult) -> list[bytes]:
-    return [entry for change in result.changes for entry in change.entries]
-
-
-def keys(stage: Stage, log: list[bytes]) -> list[str]:
-    return sorted(key.decode() for key in read(stage, log).calendar(PORT).names())
+from wallaroo.worker.value import StateReadError
 
 
 def expected(case: dict[str, Any]) -> tuple[list[tuple[int, bytes]], list[tuple[int, str, str]]]:
     outputs = [(each["sequence"], f"{each['key']!r} {each['values']}".encode()) for each in case["outputs"]]
     return outputs, [(each["sequence"], each["key"], each["code"]) for each in case["dead_letters"]]
-
-
-def letters(kit: Any, result: BucketResult) -> list[tuple[int, str, str]]:
-    return [(each.sequence, each.key.decode(), each.code) for each in kit.letters(result.outputs)]
 
 
 def check(kit: Any, case: dict[str, Any]) -> None:
@@ -163,74 +69,6 @@ def test_vectors(kit: Any, case: dict[str, Any]) -> None:
 def test_a_wrong_vector_fails(kit: Any, case: dict[str, Any]) -> None:
     with pytest.raises(AssertionError):
         check(kit, case)
-
-
-WINDOWS = [
-    *(
-        {"kind": "range", "range_ms": size, "slide_ms": slide, "delay_ms": delay, "late": late, "time": time}
-        for size, slide, delay in ((10, 10, 0), (9, 3, 4), (10, 4, 0))
-        for late in ("drop", "fire_per_message", "place_in_oldest_window")
-        for time in ("ingest", "event")
-    ),
-    {"kind": "count", "count": 3, "flush_ms": 30},
-]
-
-
-def some_events(seed: int) -> list[Event]:
-    """Return messages of a few keys whose times go forth and back, and ticks."""
-    source = random.Random(seed)
-    found: list[Event] = []
-    now = 1000
-    for sequence in range(400):
-        now += source.choice((0, 0, 1, 2, 5, 30))
-        if source.random() < 0.2:
-            found.append({"sequence": sequence, "tick": now})
-        value = -1 if source.random() < 0.02 else -2 if source.random() < 0.02 else sequence
-        time = now - source.choice((0, 0, 0, 3, 12, 40))
-        found.append({"sequence": sequence, "key": source.choice("abcdef"), "time": time, "value": value})
-    return found
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("window", WINDOWS, ids=str)
-def test_calls_of_any_size_give_what_the_reference_gives(kit: Any, window: dict[str, Any], seed: int) -> None:
-    sys.path.insert(0, str(VECTORS))
-    from make_windows import Reference
-
-    reference = Reference(window)
-    reference.run(some_events(seed))
-    wanted = [
-        (each.sequence, f"{each.key!r} {list(each.values)}".encode()) for each in reference.given if not each.code
-    ]
-    dead = [(each.sequence, each.key, each.code) for each in reference.given if each.code]
-    stage = make(kit, window)
-    source, events = random.Random(seed), some_events(seed)
-    log: list[bytes] = []
-    state = read(stage, log)
-    given, failed = [], []
-    while events:
-        size = source.choice((1, 3, 40, 200))
-        part, events = events[:size], events[size:]
-        run_ = BucketRun(stage, pb.Bucket(index=0, bucket=0), frames(stage, part))
-        if source.random() < 0.3:
-            state = read(stage, log)  # evicted
-        result = run_.attempt(state)
-        if result is None:
-            state = read(stage, log)
-            result = run_.careful(state)
-        log += entries(result)
-        given += kit.sunk(result.outputs)
-        failed += letters(kit, result)
-        calendar = state.calendar(PORT)
-        assert calendar.written == sum(calendar.sizes.values())
-        assert calendar.unread == sum(map(len, calendar.stored.values()))
-    assert given == wanted
-    assert sorted(failed) == sorted(dead)
-    assert keys(stage, log) == sorted(reference.keys) == sorted(map(bytes.decode, state.calendar(PORT).names()))
-
-
-def sums(*values: int, key: Any = "a", start: int = 0) -> list[Event]:
-    return [{"sequence": start + at, "key": key, "time": start + at, "value": each} for at, each in enumerate(values)]
 
 
 def test_a_skipped_message_is_a_dead_letter_and_its_key_gets_no_state(kit: Any) -> None:

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"time"
 
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
@@ -16,6 +18,9 @@ import (
 	"wallarooapi/internal/window"
 	pb "wallarooapi/internal/workerpb"
 )
+
+// moment is how a time is shown to people.
+const moment = "2006-01-02T15:04:05.000Z"
 
 // arrival is a message of a window step, or a tick: then node is nil.
 type arrival struct {
@@ -69,6 +74,11 @@ func (x *Executor) takeWindow(n *node) error {
 		}
 		message, ok := n.readBack(n.stateful.form, value)
 		if !ok {
+			continue
+		}
+		if x.timestamp < window.FirstMs || x.timestamp > window.LastMs {
+			n.bury("C523", message, diagnostic.Of("C523", "step", n.name, "key", topology.ShowKey(x.keyed.key),
+				"time", x.timestamp).Message, "")
 			continue
 		}
 		x.arrivals = append(x.arrivals, arrival{
@@ -125,9 +135,16 @@ func (n *node) calendarOf(table *state.Table) *window.Calendar {
 	if calendar == nil {
 		calendar = window.NewCalendar(n.stateful.windows)
 		table.Calendar = calendar
-		table.Entries(func(entry *state.Entry) { calendar.Enroll(entry.Value.(*window.State)) })
+		calendar.Fill(statesOf(table))
 	}
 	return calendar
+}
+
+// statesOf returns the states of a window's table.
+func statesOf(table *state.Table) iter.Seq[*window.State] {
+	return func(yield func(*window.State) bool) {
+		table.Entries(func(entry *state.Entry) { yield(entry.Value.(*window.State)) })
+	}
 }
 
 // windowRun runs one window step in one call.
@@ -158,7 +175,7 @@ func (r *windowRun) next(a *arrival) error {
 }
 
 func (r *windowRun) tick(a *arrival) {
-	r.calendar.Silence(a.timestamp, func(s *window.State) { r.table.Touch(r.table.Get(s.Key)) })
+	r.calendar.Silence(a.timestamp, statesOf(r.table), func(s *window.State) { r.table.Touch(r.table.Get(s.Key)) })
 	for _, s := range r.calendar.Due(a.timestamp) {
 		given, isOver := r.n.stateful.windows.Tick(s, a.timestamp)
 		if isOver {
@@ -210,7 +227,7 @@ func (r *windowRun) message(a *arrival) error {
 		r.drop(s)
 	default:
 		r.table.Touch(entry)
-		if isNew || windows.Waits() {
+		if isNew || windows.Waits() || len(given) > 0 {
 			r.calendar.Enroll(s)
 		}
 	}
@@ -252,6 +269,11 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 	x := n.x
 	for _, result := range given {
 		x.key, x.keyed.key, x.timestamp = key, key, result.Time
+		if result.IsStuck {
+			n.buryBytes("C524", nil, frame.Plain, diagnostic.Of("C524", "step", n.name, "key", topology.ShowKey(key),
+				"time", time.UnixMilli(result.Latest).UTC().Format(moment)).Message, "")
+			continue
+		}
 		if result.Failed == "" {
 			n.forward(result.Value)
 			continue

@@ -2,6 +2,8 @@ package window
 
 import (
 	"container/heap"
+	"iter"
+	"math"
 	"slices"
 )
 
@@ -10,11 +12,12 @@ type Calendar struct {
 	windows Windows
 	fresh   map[string]*State // the next tick has to look at them: they got a message since the last one
 	dues    dues
+	last    int64 // time of the last tick, as far as it matters to a key
 }
 
 // NewCalendar makes the calendar of a step without keys.
 func NewCalendar(windows Windows) *Calendar {
-	return &Calendar{windows: windows, fresh: map[string]*State{}}
+	return &Calendar{windows: windows, fresh: map[string]*State{}, last: math.MinInt64}
 }
 
 // Enroll sees that the tick that concerns a state next will find it.
@@ -23,7 +26,7 @@ func (c *Calendar) Enroll(s *State) {
 	switch {
 	case !ok:
 		c.fresh[string(s.Key)] = s
-	case !s.isQueued:
+	case !s.isQueued || at < s.queuedAt:
 		s.isQueued, s.queuedAt = true, at
 		heap.Push(&c.dues, due{at, s})
 	}
@@ -35,11 +38,32 @@ func (c *Calendar) Drop(s *State) {
 	s.isQueued = false
 }
 
-// Silence tells the keys without a message since the last tick that this one came; changed is called for each.
-func (c *Calendar) Silence(time int64, changed func(*State)) {
+// Fill enrolls the states that a state log gave.
+func (c *Calendar) Fill(states iter.Seq[*State]) {
+	for s := range states {
+		if s.isSilent {
+			c.last = max(c.last, s.silentSince)
+		}
+		c.Enroll(s)
+	}
+}
+
+// Silence tells the keys without a message since the last tick that this one came; changed is called for each. A key that fell silent
+// at a later time does so now: the clock was set back.
+func (c *Calendar) Silence(time int64, all iter.Seq[*State], changed func(*State)) {
 	if !c.windows.Waits() {
 		return
 	}
+	if time < c.last {
+		for s := range all {
+			if s.isSilent && s.silentSince > time {
+				s.silentSince = time
+				changed(s)
+				c.Enroll(s)
+			}
+		}
+	}
+	c.last = time
 	waiting := c.fresh
 	c.fresh = map[string]*State{}
 	for _, s := range waiting {

@@ -31,7 +31,6 @@ func (r *span) Waits() bool { return r.isEvent }
 func (r *span) IsOver(*State) bool { return false }
 
 func (r *span) Enter(s *State, isNew bool, message any, time int64) (given []Result) {
-	s.isSilent = false
 	if s.low <= time && time < s.high {
 		r.update(s.current, message)
 		s.latest = max(s.latest, time)
@@ -41,15 +40,23 @@ func (r *span) Enter(s *State, isNew bool, message any, time int64) (given []Res
 	case isNew:
 		r.begin(s, time)
 	case time >= s.latest+r.silence:
-		given = r.advance(s, s.latest+r.silence, time, nil)
-		s.reset()
-		r.begin(s, time)
+		given = r.beginAnew(s, time)
 	case time >= r.end(s)+r.delay:
 		given = r.advance(s, time, time, nil)
+	case r.isStuck(s, time):
+		latest := s.latest
+		given = append(r.beginAnew(s, time), Result{Time: time, IsStuck: true, Latest: latest})
+	}
+	if time >= r.oldest(s) {
+		s.isSilent, s.isLate = false, false
+		r.add(s, message, time)
+		return given
+	}
+	s.low, s.high, s.isLate = 0, 0, true
+	if !r.isEvent && !s.isSilent {
+		s.isSilent, s.silentSince = true, time
 	}
 	switch {
-	case time >= s.first+s.oldest*r.slide:
-		r.add(s, message, time)
 	case r.isLate == "place_in_oldest_window":
 		r.update(s.pane(s.oldest*(r.slide/r.pane), r.aggregation.InitialAccumulator), message)
 	case r.isLate == "fire_per_message":
@@ -57,6 +64,21 @@ func (r *span) Enter(s *State, isNew bool, message any, time int64) (given []Res
 		r.update(alone, message)
 		given = r.give(s, alone.accumulator, time, given)
 	}
+	return given
+}
+
+// oldest returns the begin of the oldest open window.
+func (r *span) oldest(s *State) int64 { return s.first + s.oldest*r.slide }
+
+// isStuck tells whether messages have been late for the longest silence; by event time only ticks can tell.
+func (r *span) isStuck(s *State, time int64) bool {
+	return !r.isEvent && s.isSilent && time < r.oldest(s) && time >= s.silentSince+r.silence
+}
+
+func (r *span) beginAnew(s *State, time int64) []Result {
+	given := r.advance(s, s.latest+r.silence, time, nil)
+	s.reset()
+	r.begin(s, time)
 	return given
 }
 
@@ -70,7 +92,11 @@ func (r *span) Due(s *State) (int64, bool) {
 func (r *span) Tick(s *State, time int64) (given []Result, isOver bool) {
 	last := s.latest + r.silence
 	if isOver = r.isEvent || time >= last; isOver {
-		return r.advance(s, last, time, nil), true
+		given = r.advance(s, last, time, nil)
+		if r.isEvent && s.isLate && s.latest > time {
+			given = append(given, Result{Time: time, IsStuck: true, Latest: s.latest})
+		}
+		return given, true
 	}
 	return r.advance(s, time, time, nil), false
 }
@@ -85,7 +111,7 @@ func (r *span) begin(s *State, time int64) {
 }
 
 // end returns the end of the oldest open window.
-func (r *span) end(s *State) int64 { return s.first + s.oldest*r.slide + r.length }
+func (r *span) end(s *State) int64 { return r.oldest(s) + r.length }
 
 func (r *span) add(s *State, message any, time int64) {
 	number := floor(time-s.first, r.pane)

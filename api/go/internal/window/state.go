@@ -16,7 +16,8 @@ type State struct {
 	latest      int64 // the latest time of a message; of a count window that of its last
 	oldest      int64 // number of the oldest open window; of a count window how many messages it has
 	hasBegun    bool  // a window with messages was given out
-	isSilent    bool  // a tick came behind the last message, where that matters
+	isLate      bool  // messages came behind the last one in time, and all were late
+	isSilent    bool  // a tick came behind the last message in time, where that matters; where ticks move time, a late message
 	silentSince int64 // the time of the first one
 	panes       map[int64]*pane
 	queuedAt    int64 // under which time the calendar has the key
@@ -56,6 +57,9 @@ func (s *State) Append(out []byte, write func(out []byte, value any) ([]byte, er
 	if s.isSilent {
 		flags |= 2
 	}
+	if s.isLate {
+		flags |= 4
+	}
 	out = binary.AppendVarint(append(out, flags), s.silentSince)
 	for _, number := range slices.Sorted(maps.Keys(s.panes)) {
 		accumulator, err := write(nil, s.panes[number].accumulator)
@@ -79,7 +83,7 @@ func Read(key, data []byte, read func(data []byte) (any, error)) (*State, error)
 	if r.isCut {
 		return nil, errCut
 	}
-	s.hasBegun, s.isSilent, s.silentSince = flags[0]&1 != 0, flags[0]&2 != 0, r.varint()
+	s.hasBegun, s.isSilent, s.isLate, s.silentSince = flags[0]&1 != 0, flags[0]&2 != 0, flags[0]&4 != 0, r.varint()
 	for len(r.data) > 0 && !r.isCut {
 		number, size := r.varint(), r.uvarint()
 		serialized := r.take(size)

@@ -16,8 +16,13 @@ type Result struct {
 	Time        int64
 	Failed      string // why combine or output failed
 	Stack       string
-	Accumulator any // that output was to get, or that could not be combined
+	Accumulator any  // that output was to get, or that could not be combined
+	IsStuck     bool // nothing was given out: a message of the time Latest had made all others late, and the key begins anew
+	Latest      int64
 }
+
+// FirstMs and LastMs are the times that messages of windows can have: the years 1 to 9999.
+const FirstMs, LastMs = -62_135_596_800_000, 253_402_300_799_999
 
 // Windows are the windows of one step.
 type Windows interface {

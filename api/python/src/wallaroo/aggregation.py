@@ -39,7 +39,11 @@ class Aggregation(ABC):
 
     @abstractmethod
     def update(self, input: Any, accumulator: Any) -> Any:
-        """Take a message into an accumulator, which it changes in place; what it returns has no effect."""
+        """Take a message into an accumulator, which it changes in place.
+
+        What it returns has no effect, as in Wallaroo. A message for which it returns a new accumulator is a dead letter
+        (C522), since its content would be lost: an accumulator must be an object that can change.
+        """
 
     @abstractmethod
     def combine(self, accumulator1: Any, accumulator2: Any) -> Any:

@@ -9,6 +9,7 @@ from wallaroo.location import called_from
 
 MAX_MS = 31_536_000_000
 MAX_COUNT = 1_000_000_000
+MAX_OPEN = 100_000  # windows of a key at once
 FLUSH_MS = 5000
 LATE = {"drop": "drop", "fire-per-message": "fire_per_message", "place-in-oldest-window": "place_in_oldest_window"}
 
@@ -160,7 +161,12 @@ class RangeWindowsBuilder:
         return self._with("with_late_data_policy", "late", policy)
 
     def over(self, aggregation: Any) -> RangeWindows:
-        """Return the windows with their aggregation, an `Aggregation` class or object."""
+        """Return the windows with their aggregation, an `Aggregation` class or object.
+
+        Raises:
+            WallarooParameterError: More than 100,000 windows would be open at once for each key: range and delay,
+                divided by the slide.
+        """
         given = self._given
         fields = {
             "kind": "range",
@@ -169,6 +175,10 @@ class RangeWindowsBuilder:
             "delay_ms": given.get("delay", 0),
             "late": LATE[given.get("late", "drop")],
         }
+        count = -(-(fields["range_ms"] + fields["delay_ms"]) // fields["slide_ms"])
+        if count > MAX_OPEN:
+            at = called_from().shown()._asdict()
+            raise WallarooParameterError(Diagnostic.of("T271", **at, count=count, limit=MAX_OPEN))
         return RangeWindows(fields, aggregation)
 
     def _with(self, method: str, name: str, value: Any) -> "RangeWindowsBuilder":

@@ -7,6 +7,7 @@ from wallaroo_runtime.topology.index import Index, Part, items_of
 from wallaroo_runtime.topology.model import STATE_KINDS
 
 KEYED_SOURCES = frozenset({"kafka", "connector"})
+MAX_OPEN_WINDOWS = 100_000
 KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
 
@@ -26,10 +27,15 @@ def check_windows(index: Index) -> Iterator[Diagnostic]:
         if kind == "window" and isinstance(key, dict) and key.get("kind") in ("single", "partition"):
             reason, fix = f'a window has no key of kind "{key["kind"]}"', 'write the kind "message"'
             yield index.finding("T102", part, "/state/key/kind", reason=reason, fix=fix)
-        span, slide = window.get("range_ms"), window.get("slide_ms")
-        if type(span) is int and type(slide) is int and slide > span:
+        span, slide, delay = window.get("range_ms"), window.get("slide_ms"), window.get("delay_ms")
+        if type(span) is not int or type(slide) is not int or slide < 1:
+            continue
+        if slide > span:
             reason = f"slide_ms {slide} is longer than range_ms {span}; messages between two windows would be in none"
             yield index.finding("T102", part, "/window/slide_ms", reason=reason, fix=f"write at most {span}")
+        count = -(-(span + (delay if type(delay) is int else 0)) // slide)
+        if count > MAX_OPEN_WINDOWS:
+            yield index.finding("T271", part, "/window/slide_ms", count=count, limit=MAX_OPEN_WINDOWS)
 
 
 def check_components(index: Index) -> Iterator[Diagnostic]:

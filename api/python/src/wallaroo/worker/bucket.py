@@ -10,8 +10,10 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.frame import HEADER_BYTES, TICK_PORT, Frame, FrameError, read_body, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.crossing import read_messages
 from wallaroo.worker.flight import MESSAGE
 from wallaroo.worker.keyed import StateEntry
+from wallaroo.worker.letter import Unread
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import UNREAD, BucketState, Cell, Table
 from wallaroo.worker.turn import WindowTurn
@@ -42,9 +44,11 @@ class _Messages:
     sequences: Sequence[int]
     ordinals: Sequence[int]
     times: Sequence[int] = ()  # where the stage needs them
+    is_thinned: bool = False  # some have been dropped, so that a key may have none left
 
     def keep(self, positions: Sequence[int]) -> None:
         """Drop all messages but those at some positions."""
+        self.is_thinned = True
         self.messages = [self.messages[position] for position in positions]
         self.indexes = [self.indexes[position] for position in positions]
         self.sequences = [self.sequences[position] for position in positions]
@@ -159,15 +163,15 @@ class BucketRun:
             raise FrameError(msg)
         entry = self._stage.states[header.port]
         self._stage.entered[entry.number] += header.count
-        messages = entry.values.decode(header.encoding, frame.lengths, frame.data)
+        messages, unread = read_messages(entry.values, frame)
         base = header.sequence
         sequences = [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count)
         ordinals = self._stage.take(header.count)
         table = state.table(entry.node.state_port)
         times = frame.times() if self._stage.has_times else ()
         part = _Messages(entry, table, frame.keys, messages, frame.key_indexes, sequences, ordinals, times)
-        if self._stage.skips:
-            self._skip(part)
+        if self._stage.skips or unread:
+            self._sort_out(part, unread)
         return part
 
     def _columns(self, keys: Sequence[bytes], times: Sequence[int]) -> Iterator[Sequence[Any]]:
@@ -183,7 +187,7 @@ class BucketRun:
         The cell of a key without messages stands for nothing.
         """
         refused: dict[int, BaseException | Diagnostic] = {}
-        used = set(part.indexes) if self._stage.skips else range(len(part.keys))
+        used = set(part.indexes) if part.is_thinned else range(len(part.keys))
         cells: list[Any] = list(map(part.table.get, part.keys))
         for index, cell in enumerate(cells):
             if cell is not None and cell.live is not UNREAD and part.entry.closed_keys is None:
@@ -208,17 +212,22 @@ class BucketRun:
             self._refuse(part, refused)
         return cells
 
-    def _skip(self, part: _Messages) -> None:
-        """Make dead letters of the messages that are not to be run."""
+    def _sort_out(self, part: _Messages, unread: Mapping[int, Unread]) -> None:
+        """Make dead letters of the messages that are not to be run, or cannot be read."""
         kept = []
+        path, step = part.entry.node.path, part.entry.step.name
         for position, ordinal in enumerate(part.ordinals):
-            skip = self._stage.skips.get(ordinal - 1)
-            if skip is None:
-                kept.append(position)
-                continue
+            found, skip = unread.get(position), self._stage.skips.get(ordinal - 1)
             message, sequence = part.messages[position], part.sequences[position]
-            key, path = part.keys[part.indexes[position]], part.entry.node.path
-            self._stage.box.skip(skip, path, part.entry.step.name, message, sequence, key=key)
+            key = part.keys[part.indexes[position]]
+            if skip is not None and found is not None:
+                self._stage.box.skip(skip, path, step, found.data, sequence, key=key, is_payload=True)
+            elif skip is not None:
+                self._stage.box.skip(skip, path, step, message, sequence, key=key)
+            elif found is not None:
+                self._stage.box.unread(found, path, step, sequence, key)
+            else:
+                kept.append(position)
         part.keep(kept)
 
     def _unknown(self, part: _Messages, key: bytes) -> Diagnostic | None:

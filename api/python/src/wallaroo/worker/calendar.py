@@ -28,6 +28,7 @@ class Calendar:
         changed: Keys whose state differs from the log's.
         fresh: Keys that the next tick has to look at: they got a message since the last one.
         heap: Times at which a tick may concern a key; None: not made yet.
+        last_tick: Time of the last tick, as far as it matters to a key.
         written: Bytes of all states as they were last written or read.
         unread: Of those that are `stored`.
     """
@@ -39,6 +40,7 @@ class Calendar:
     changed: dict[bytes, None] = field(default_factory=dict)
     fresh: dict[bytes, None] = field(default_factory=dict)
     heap: list[tuple[int, bytes]] | None = None
+    last_tick: int = EARLIEST
     written: int = 0
     unread: int = 0
 
@@ -53,7 +55,7 @@ class Calendar:
                 self.stored[key] = data
                 self.unread += len(data)
 
-    def begin(self) -> None:
+    def begin(self, window: Window) -> None:
         """Prepare for a call."""
         self.changed = {}
         if self.heap is None:
@@ -61,6 +63,7 @@ class Calendar:
             self.fresh = {key: None for due, key in dues if due == EARLIEST}
             self.heap = [item for item in dues if item[0] != EARLIEST]
             heapify(self.heap)
+            self.last_tick = max((due - window.patience for due, _ in self.heap), default=EARLIEST)
 
     def find(self, key: bytes) -> WindowState | None:
         """Return the state of a key, None when it has none.
@@ -102,7 +105,7 @@ class Calendar:
         due = window.due(state)
         if due == EARLIEST:
             self.fresh[key] = None
-        elif state.queued is None:
+        elif state.queued is None or due < state.queued:
             state.queued = due
             heappush(self.heap, (due, key))
 
@@ -125,6 +128,7 @@ class Calendar:
         """Run a tick; yield the keys that give something out, in the order of their bytes."""
         assert self.heap is not None
         if window.waits:
+            self._go_back(window, time)
             for key in self.fresh:
                 state = self.find(key)
                 if state is not None:
@@ -146,6 +150,19 @@ class Calendar:
             else:
                 self.enroll(window, key, state)
             yield key, state, given
+
+    def _go_back(self, window: Window, time: int) -> None:
+        """Let keys that fell silent at a later time than this tick's do so now: the clock was set back."""
+        assert self.heap is not None
+        if time < self.last_tick:
+            for key in self.names():
+                state = self.find(key)
+                assert state is not None
+                if state.silent is not None and state.silent > time:
+                    state.silent = time
+                    self.changed[key] = None
+                    self.enroll(window, key, state)
+        self.last_tick = time
 
     def _due(self, time: int) -> Iterator[bytes]:
         """Take the keys out of the heap that a tick may concern."""

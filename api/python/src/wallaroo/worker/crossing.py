@@ -5,10 +5,11 @@ from typing import Any
 
 from wallaroo.application import Source
 from wallaroo.codec import CODECS, Codec
-from wallaroo.frame import PLAIN, FrameError, cut, encode_frame
+from wallaroo.frame import PLAIN, Frame, FrameError, cut, encode_frame
+from wallaroo.location import one_line
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.exit import cut_ranges
-from wallaroo.worker.letter import LetterBox
+from wallaroo.worker.letter import LetterBox, Unread
 from wallaroo.worker.value import ValueCodec
 
 
@@ -17,7 +18,7 @@ class CodedValues:
 
     def __init__(self, codec: Codec) -> None:
         self.freeze = self.dump = codec.encode
-        self.encoding = PLAIN
+        self.name, self.encoding = codec.name, PLAIN
         self._load = codec.decode
 
     def encode(self, messages: Sequence[bytes]) -> tuple[int, Sequence[int], bytes]:
@@ -28,13 +29,10 @@ class CodedValues:
         """Return the messages of a frame.
 
         Raises:
-            FrameError: They are not in the codec.
+            FrameError: The values are not in a codec.
+            ValueError: One is not in this codec.
         """
-        try:
-            return list(map(self.loader(encoding), cut(data, lengths)))
-        except ValueError as err:
-            msg = f"a value is not in its codec: {err}"
-            raise FrameError(msg) from err
+        return list(map(self.loader(encoding), cut(data, lengths)))
 
     def loader(self, encoding: int) -> Callable[[bytes], Any]:
         """Return the function that reads one value.
@@ -49,6 +47,36 @@ class CodedValues:
 
 
 Values = ValueCodec | CodedValues
+
+
+def read_messages(values: Values, frame: Frame) -> tuple[list[Any], dict[int, Unread]]:
+    """Return the messages of a frame and, by position, those that cannot be read, for which there is None.
+
+    Raises:
+        FrameError: The values have an encoding that is not one of ours.
+    """
+    encoding = frame.header.encoding
+    try:
+        return values.decode(encoding, frame.lengths, frame.data), {}
+    except FrameError:
+        raise
+    except BaseException:
+        load = values.loader(encoding)  # the values one by one tell which it is
+    messages: list[Any] = []
+    unread: dict[int, Unread] = {}
+    for position, data in enumerate(frame.values()):
+        try:
+            messages.append(load(data))
+        except BaseException as err:
+            messages.append(None)
+            unread[position] = _unread(values, data, err)
+    return messages, unread
+
+
+def _unread(values: Values, data: bytes, error: BaseException) -> Unread:
+    if isinstance(values, CodedValues):
+        return Unread(data, "C505", f'it is not in codec "{values.name}"; {one_line(error)}')
+    return Unread(data, "C504", f"the message cannot be read back; {one_line(error)}")
 
 
 def values_of(node: pb.Node, own: ValueCodec) -> Values:

@@ -32,6 +32,7 @@ class WindowEntry:
     """A window step that a stage begins with.
 
     Attributes:
+        values: Reads the messages.
         give: Passes on messages with their times, a sequence and a key.
     """
 
@@ -39,4 +40,5 @@ class WindowEntry:
     node: pb.Node
     step: Step
     window: Window
+    values: Values
     give: Callable[[list[tuple[Any, int]], int, bytes], None]

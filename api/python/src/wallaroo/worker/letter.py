@@ -1,6 +1,6 @@
 """Dead letters: messages that user code failed on."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.frame import DEAD_LETTER_PORT, PLAIN
@@ -17,6 +17,14 @@ class WrongResultError(Exception):
     def __init__(self, result: Any, expected: str) -> None:
         super().__init__(f"returned {shown(result)}; expected {expected}")
         self.actual, self.expected = shown(result), expected
+
+
+class Unread(NamedTuple):
+    """A message that cannot be read. Code: C505 where it should be in a codec, else C504."""
+
+    data: bytes
+    code: str
+    reason: str
 
 
 class LetterBox:
@@ -106,6 +114,11 @@ class LetterBox:
     ) -> None:
         """Record a message that is not run because it ended a worker before."""
         self.put(Diagnostic(skip.code, skip.reason, ""), path, step, message, sequence, key=key, is_payload=is_payload)
+
+    def unread(self, unread: Unread, path: str, step: str, sequence: int, key: bytes) -> None:
+        """Record a message that cannot be read."""
+        finding = Diagnostic(unread.code, unread.reason, "")
+        self.put(finding, path, step, unread.data, sequence, key=key, is_payload=True)
 
     def _input(self, message: Any) -> tuple[int, bytes]:
         try:

@@ -161,7 +161,7 @@ class Stage:
     def _event_time(source: Source, payload: bytes, arrived: int) -> int:
         assert source.event_time is not None
         try:
-            return int(source.event_time(payload))
+            return max(-(1 << 63), min((1 << 63) - 1, int(source.event_time(payload))))
         except Exception:
             return arrived  # the decoder fails on such a payload, too, and tells why
 
@@ -282,7 +282,9 @@ class Stage:
                 self._add_sink(number, node, hosted, stage, names)
             elif isinstance(hosted, Step) and node.kind == pb.WINDOW and hosted.window is not None:
                 window = window_of(hosted.aggregation, hosted.window)
-                self.windows[node.port] = WindowEntry(number, node, hosted, window, _give_nothing)
+                self.windows[node.port] = WindowEntry(
+                    number, node, hosted, window, values_of(node, self.codec), _give_nothing
+                )
             elif isinstance(hosted, Step) and node.kind == STEP_KINDS.get(hosted.kind):
                 self._add_step(number, node, hosted, names)
             else:

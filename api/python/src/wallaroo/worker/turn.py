@@ -1,8 +1,9 @@
 """Runs the messages and ticks of windows in one call: in the order of their sequences, whatever that of the frames."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,12 +11,25 @@ from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.frame import Frame, FrameError, FrameHeader
 from wallaroo.location import one_line, user_traceback
 from wallaroo.worker.calendar import Calendar, readable
+from wallaroo.worker.crossing import read_messages
 from wallaroo.worker.flight import MESSAGE
 from wallaroo.worker.keyed import WindowEntry
+from wallaroo.worker.letter import Unread
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketState
 from wallaroo.worker.value import NotSerializableError, StateReadError
-from wallaroo.worker.window import CountWindow, Failed, Given, WindowState, split
+from wallaroo.worker.window import (
+    FIRST_MS,
+    LAST_MS,
+    CountWindow,
+    Failed,
+    Given,
+    NotInPlaceError,
+    Stuck,
+    WindowState,
+    check_in_place,
+    split,
+)
 
 
 class Tick(NamedTuple):
@@ -105,7 +119,7 @@ class WindowTurn:
         self._calendars: dict[int, Calendar] = {}
         for port, entry in stage.windows.items():
             calendar = self._calendars[port] = state.calendar(entry.node.state_port)
-            calendar.begin()
+            calendar.begin(entry.window)
 
     def tick(self, header: FrameHeader) -> None:
         """Take a tick."""
@@ -123,15 +137,19 @@ class WindowTurn:
             raise FrameError(msg)
         entry = self._stage.windows[header.port]
         self._stage.entered[entry.number] += header.count
+        messages, unread = read_messages(entry.values, frame)
         run = Run(
             frame.keys,
             frame.key_indexes,
-            self._stage.codec.decode(header.encoding, frame.lengths, frame.data),
+            messages,
             [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count),
             [header.timestamp_ms + each for each in frame.timestamps] or [header.timestamp_ms] * header.count,
             self._stage.take(header.count),
         )
-        self._runs[header.port].append(self._without_skipped(entry, run))
+        has_wrong_times = bool(run.times) and not FIRST_MS <= min(run.times) <= max(run.times) <= LAST_MS
+        if self._stage.skips or unread or has_wrong_times:
+            run = self._sort_out(entry, run, unread)
+        self._runs[header.port].append(run)
 
     def attempt(self) -> bool:
         """Run everything at full speed; False when user code failed on a message: the state is then spoilt."""
@@ -170,7 +188,8 @@ class WindowTurn:
         for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for whoever looks
             state = states[index]
             if state is not None and state.low <= time < state.high:
-                update(message, state.pane)
+                if (returned := update(message, state.pane)) is not None:
+                    check_in_place(returned, state.pane)
                 if time > state.latest:
                     state.latest = time
                 continue
@@ -184,7 +203,8 @@ class WindowTurn:
         for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for whoever looks
             state = states[index]
             if state is not None and state.high and state.oldest < last:
-                update(message, state.pane)
+                if (returned := update(message, state.pane)) is not None:
+                    check_in_place(returned, state.pane)
                 state.oldest += 1
                 state.latest = time
                 continue
@@ -212,9 +232,7 @@ class WindowTurn:
             return None, given
         if is_new:
             calendar.live[key] = state
-        if window.waits:
-            calendar.fresh[key] = None
-        elif is_new:
+        if is_new or not window.waits or state.silent is None:
             calendar.enroll(window, key, state)
         return state, given
 
@@ -261,13 +279,15 @@ class WindowTurn:
     def _give(self, entry: WindowEntry, key: bytes, given: Given, sequence: int) -> None:
         """Pass on what windows gave; those that gave nothing become dead letters."""
         entry.give(list(split(given)), sequence, key)
+        path, name = entry.node.path, entry.step.name
         for item, _ in given:
             if isinstance(item, Failed):
-                name = entry.step.name
                 finding = Diagnostic.of("C517", step=name, key=shown(readable(key)), error=one_line(item.error))
                 trace = user_traceback(item.error)
-                path = entry.node.path
                 self._stage.box.put(finding, path, name, item.accumulator, sequence, key=key, trace=trace)
+            elif isinstance(item, Stuck):
+                finding = Diagnostic.of("C524", step=name, key=shown(readable(key)), time=moment(item.latest))
+                self._stage.box.put(finding, path, name, None, sequence, key=key)
 
     def _letter(self, entry: WindowEntry, key: bytes, run: Run, error: BaseException) -> None:
         box, path, name = self._stage.box, entry.node.path, entry.step.name
@@ -278,16 +298,38 @@ class WindowTurn:
                 fix="keep only what can be pickled in an accumulator, or define serialize and deserialize",
             )  # fmt: skip
             box.put(finding, path, name, message, sequence, key=key)
+        elif isinstance(error, NotInPlaceError):
+            box.put(Diagnostic.of("C522", step=name, actual=error), path, name, message, sequence, key=key)
         else:
             box.add(path, name, message, sequence, error, key=key)
 
-    def _without_skipped(self, entry: WindowEntry, run: Run) -> Run:
+    def _sort_out(self, entry: WindowEntry, run: Run, unread: Mapping[int, Unread]) -> Run:
+        """Make dead letters of the messages that are not to be run, cannot be read, or have an impossible time."""
         kept = []
-        for position, ordinal in enumerate(run.ordinals if self._stage.skips else ()):
-            skip = self._stage.skips.get(ordinal - 1)
-            if skip is None:
+        box, path, name = self._stage.box, entry.node.path, entry.step.name
+        for position, ordinal in enumerate(run.ordinals):
+            found, skip, time = unread.get(position), self._stage.skips.get(ordinal - 1), run.times[position]
+            message, sequence = run.messages[position], run.sequences[position]
+            key = run.keys[run.indexes[position]]
+            if skip is not None and found is not None:
+                box.skip(skip, path, name, found.data, sequence, key=key, is_payload=True)
+            elif skip is not None:
+                box.skip(skip, path, name, message, sequence, key=key)
+            elif found is not None:
+                box.unread(found, path, name, sequence, key)
+            elif not FIRST_MS <= time <= LAST_MS:
+                finding = Diagnostic.of("C523", step=name, key=shown(readable(key)), time=time)
+                box.put(finding, path, name, message, sequence, key=key)
+            else:
                 kept.append(position)
-                continue
-            message, sequence, key = run.messages[position], run.sequences[position], run.keys[run.indexes[position]]
-            self._stage.box.skip(skip, entry.node.path, entry.step.name, message, sequence, key=key)
-        return run.pick(kept) if self._stage.skips else run
+        return run.pick(kept)
+
+
+def moment(time_ms: int) -> str:
+    """Return a time as people read it.
+
+    Example:
+        >>> moment(-1)
+        '1969-12-31T23:59:59.999Z'
+    """
+    return (datetime(1970, 1, 1) + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds") + "Z"

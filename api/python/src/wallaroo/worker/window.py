@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from math import gcd
 from typing import Any, NamedTuple
 
+from wallaroo.diagnostic import shown
+
 EARLIEST = -(1 << 63)
+# The times that messages of windows can have, in milliseconds since 1970: the years 1 to 9999.
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+_SCALARS = frozenset((bool, int, float, complex, str, bytes, type(None)))  # no update changes them
 
 
 class Failed(NamedTuple):
@@ -19,7 +24,20 @@ class Failed(NamedTuple):
     error: BaseException
 
 
-Given = list[tuple[Any, int]]  # message or `Failed`, time
+class Stuck(NamedTuple):
+    """Says that a key began anew because a message of a time far ahead had made all others late. Code: C524."""
+
+    latest: int
+
+
+class NotInPlaceError(Exception):
+    """`update` returned a new accumulator instead of changing the one it got. Code: C522."""
+
+    def __init__(self, returned: Any) -> None:
+        super().__init__(shown(returned))
+
+
+Given = list[tuple[Any, int]]  # message, `Failed` or `Stuck`; time
 NOTHING: Given = []  # never changed
 
 
@@ -34,14 +52,17 @@ class WindowState:
         latest: The latest time of a message; of a count window that of its last message.
         oldest: Number of the oldest open window; of a count window how many messages it has.
         has_begun: Whether a window with messages was given out.
-        silent: Time of the first tick behind the last message, where that matters; None: none came.
+        is_late: Whether messages came behind the last one in time, and all were late.
+        silent: Time of the first tick behind the last message in time; where ticks move time, that of the first
+            late message behind it; None: none came.
         panes: Accumulators by number of the pane.
         is_over: Whether a message has taken the state away.
         queued: Under which time the calendar has the key; None: it does not.
     """
 
     __slots__ = (
-        "first", "has_begun", "high", "is_over", "key", "latest", "low", "oldest", "pane", "panes", "queued", "silent"
+        "first", "has_begun", "high", "is_late", "is_over", "key", "latest", "low", "oldest", "pane", "panes", "queued",
+        "silent",
     )  # fmt: skip
 
     def __init__(self, key: Any) -> None:
@@ -57,7 +78,7 @@ class WindowState:
         self.latest: int = 0
         self.oldest: int = 0
         self.pane: Any = None
-        self.has_begun = False
+        self.has_begun = self.is_late = False
         self.silent: int | None = None
         self.panes: dict[int, Any] = {}
 
@@ -65,15 +86,15 @@ class WindowState:
         """Let the next message look at everything."""
         self.low = self.high = 0
 
-    def fields(self) -> tuple[int, int, int, bool, int | None]:
+    def fields(self) -> tuple[int, int, int, bool, int | None, bool]:
         """Return what is saved beside the accumulators."""
-        return self.first, self.latest, self.oldest, self.has_begun, self.silent
+        return self.first, self.latest, self.oldest, self.has_begun, self.silent, self.is_late
 
     @classmethod
     def of(cls, key: Any, fields: tuple[Any, ...], panes: dict[int, Any]) -> "WindowState":
         """Return the state that had these fields and accumulators."""
         state = cls(key)
-        state.first, state.latest, state.oldest, state.has_begun, state.silent = fields
+        state.first, state.latest, state.oldest, state.has_begun, state.silent, state.is_late = fields
         state.panes = panes
         return state
 
@@ -83,11 +104,13 @@ class Window(ABC):
 
     Args:
         aggregation: The user's aggregation.
+        patience_ms: How long a key may be silent before all that it has is given out.
     """
 
     waits = False  # whether ticks tell of silence instead of moving time
 
-    def __init__(self, aggregation: Any) -> None:
+    def __init__(self, aggregation: Any, patience_ms: int) -> None:
+        self.patience = patience_ms  # how long a key may be silent
         self.initial: Callable[[], Any] = aggregation.initial_accumulator
         self.update: Callable[[Any, Any], Any] = aggregation.update
         self.combine: Callable[[Any, Any], Any] = aggregation.combine
@@ -105,6 +128,16 @@ class Window(ABC):
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
         """Return what a tick gives out, and whether the key has no more state."""
 
+    def add(self, message: Any, accumulator: Any) -> None:
+        """Let `update` add a message to an accumulator.
+
+        Raises:
+            NotInPlaceError: It returned a new one.
+        """
+        returned = self.update(message, accumulator)
+        if returned is not None:
+            check_in_place(returned, accumulator)
+
     def result(self, state: WindowState, accumulator: Any, time: int, given: Given) -> None:
         """Add what `output` gives."""
         try:
@@ -120,46 +153,64 @@ class RangeWindow(Window):
     """Windows of a length of time."""
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
-        super().__init__(aggregation)
         self.range: int = window["range_ms"]
         self.slide: int = window["slide_ms"]
         self.late: str = window["late"]
         self.delay: int = -(-window["delay_ms"] // self.slide) * self.slide
         self.waits = window["time"] == "event"
-        self.silence: int = 2 * (self.range + self.delay)
+        super().__init__(aggregation, 2 * (self.range + self.delay))
         self.length = gcd(self.range, self.slide)
         self.per_window, self.per_slide = self.range // self.length, self.slide // self.length
 
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
         """Add a message; windows that its time makes due come before it."""
         given: Given = []
-        state.silent = None
         if is_new:
             self._begin(state, time)
-        elif time >= state.latest + self.silence:
-            self._advance(state, state.latest + self.silence, time, given)
-            state.reset()
-            self._begin(state, time)
+        elif time >= state.latest + self.patience:
+            self._begin_anew(state, time, given)
         elif time >= self._end(state) + self.delay:
             self._advance(state, time, time, given)
-        if time >= state.first + state.oldest * self.slide:
+        elif self._is_stuck(state, time):
+            latest = state.latest
+            self._begin_anew(state, time, given)
+            given.append((Stuck(latest), time))
+        if time >= self._oldest(state):
+            state.silent, state.is_late = None, False
             self._add(state, message, time)
-        elif self.late != "drop":
+        else:
             self._late(state, message, time, given)
         return given
+
+    def _oldest(self, state: WindowState) -> int:
+        """Return the begin of the oldest open window."""
+        return state.first + state.oldest * self.slide
+
+    def _is_stuck(self, state: WindowState, time: int) -> bool:
+        """Say whether messages have been late for the longest silence; by event time only ticks can tell."""
+        if self.waits or state.silent is None or time >= self._oldest(state):
+            return False
+        return time >= state.silent + self.patience
+
+    def _begin_anew(self, state: WindowState, time: int, given: Given) -> None:
+        self._advance(state, state.latest + self.patience, time, given)
+        state.reset()
+        self._begin(state, time)
 
     def due(self, state: WindowState) -> int:
         """Return when the next window is due, or the key ends."""
         if self.waits:
-            return EARLIEST if state.silent is None else state.silent + self.silence
-        return min(self._end(state) + self.delay, state.latest + self.silence)
+            return EARLIEST if state.silent is None else state.silent + self.patience
+        return min(self._end(state) + self.delay, state.latest + self.patience)
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
         """Give out what is due."""
         given: Given = []
-        last = state.latest + self.silence
+        last = state.latest + self.patience
         is_over = self.waits or time >= last
         self._advance(state, last if is_over else time, time, given)
+        if self.waits and state.is_late and state.latest > time:
+            given.append((Stuck(state.latest), time))
         return given, is_over
 
     def _begin(self, state: WindowState, time: int) -> None:
@@ -170,7 +221,7 @@ class RangeWindow(Window):
 
     def _end(self, state: WindowState) -> int:
         """Return the end of the oldest open window."""
-        return state.first + state.oldest * self.slide + self.range
+        return self._oldest(state) + self.range
 
     def _add(self, state: WindowState, message: Any, time: int) -> None:
         number = (time - state.first) // self.length
@@ -179,21 +230,25 @@ class RangeWindow(Window):
             state.latest = time
         state.pane = pane
         state.low = state.first + number * self.length
-        state.high = min(state.low + self.length, self._end(state) + self.delay, state.latest + self.silence)
+        state.high = min(state.low + self.length, self._end(state) + self.delay, state.latest + self.patience)
 
     def _pane(self, state: WindowState, number: int, message: Any) -> Any:
         pane = state.panes[number] if number in state.panes else self.initial()
-        self.update(message, pane)
+        self.add(message, pane)
         state.panes[number] = pane
         return pane
 
     def _late(self, state: WindowState, message: Any, time: int, given: Given) -> None:
+        state.slow()
+        state.is_late = True
+        if not self.waits and state.silent is None:
+            state.silent = time
         if self.late == "place_in_oldest_window":
             self._pane(state, state.oldest * self.per_slide, message)
-            return
-        accumulator = self.initial()
-        self.update(message, accumulator)
-        self.result(state, accumulator, time, given)
+        elif self.late == "fire_per_message":
+            accumulator = self.initial()
+            self.add(message, accumulator)
+            self.result(state, accumulator, time, given)
 
     def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
         """Give out the windows that are due at the time `until`."""
@@ -234,15 +289,14 @@ class CountWindow(Window):
     waits = True
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
-        super().__init__(aggregation)
+        super().__init__(aggregation, window["flush_ms"])
         self.count: int = window["count"]
-        self.flush: int = window["flush_ms"]
 
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
         """Add a message; the one that fills the window gives it out."""
         if is_new:
             state.panes[0] = self.initial()
-        self.update(message, state.panes[0])
+        self.add(message, state.panes[0])
         state.oldest += 1
         state.latest, state.silent = time, None
         state.pane, state.high = state.panes[0], 1
@@ -255,7 +309,7 @@ class CountWindow(Window):
 
     def due(self, state: WindowState) -> int:
         """Return when the silence has been long enough."""
-        return EARLIEST if state.silent is None else state.silent + self.flush
+        return EARLIEST if state.silent is None else state.silent + self.patience
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
         """Give out what there is."""
@@ -269,6 +323,17 @@ def window_of(aggregation: Any, window: Mapping[str, Any]) -> Window:
     return (RangeWindow if window["kind"] == "range" else CountWindow)(aggregation, window)
 
 
+def check_in_place(returned: Any, accumulator: Any) -> None:
+    """Look at what `update` returned: other values than a new accumulator have no effect, as in Wallaroo.
+
+    Raises:
+        NotInPlaceError: It is a new accumulator, whose content would be lost.
+    """
+    kind = type(accumulator)
+    if returned is not accumulator and (type(returned) is kind or kind in _SCALARS):
+        raise NotInPlaceError(returned)
+
+
 def split(given: Given) -> Iterator[tuple[Any, int]]:
     """Yield what is no failure."""
-    return (item for item in given if not isinstance(item[0], Failed))
+    return (item for item in given if not isinstance(item[0], (Failed, Stuck)))
