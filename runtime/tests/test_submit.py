@@ -94,7 +94,7 @@ def test_cluster_mode_is_a_command_of_spark_submit(
 
 @pytest.mark.parametrize("master", [MASTER, "local[2]"])
 def test_cluster_mode_where_spark_has_none(master: str, packed: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = said(capsys, packed, "--master", master, "--deploy-mode", "cluster", "--checkpoint", "/c")
+    code, out, err = said(capsys, packed, "--master", master, "--deploy-mode", "cluster")
     assert (code, out) == (2, "")
     first, fix = err.splitlines()
     assert first == f"R660 {master} runs no Python driver in cluster mode"

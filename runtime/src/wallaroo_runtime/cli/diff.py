@@ -26,9 +26,8 @@ def add_parser(subparsers: Any) -> None:
         "diff", help="say what changed, and what it means for a checkpoint", description=__doc__
     )
     for name in ("old", "new"):
-        parser.add_argument(
-            name, metavar=name.upper(), help="topology as `wallaroo emit` prints it, or a checkpoint directory"
-        )
+        text = "topology as `wallaroo emit` prints it, - for stdin, or a checkpoint directory"
+        parser.add_argument(name, metavar=name.upper(), help=text)
     parser.add_argument("--json", action="store_true", help="the changes and findings as JSON arrays")
 
 

@@ -56,9 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     tell_split(arguments.parts)
     app = app_of(arguments, "wallaroo submit")
     in_cluster = arguments.deploy_mode == "cluster"
+    check_deploy_mode(arguments.master, arguments.deploy_mode)
     _check(arguments, app, in_cluster)
     conf = conf_of(arguments.conf)
-    check_deploy_mode(arguments.master, arguments.deploy_mode)
     topology = load_application(app, (), arguments.inputs, arguments.outputs).topology
     check_runnable(delivered(topology, arguments.delivery))
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
