@@ -313,13 +313,13 @@ def test_idle_connections_cost_nothing_and_too_many_wait(tmp_path: Path) -> None
     connections = [gateway.connect() for _ in range(150)]
     try:
         gateway.wait(lambda: gateway.status()["connections"] == 150)
-        waiting = gateway.connect()
-        connections.append(waiting)
+        connections.append(waiting := gateway.connect())
         waiting.sendall(message(b"patient"))
         before = cpu_s(gateway.child.pid)
         time.sleep(1)  # the time over which its use of the CPU is measured
         assert cpu_s(gateway.child.pid) - before < 0.05
         assert gateway.status()["connections"] == 150
+        gateway.wait(lambda: gateway.log().startswith("R699 150 connections of sources are open; further ones wait"))
         connections.pop(0).close()
         finish(waiting)
         assert gateway.payloads() == [b"patient"]

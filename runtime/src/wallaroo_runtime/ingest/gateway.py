@@ -96,7 +96,7 @@ class Gateway:
         self._most = min(config.max_connections, _descriptor_limit() - SPARE_DESCRIPTORS - len(self._sources))
         self._limit = self._most
         self._stopping = False
-        self._disk_full_said = False
+        self._disk_full_said = self._crowded_said = False
 
     def _listen(self) -> list[Source]:
         sources: list[Source] = []
@@ -158,7 +158,10 @@ class Gateway:
     def _tick(self, now: float) -> None:
         if self._watch.expired(now):
             self._stopping = True
-        self._limit = self._most
+        crowded, self._limit = len(self._connections) >= self._limit, self._most
+        if crowded and not self._crowded_said:
+            self.status.say(Diagnostic.of("R699", count=len(self._connections)))
+        self._crowded_said = crowded
         full = self._intake.disk_is_full
         if full and not self._disk_full_said:
             self.status.say(Diagnostic.of("R614", path=self._config.journal))
