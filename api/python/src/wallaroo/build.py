@@ -32,6 +32,21 @@ def build_application(app_name: str, pipeline: Pipeline, *, on_error: str | None
     Raises:
         WallarooParameterError: The declaration has faults; it lists every one of them.
 
+    Example:
+        >>> import wallaroo
+        >>> class Numbers:
+        ...     def initial_value(self):
+        ...         return 1
+        ...
+        ...     def apply(self, previous):
+        ...         return previous + 1
+        >>> @wallaroo.encoder
+        ... def encode(number):
+        ...     return b"%d" % number
+        >>> numbers = wallaroo.source("numbers", wallaroo.GenSourceConfig(Numbers()))
+        >>> build_application("Count up", numbers.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "7002", encode))).name
+        'Count up'
+
     Source: Wallaroo 0.6.
     """
     build = _Build(app_name, on_error)

@@ -27,6 +27,15 @@ class KafkaSourceConfig(SourceConfig):
         name: Name of the source; the pipeline's by default.
         on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
 
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.decoder(header_length=4, length_fmt=">I")
+        ... def decode(value):
+        ...     return value.decode("utf-8")
+        >>> source = KafkaSourceConfig("orders", [("127.0.0.1", 9092)], "Warn", decode, start="end", name="Orders")
+        >>> source.name
+        'Orders'
+
     Source: Wallaroo 0.1 to 0.4.
     """
 

@@ -148,6 +148,16 @@ def build_library(offers: Sequence[Offer]) -> Library:
     Args:
         offers: From `wallaroo.offer`; at least one, each with a name of its own.
 
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.computation(name="double")
+        ... def double(number):
+        ...     return 2 * number
+        >>> def application_setup(args):
+        ...     return build_library([offer(double, input="int64", output="int64")])
+        >>> isinstance(application_setup([]), Library)
+        True
+
     Raises:
         WallarooParameterError: There is none, or two have one name (T207).
     """

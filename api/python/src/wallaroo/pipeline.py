@@ -183,6 +183,20 @@ def source(name: str, source_config: SourceConfig) -> Pipeline:
         name: Name of the source, unless its config has one.
         source_config: Where the messages come from, e.g. a `TCPSourceConfig`.
 
+    Example:
+        >>> import wallaroo
+        >>> class Numbers:
+        ...     def initial_value(self):
+        ...         return 1
+        ...
+        ...     def apply(self, previous):
+        ...         return previous + 1
+        >>> @wallaroo.computation(name="double")
+        ... def double(number):
+        ...     return 2 * number
+        >>> isinstance(source("numbers", wallaroo.GenSourceConfig(Numbers())).to(double), Pipeline)
+        True
+
     Source: Wallaroo 0.6.
     """
     return Pipeline.from_source(name, source_config)

@@ -33,6 +33,14 @@ class TCPSourceConfig(SourceConfig):
             `max_received_count`.
         on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.
 
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.decoder(header_length=4, length_fmt=">I")
+        ... def decode(payload):
+        ...     return payload.decode("utf-8")
+        >>> TCPSourceConfig("lines", "127.0.0.1", "7010", decode).name
+        'lines'
+
     Source: Wallaroo 0.1 to 0.6, and its unreleased version, where the name comes first.
     """
 
