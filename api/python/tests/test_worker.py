@@ -19,6 +19,7 @@ from wallaroo.frame import read_frame
 from wallaroo.program import load
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
+from wallaroo.worker.collector import OBJECTS
 
 CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
 WORD_COUNT = CASES / "word_count" / "app.py"
@@ -222,3 +223,30 @@ def is_alive(process: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def test_the_collector_comes_less_often(tmp_path: Path, kit: Any) -> None:
+    app = tmp_path / "told.py"
+    app.write_text(
+        "import gc, wallaroo\n"
+        "def application_setup(args):\n"
+        "    ab = wallaroo.ApplicationBuilder('Told')\n"
+        "    ab.new_pipeline('p', wallaroo.TCPSourceConfig('127.0.0.1', '7010', decode))\n"
+        "    ab.to_sink(wallaroo.TCPSinkConfig('127.0.0.1', '7002', encode))\n"
+        "    return ab.build()\n"
+        "@wallaroo.decoder(header_length=4, length_fmt='>I')\n"
+        "def decode(data):\n"
+        "    return data\n"
+        "@wallaroo.encoder\n"
+        "def encode(message):\n"
+        "    return f'{gc.get_threshold()[0]} {gc.get_freeze_count() > 0}'\n"
+    )
+    stage = kit.stage_of(load(str(app), []).application, "0/sources/0")
+    with served(tmp_path / "w", app) as (_, channel):
+        requests = [
+            pb.ProcessRequest(opening=pb.Opening(application="a", query="q", stage=stage)),
+            pb.ProcessRequest(data=pb.Data(frames=kit.wire([b"message"]))),
+        ]
+        replies = list(worker_pb2_grpc.WorkerStub(channel).Process(iter(requests), timeout=SECONDS))
+    outputs = [reply.output for reply in replies if reply.HasField("output")]
+    assert [value for _, value in kit.sunk(outputs)] == [f"{OBJECTS} True".encode()]

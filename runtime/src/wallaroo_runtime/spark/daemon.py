@@ -4,6 +4,7 @@ Spark runs it as `python -m wallaroo_runtime.spark.daemon MODULE` (setting `spar
 daemon imports nothing before it forks, since a library might start threads; none of the ones below does.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -32,6 +33,10 @@ def preload() -> None:
 
     import wallaroo_runtime.spark.stage
     import wallaroo_runtime.spark.state  # noqa: F401
+
+    # A worker process collects garbage after each task; that shall not visit, nor copy, what all of them share.
+    gc.collect()
+    gc.freeze()
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit import application_args, emit_to_file, write_result
 from wallaroo.program import load
+from wallaroo.worker.collector import collect_less
 from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_end, tell_ready
 from wallaroo.worker.server import Server
 from wallaroo.worker.service import WorkerService
@@ -98,6 +99,7 @@ def _start(app: str, directory: Path, number: int, count: int) -> Server:
     service = WorkerService(program, endpoints, cache_bytes, checks_persist=checks_persist)
     server = Server(service, socket_path(directory, number))
     server.start()
+    collect_less()
     return server
 
 

@@ -171,15 +171,22 @@ class BucketState:
             raise NotSerializableError(window, err) from err
 
     def _dumped(self, port: int, table: Table) -> list[bytes]:
-        dump = self.codec.dump
-        values: list[bytes] = []
-        keep = values.append
+        cells = list(table.values())
         try:
-            for cell in table.values():
-                keep(cell.data if cell.live is UNREAD else dump(cell.live))
-        except BaseException as err:
-            key, cell = list(table.items())[len(values)]
-            raise NotSerializableError(cell.live, err, port, key) from err
+            if all(cell.live is not UNREAD for cell in cells):
+                return self.codec.dump_all([cell.live for cell in cells])
+            return [cell.data if cell.live is UNREAD else self.codec.dump(cell.live) for cell in cells]
+        except BaseException:
+            return self._dumped_one_by_one(port, table)
+
+    def _dumped_one_by_one(self, port: int, table: Table) -> list[bytes]:
+        """Find the state that cannot be written."""
+        values: list[bytes] = []
+        for key, cell in table.items():
+            try:
+                values.append(cell.data if cell.live is UNREAD else self.codec.dump(cell.live))
+            except BaseException as err:
+                raise NotSerializableError(cell.live, err, port, key) from err
         return values
 
     def write(self, state: Any) -> bytes:

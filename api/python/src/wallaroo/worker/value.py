@@ -12,6 +12,7 @@ from typing import Any
 from wallaroo.frame import PLAIN, FrameError, cut
 from wallaroo.location import one_line
 from wallaroo.serialization import Serializer, deserialize
+from wallaroo.worker import instance
 
 PICKLED, TEXT, BYTES, INTEGERS, FLOATS, CUSTOM = 16, 17, 18, 19, 20, 32
 
@@ -57,7 +58,11 @@ class ValueCodec:
         self.encoding = CUSTOM if serializer.is_custom else PICKLED
         self._dump, self.load = serializer.dump, serializer.load
         # Serializes one message or state; TypeError when the user's `serialize` does not return bytes.
-        self.dump: Callable[[Any], bytes] = self._checked if serializer.is_custom else serializer.dump
+        self.dump: Callable[[Any], bytes] = self._checked if serializer.is_custom else instance.dump
+        # The same of many.
+        self.dump_all: Callable[[Sequence[Any]], list[bytes]] = (
+            self._all_checked if serializer.is_custom else instance.dump_all
+        )
 
     def _checked(self, value: Any) -> bytes:
         data = self._dump(value)
@@ -65,6 +70,9 @@ class ValueCodec:
             return bytes(data)
         msg = f"serialize returned {type(data).__name__}; expected bytes"
         raise TypeError(msg)
+
+    def _all_checked(self, values: Sequence[Any]) -> list[bytes]:
+        return list(map(self._checked, values))
 
     def freeze(self, message: Any) -> Any:
         """Return a message in a form that later changes to it cannot reach."""
