@@ -13,6 +13,7 @@ DOCUMENTS = (
     *ROOT_DOCUMENTS,
     "docs/operators.md",
     "docs/features.md",
+    "docs/compatibility.md",
     "tests/conformance/README.md",
     "topology-schema/SPECIFICATION.md",
 )
