@@ -30,6 +30,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from wallaroo.experimental.stream import LENGTH, TIME
+
 CASES = Path(__file__).resolve().parent / "cases"
 NAMES = tuple(sorted(folder.name for folder in CASES.iterdir() if (folder / "case.toml").exists()))
 ADDRESSES = ("127.0.0.1:7010", "127.0.0.1:7011", "127.0.0.1:7012")
@@ -121,6 +123,16 @@ def unframed(data: bytes) -> Iterable[bytes]:
     while at + 4 <= len(data) and at + 4 + (size := int.from_bytes(data[at : at + 4], "big")) <= len(data):
         yield data[at + 4 : at + 4 + size]
         at += 4 + size
+
+
+def payloads(data: bytes) -> list[str]:
+    """Return what the whole frames of a sink connector's stream hold."""
+    found, at = [], 0
+    while at + LENGTH.size <= len(data) and at + LENGTH.size + LENGTH.unpack_from(data, at)[0] <= len(data):
+        end = at + LENGTH.size + LENGTH.unpack_from(data, at)[0]
+        found.append(data[at + LENGTH.size + TIME.size : end].decode("ascii"))
+        at = end
+    return found
 
 
 PROGRAMS = tuple((name, language) for name in NAMES for language in Case(name).languages)

@@ -17,7 +17,11 @@ HIDING = 'mount -t tmpfs none "$0" && exec "$@"'
 
 @dataclass
 class Service:
-    """`wallaroo gateway` or `wallaroo egress`, which may be killed and started again at its address."""
+    """`wallaroo gateway` or `wallaroo egress`, which may be killed and started again at its address.
+
+    Attributes:
+        entry: Goes before its command.
+    """
 
     kind: str
     directory: Path
@@ -25,12 +29,14 @@ class Service:
     address: str = "127.0.0.1:0"
     process: subprocess.Popen[str] | None = None
     lines: list[str] = field(default_factory=list)
+    entry: tuple[object, ...] = ()
 
     def start(self) -> "Service":
         """Start it and wait until it says where it serves."""
         data = "--journal" if self.kind == "gateway" else "--outbox"
-        command = [WALLAROO, self.kind, data, self.directory, "--listen", self.address, "--token-file", self.token_file]
-        self.process = subprocess.Popen([*map(str, command), "--json"], stdout=subprocess.PIPE, text=True)
+        where = (data, self.directory, "--listen", self.address, "--token-file", self.token_file)
+        command = [*self.entry, WALLAROO, self.kind, *where, "--json"]
+        self.process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
         self.lines.clear()
         threading.Thread(target=self._read, daemon=True).start()
         wait_until(lambda: bool(self.lines), lambda: f"the {self.kind} to serve", START_S)

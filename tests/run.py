@@ -49,11 +49,15 @@ class Sink(Protocol):
 
 
 class Receiver:
-    """Listens where a sink sends to, and keeps every byte in the order of arrival."""
+    """Listens where a sink sends to, and keeps every byte in the order of arrival.
 
-    def __init__(self) -> None:
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+    Args:
+        listener: Listens already; else on loopback.
+    """
+
+    def __init__(self, listener: socket.socket | None = None) -> None:
+        self.listener = listener or socket.create_server(("127.0.0.1", 0))
+        self.address = "{}:{}".format(*self.listener.getsockname())
         self.blocks: list[bytes] = []
         self.size = 0
         self.lock = threading.Lock()
@@ -103,6 +107,11 @@ class Receiver:
         self.close()
 
 
+def dial(address: tuple[str, int]) -> socket.socket:
+    """Connect to a source of this machine."""
+    return socket.create_connection(address, timeout=WAIT_S)
+
+
 class Run:
     """`wallaroo run` in a process of its own, with the progress that it prints as JSON."""
 
@@ -115,9 +124,10 @@ class Run:
         source: str = "127.0.0.1:0",
         verb: str = "run",
         prefix: tuple[object, ...] = (),
+        dial: Callable[[tuple[str, int]], socket.socket] = dial,
         **environment: str,
     ) -> None:
-        self.checkpoint = checkpoint
+        self.checkpoint, self._dial = checkpoint, dial
         command = [
             *prefix, WALLAROO, verb, app, *(["--in", source] if source else []), "--out", receiver.address,
             "--checkpoint", checkpoint, "--master", "local[2]", "--json", *options,
@@ -172,7 +182,7 @@ class Run:
 
     def connect(self, source: int = 0) -> socket.socket:
         """Connect to a source, by number."""
-        return socket.create_connection(self.addresses()[source], timeout=WAIT_S)
+        return self._dial(self.addresses()[source])
 
     def send(self, data: bytes, piece: int = 0) -> None:
         """Send bytes on one connection, half-close, and wait for the source's EOF."""

@@ -1,36 +1,49 @@
-"""A standalone cluster of several processes: parts of it are killed, it grows and shrinks; the output stays exact."""
+"""A standalone cluster, each part a host of its own: some are killed, it grows and shrinks; the output stays exact."""
 
-import contextlib
-import json
+import io
 import os
-import select
-import signal
+import platform
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from case import CASES
-from life import free_port
-from run import TESTS, WAIT_S, WALLAROO, Receiver, Run, framed, wait_until, wallaroo
-from standalone import Cluster, Daemon, options
+import window
+from case import CASES, Case, payloads
+from host import Host, Scene
+from load import WORDS, vote_messages, word_messages
+from run import TESTS, WALLAROO, Receiver, Run, finish, framed, wallaroo
+from standalone import Cluster, Deployment, kill
+from wallaroo_runtime.worker.archive import MANIFEST
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 MESSAGES, PORTIONS = 500_000, 50
 ADDRESSES = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
 LONG_S = 300.0
-WORDS = [f"word{number}" for number in range(40)]
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+def cluster(tmp_path_factory: pytest.TempPathFactory, remark: Callable[[str], None]) -> Iterator[Cluster]:
+    with Scene(tmp_path_factory.mktemp("hosts")) as scene:
+        remark(f"the cluster's hosts: {scene}")
+        cluster = Cluster(scene)
         yield cluster
+        cluster.close()
+
+
+@pytest.fixture
+def deployment(cluster: Cluster) -> Iterator[Deployment]:
+    """Give two Spark workers, a gateway, an egress, and machines for drivers."""
+    cluster.alive(2)
+    with Deployment(cluster) as deployment:
+        yield deployment
 
 
 @pytest.fixture(scope="module")
@@ -41,20 +54,11 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     def packed(name: str, program: Path, *more: str) -> Path:
         file = folder / f"{name}.tar.gz"
         if not file.exists():
-            done = wallaroo("pack", program, "-o", file, *more, *ADDRESSES, seconds=LONG_S)
+            done = wallaroo("pack", program, "-o", file, *ADDRESSES, *more, seconds=LONG_S)
             assert done.returncode == 0, done.stderr
         return file
 
     return packed
-
-
-def workers(cluster: Cluster, count: int) -> list[Daemon]:
-    """Let the cluster have so many workers."""
-    alive = [worker for worker in cluster.workers if worker.process.poll() is None]
-    alive += [cluster.add_worker() for _ in range(count - len(alive))]
-    for worker in alive[count:]:
-        worker.kill()
-    return alive[:count]
 
 
 class Stream:
@@ -78,94 +82,24 @@ class Stream:
         self._connection.close()
 
 
-def is_gone(pid: int) -> bool:
-    """Say whether a process has ended; one that waits to be reaped has."""
-    try:
-        return "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return True
+def read_nothing_from_files(run: Run) -> None:
+    """Check that tasks read the journal over the network alone."""
+    assert run.last("bytes_by_grpc") > 0
+    assert run.last("bytes_by_file") == 0
 
 
-def kill(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: is_gone(pid), lambda: f"the end of {pid}")
-
-
-@contextlib.contextmanager
-def services(folder: Path) -> Iterator[list[str]]:
-    """Run gateway and egress on disks of their own; yields the options that name them."""
-    token = folder / "token"
-    token.write_text("0123456789abcdef" * 3, encoding="ascii")
-    token.chmod(0o600)
-    found = ["--token-file", str(token)]
-    with contextlib.ExitStack() as stack:
-        for kind, data in (("gateway", "--journal"), ("egress", "--outbox")):
-            command = [WALLAROO, kind, data, folder / kind, "--listen", "127.0.0.1:0", *found[:2], "--json"]
-            process = stack.enter_context(subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True))
-            stack.callback(process.terminate)
-            assert process.stdout is not None
-            assert select.select([process.stdout], [], [], WAIT_S)[0], f"the {kind} said nothing in {WAIT_S:g} s"
-            found += [f"--{kind}", json.loads(process.stdout.readline())["address"]]
-        yield found
-
-
-def lose(worker: Daemon) -> None:
-    """Kill a worker and its executors, as if their machine were gone."""
-    lost = worker.executors()
-    worker.kill()
-    for pid in lost:
-        if not is_gone(pid):
-            kill(pid)
-
-
-def word_messages() -> tuple[list[bytes], int, Callable[[bytes], None]]:
-    """Return messages of two words, the bytes of the output, and its check."""
-    pairs = [f"{WORDS[i % 40]} {WORDS[(i * 7 + i // 40) % 40]}" for i in range(MESSAGES)]
-    expected = Counter(word for pair in pairs for word in pair.split(" "))
-    size = sum(len(f"{word} => {n}\n") for word, total in expected.items() for n in range(1, total + 1))
-
-    def check(data: bytes) -> None:
-        counts: Counter[str] = Counter()
-        for line in data.decode().splitlines():
-            word, _, count = line.partition(" => ")
-            counts[word] += 1
-            assert int(count) == counts[word], line
-        assert counts == expected
-
-    return [pair.encode() for pair in pairs], size, check
-
-
-def vote_messages() -> tuple[list[bytes], int, Callable[[bytes], None]]:
-    """Return votes for letters, the bytes of the output, and its check."""
-    votes = [(LETTERS[i % 26], i % 1000) for i in range(MESSAGES)]
-
-    def check(data: bytes) -> None:
-        last = dict.fromkeys(LETTERS, 0)
-        left = {letter: [count for other, count in votes if other == letter] for letter in LETTERS}
-        for rows in left.values():
-            rows.reverse()
-        for at in range(0, len(data), 13):
-            letter, total = data[at + 4 : at + 5].decode(), int.from_bytes(data[at + 5 : at + 13], "big")
-            last[letter] += left[letter].pop()
-            assert total == last[letter], f"{letter} {total}"
-        assert not any(left.values())
-
-    messages = [letter.encode() + count.to_bytes(4, "big") for letter, count in votes]
-    return messages, 13 * MESSAGES, check
-
-
-@pytest.mark.parametrize(("name", "language"), [("word_count", "python"), ("word_count", "go"), ("alphabet", "go")])
+@pytest.mark.parametrize("language", ["python", "go"])
+@pytest.mark.parametrize("name", ["word_count", "alphabet"])
 def test_executor_and_worker_killed_worker_added(
-    name: str, language: str, cluster: Cluster, archives: Callable[..., Path], tmp_path: Path
+    name: str, language: str, deployment: Deployment, archives: Callable[..., Path]
 ) -> None:
-    program = CASES / name / ("app.py" if language == "python" else "")
-    archive = archives(f"{name}-{language}", program)
-    messages, size, check = word_messages() if name == "word_count" else vote_messages()
-    _, second = workers(cluster, 2)
+    archive = archives(f"{name}-{language}", Case(name).app(language))
+    messages, size, check = word_messages(MESSAGES) if name == "word_count" else vote_messages(MESSAGES)
+    cluster = deployment.cluster
+    _, second = cluster.alive(2)
     with (
-        Receiver() as receiver,
-        Run(archive, receiver, tmp_path / "checkpoint", *options(cluster), verb="submit") as run,
+        Receiver(cluster.scene.listen()) as receiver,
+        deployment.run(archive, receiver) as run,
         Stream(run.ready(), messages, PORTIONS) as stream,
     ):
 
@@ -184,7 +118,7 @@ def test_executor_and_worker_killed_worker_added(
         kill(before[0])
         received(0.3)
         stream.send(10)
-        lose(second)
+        second.lose()
         added = cluster.add_worker()
         stream.send(5)
         received(0.55)
@@ -194,24 +128,22 @@ def test_executor_and_worker_killed_worker_added(
         assert not set(before) & set(cluster.executors())
         run.wait_for("messages_processed", MESSAGES)
         assert run.last("dead_letters") == 0
+        read_nothing_from_files(run)
         check(receiver.data())
         assert run.stop() == 0, run.said()
         assert receiver.size == size, "more came at the end"
 
 
-def test_cluster_grows_and_shrinks_and_state_moves(
-    cluster: Cluster, archives: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_cluster_grows_and_shrinks_and_state_moves(deployment: Deployment, archives: Callable[..., Path]) -> None:
     """Workers are Python with numpy from the archive, in an interpreter that has neither numpy nor ours."""
     bare = Path(sys.base_prefix) / "bin" / "python3"
     archive = archives("places", TESTS / "cluster" / "app.py", "--arch", os.environ.get("GOARCH", "amd64"))
-    (first,) = workers(cluster, 1)
+    cluster = deployment.cluster
+    (first,) = cluster.alive(1)
     rounds = 0
     with (
-        Receiver() as receiver,
-        Run(
-            archive, receiver, tmp_path / "checkpoint", *options(cluster), "--worker-python", bare, verb="submit"
-        ) as run,
+        Receiver(cluster.scene.listen()) as receiver,
+        deployment.run(archive, receiver, "--worker-python", bare) as run,
     ):
         run.ready()
         places: list[dict[str, str]] = []
@@ -228,7 +160,7 @@ def test_cluster_grows_and_shrinks_and_state_moves(
                 assert int(count) == rounds, line
                 executor = Path(place).parents[1]
                 assert numpy == f"{Path(place).parent}/site/numpy"
-                assert executor.parents[2] in (worker.folder for worker in cluster.workers), line
+                assert executor.parents[2] in (worker.host.folder for worker in cluster.workers), line
                 found[word] = str(executor)
             assert sorted(found) == sorted(WORDS)
             places.append(found)
@@ -238,53 +170,219 @@ def test_cluster_grows_and_shrinks_and_state_moves(
         more = [cluster.add_worker(), cluster.add_worker()]
         run.wait_while_alive(lambda: len(cluster.executors()) == 3, lambda: "three executors")
         run.wait_while_alive(lambda: len(count_once()) == 3, lambda: "state on three executors", LONG_S)
-        moved = [word for word in WORDS if places[0][word] != places[-1][word]]
-        assert moved, "no partition has moved"
+        assert places[0] != places[-1], "no state has moved"
+        hosts = [worker.host.address for worker in (first, *more)]
+        wait_for_moves(run, hosts, {f"{n} on {hosts[n]}" for n in (1, 2)})
         for worker in more:
-            lose(worker)
+            worker.lose()
         assert len(first.executors()) == 1
         run.wait_while_alive(lambda: len(count_once()) == 1, lambda: "state on one executor", LONG_S)
         assert places[-1] == places[0]
+        wait_for_moves(run, hosts[:1], {f"0 on {hosts[0]}"})
+        read_nothing_from_files(run)
         assert run.stop() == 0, run.said()
 
 
-def test_driver_killed_and_restarted_elsewhere(cluster: Cluster, archives: Callable[..., Path], tmp_path: Path) -> None:
+def wait_for_moves(run: Run, hosts: list[str], goals: set[str]) -> None:
+    """Wait until the run has told on which machines partitions are, and to which executors they have moved."""
+
+    def told() -> set[str]:
+        moves = (line.strip() for line in run.errors if line.startswith("state of s1/"))
+        return {move.partition(" to executor ")[2] for move in moves}
+
+    def machines() -> list[str]:
+        return sorted(name.partition(" on ")[2] for name in run.last("executors") or ())
+
+    run.wait_while_alive(lambda: machines() == sorted(hosts), lambda: f"state on {hosts}, is on {machines()}")
+    found = sorted(name for names in run.last("executors").values() for name in names)
+    assert found == [f"s1/{number}" for number in range(4)]
+    run.wait_while_alive(lambda: goals <= told(), lambda: f"moves to executors {goals - told()}")
+
+
+def test_driver_killed_and_restarted_on_another_host(
+    deployment: Deployment, archives: Callable[..., Path], tmp_path: Path
+) -> None:
     archive = archives("word_count-go", CASES / "word_count")
-    messages, size, check = word_messages()
-    workers(cluster, 2)
-    checkpoint = tmp_path / "checkpoint"
-    source = f"127.0.0.1:{free_port(7)}"
-    with Receiver() as receiver, services(tmp_path) as named:
-        with Run(archive, receiver, checkpoint, *options(cluster), *named, source=source) as run:
+    digest = sha256(archive.read_bytes()).digest()
+    messages, size, check = word_messages(MESSAGES)
+    with Receiver(deployment.cluster.scene.listen()) as receiver:
+        with deployment.run(archive, receiver, verb="run") as run:
             stream = Stream(run.ready(), messages, PORTIONS)
             stream.send(20)
             run.wait_while_alive(lambda: receiver.size > size * 0.02, lambda: "some output", LONG_S)
-            run.process.kill()
-            run.process.wait()
-        other = tmp_path / "another" / "host"
-        other.mkdir(parents=True)
-        moved = archive.rename(other / archive.name)
+            kill(run.process.pid)
         sender = threading.Thread(target=stream.send, args=(PORTIONS,))
         sender.start()  # the gateway does not need a driver
-        with stream, Run(moved, receiver, checkpoint, *options(cluster), *named, source=source) as run:
+        with stream, deployment.run(archive, receiver, verb="run") as run:
             run.ready()
+            assert f"continuing from {deployment.checkpoint}" in "".join(run.errors)
             run.wait_while_alive(lambda: receiver.size >= size, lambda: f"{size} bytes, have {receiver.size}", LONG_S)
             sender.join()
             run.wait_for("messages_processed", MESSAGES)
             check(receiver.data())
-            assert run.last("bytes_by_file") == 0
-            assert run.last("bytes_by_grpc") > 0
+            read_nothing_from_files(run)
             assert run.stop() == 0, run.said()
             assert receiver.size == size
-        moved.rename(archive)
+    # The same file, on one machine.
+    with Receiver() as alone, Run(archive, alone, tmp_path / "checkpoint") as run:
+        run.ready().send(framed(messages))
+        run.wait_while_alive(lambda: alone.size >= size, lambda: f"{size} bytes, have {alone.size}", LONG_S)
+        assert run.stop() == 0, run.said()
+    check(alone.data())
+    assert sorted(alone.lines()) == sorted(receiver.lines())
+    assert sha256(archive.read_bytes()).digest() == digest
+
+
+def test_orders_see_the_quotes_that_arrived_before_them(deployment: Deployment, archives: Callable[..., Path]) -> None:
+    """Market spread: two TCP sources at one gateway, so that there is one order."""
+    archive = archives("market", Case("market_spread").app("python"), "--in", "127.0.0.1:7010,127.0.0.1:7011")
+    quotes = [(f"S{i * 7 % 150}", 100 + i % 50, (i * 13 % 6) / 50) for i in range(2000)]
+    orders = [(f"S{i * 11 % 160}", i, i % 9 + 1) for i in range(2000)]
+    known = {symbol: (bid, bid + spread) for symbol, bid, spread in quotes}
+    expected = []
+    for symbol, number, quantity in orders:
+        bid, offer = known.get(symbol, (0.0, 0.0))
+        if symbol not in known or offer - bid > 0.05:
+            expected.append(f"{symbol} {number} {quantity} {bid:.2f} {offer:.2f}")
+    assert 500 < len(expected) < 1500
+    with (
+        Receiver(deployment.cluster.scene.listen()) as receiver,
+        deployment.run(archive, receiver, sources=2) as run,
+    ):
+        run.ready()
+        texts = (
+            [f"{symbol} {bid:.2f} {bid + spread:.2f}" for symbol, bid, spread in quotes],
+            [" ".join(map(str, order)) for order in orders],
+        )
+        for source, lines in enumerate(texts):
+            with run.connect(source) as connection:
+                connection.sendall(framed(line.encode() for line in lines))
+                finish(connection)
+        receiver.wait_for_lines(len(expected), run)
+        run.wait_for("messages_processed", 4000)
+        assert run.last("dead_letters") == 0
+        read_nothing_from_files(run)
+        assert run.stop() == 0, run.said()
+        arranged = Case("market_spread").arranged
+        assert arranged(receiver.lines()) == arranged(expected)
+
+
+def test_windows_equal_the_reference(deployment: Deployment, archives: Callable[..., Path]) -> None:
+    """Windows of 9 s every 3 s, by the time in the data."""
+    archive = archives("windows", window.APP, "--windows", "event")
+    journal = deployment.gateway.directory / "journal"
+    with Receiver(deployment.cluster.scene.listen()) as receiver, deployment.run(archive, receiver) as run:
+        run.ready().send(framed(window.texts(20_000, 7)))
+        run.wait_while_alive(lambda: window.silence(journal) >= window.SILENCE_MS, lambda: "ticks", LONG_S)
+        reference, expected = window.expected(journal, "event")
+        assert not reference.keys, "windows are open"
+        assert len(expected) > 1000
+        receiver.wait_for_lines(len(expected), run)
+        read_nothing_from_files(run)
+        assert run.stop() == 0, run.said()
+        assert window.by_key(receiver.lines()) == window.by_key(expected)
 
 
 def test_wrong_settings_of_spark_are_told_without_a_stack_trace(
-    cluster: Cluster, archives: Callable[..., Path], tmp_path: Path
+    deployment: Deployment, archives: Callable[..., Path]
 ) -> None:
-    archive = archives("word_count-go", CASES / "word_count")
-    conf = ("--conf", "spark.network.timeout=1s")
-    done = wallaroo("run", archive, *options(cluster), *conf, "--checkpoint", tmp_path / "c", "--in", "127.0.0.1:0")
+    host, archive = deployment.driver(archives("word_count-go", CASES / "word_count"))
+    settings = ("--conf", "spark.network.timeout=1s", *deployment.options(host)[2:])
+    where = ("--master", deployment.cluster.url, "--checkpoint", host.folder / "checkpoint", "--in", "127.0.0.1:0")
+    done = host.run(WALLAROO, "run", archive, *where, *settings)
     assert done.returncode == 1
     assert done.stderr.startswith("R611 the query stopped; Spark did not start: org.apache.spark.SparkIllegalArgument")
     assert "\tat " not in done.stderr
+
+
+def rewritten(archive: Path, file: Path, member: str, old: bytes, new: bytes) -> Path:
+    """Return a copy of an archive with other bytes in a member."""
+    with tarfile.open(archive) as source, tarfile.open(file, "w:gz") as target:
+        for entry in source:
+            data = (source.extractfile(entry) or io.BytesIO()).read()
+            if entry.name == member:
+                assert old in data
+                data = data.replace(old, new)
+                entry.size = len(data)
+            target.addfile(entry, io.BytesIO(data))
+    return file
+
+
+def test_what_is_refused_starts_nothing(deployment: Deployment, archives: Callable[..., Path], tmp_path: Path) -> None:
+    cluster = deployment.cluster
+    good = archives("word_count-go", CASES / "word_count")
+    changed = rewritten(good, tmp_path / "changed.tar.gz", "topology.json", b"Count Words", b"count words")
+    newer = rewritten(good, tmp_path / "newer.tar.gz", MANIFEST, b'"protocol_version": 1', b'"protocol_version": 9')
+    host, archive = deployment.driver(good)
+    for file in (changed, newer, archives("alphabet-go", Case("alphabet").folder)):
+        shutil.copy(file, host.folder)
+    other, nowhere = cluster.shared / "other", f"spark://{host.address}:7077"
+    local = ("--master", "local[1]", "--in", "127.0.0.1:0", "--stop-when-idle", "0", "--checkpoint", other)
+    done = host.run(WALLAROO, "run", host.folder / "alphabet-go.tar.gz", *local)
+    assert done.returncode == 0, done.stderr
+    before = traces(cluster)
+    for name, more, said in (
+        (
+            changed.name,
+            (),
+            "R655 {} is not the archive of an application, or was changed after it was packed; top",
+        ),
+        (newer.name, (), "R656 {} was packed for another release; its workers speak protocol 9; this runtime knows"),
+        (archive.name, ("--master", nowhere), f"R659 Spark master {nowhere} cannot be reached; {host.address}:7077: "),
+        (
+            archive.name,
+            ("--checkpoint", other),
+            f'R603 checkpoint {other} belongs to application "Alphabet", not to ',
+        ),
+    ):
+        done = submitted(deployment, host, host.folder / name, *more)
+        assert done.returncode in (1, 2, 3), done.stderr
+        assert done.stderr.startswith(said.format(host.folder / name)), done.stderr
+        assert "\n  fix: " in done.stderr
+        assert traces(cluster) == before, "something was started"
+
+
+def submitted(deployment: Deployment, host: Host, app: Path, *more: object) -> subprocess.CompletedProcess[str]:
+    """Submit an archive that will not run."""
+    where = ("--in", deployment.source(), "--checkpoint", deployment.checkpoint)
+    return host.run(WALLAROO, "submit", app, *where, *deployment.options(host), *more, seconds=LONG_S)
+
+
+def traces(cluster: Cluster) -> list[str]:
+    """Return what shows that something was started: files of all hosts, and applications that the master knows."""
+    names = [str(path) for path in cluster.scene.folder.rglob("*") if path.name != "log"]
+    return sorted(names) + re.findall("Registered app .*", cluster.master.said())
+
+
+def test_missing_processor_is_found_before_sources_listen(
+    deployment: Deployment, archives: Callable[..., Path]
+) -> None:
+    other = {"x86_64": "arm64"}.get(platform.machine(), "amd64")
+    host, archive = deployment.driver(archives("other", CASES / "reverse", "--arch", other))
+    done = submitted(deployment, host, archive)
+    assert done.returncode != 0
+    assert "R657 " in done.stderr, done.stderr
+    assert f" is packed for linux-{other}; the executor on " in done.stderr
+    address, port = deployment.source().split(":")
+    with pytest.raises(ConnectionRefusedError):
+        deployment.scene.connect((address, int(port)))
+    assert not list(Path(deployment.checkpoint.removeprefix("file://")).glob("spark/*"))
+
+
+def test_connector_sends_to_a_gateway_elsewhere(deployment: Deployment, archives: Callable[..., Path]) -> None:
+    """The connector is on a machine of its own, too."""
+    case = Case("celsius_connectors")
+    archive = archives("celsius", case.app("python"))
+    sender = deployment.scene.add(f"{deployment.name}-connector")
+    expected = case.expected("python")
+    with Receiver(deployment.scene.listen()) as receiver, deployment.run(archive, receiver) as run:
+        ((host, port),) = run.ready().addresses()
+        done = sender.run(
+            sys.executable, case.folder / "feed.py", "--application-module", case.app("python"), "--connector",
+            "celsius", "--celsius-file", case.folder / "input.txt", "--celsius-host", host, "--celsius-port", port,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        run.wait_while_alive(lambda: len(payloads(receiver.data())) >= len(expected), lambda: f"{len(expected)} frames")
+        read_nothing_from_files(run)
+        assert run.stop() == 0, run.said()
+        assert case.arranged(payloads(receiver.data())) == case.arranged(expected)

@@ -7,21 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from case import Case
+from case import Case, payloads
 from run import WAIT_S, Receiver, Run
-from wallaroo.experimental.stream import LENGTH, TIME
 
 pytestmark = pytest.mark.jvm
-
-
-def frames(data: bytes) -> list[str]:
-    """Return the payloads of the whole frames of a stream."""
-    found, at = [], 0
-    while at + LENGTH.size <= len(data) and at + LENGTH.size + LENGTH.unpack_from(data, at)[0] <= len(data):
-        end = at + LENGTH.size + LENGTH.unpack_from(data, at)[0]
-        found.append(data[at + LENGTH.size + TIME.size : end].decode("ascii"))
-        at = end
-    return found
 
 
 def test_celsius_through_connectors(tmp_path: Path) -> None:
@@ -40,8 +29,8 @@ def test_celsius_through_connectors(tmp_path: Path) -> None:
         done = subprocess.run(feed, capture_output=True, text=True, check=False, timeout=WAIT_S)
         assert done.returncode == 0, done.stderr
         run.wait_while_alive(
-            lambda: len(frames(receiver.data())) >= len(expected), lambda: f"{len(expected)} frames of the sink"
+            lambda: len(payloads(receiver.data())) >= len(expected), lambda: f"{len(expected)} frames of the sink"
         )
         assert run.stop() == 0, run.said()
-        assert case.arranged(frames(receiver.data())) == case.arranged(expected)
+        assert case.arranged(payloads(receiver.data())) == case.arranged(expected)
         assert run.last("dead_letters") == case.setting("dead_letters")

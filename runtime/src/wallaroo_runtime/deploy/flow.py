@@ -12,6 +12,7 @@ from wallaroo_runtime.deploy.peer import Peers
 from wallaroo_runtime.deploy.process import Process
 from wallaroo_runtime.deploy.snapshot import Snapshot
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.home import Moves, by_executor
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.query import RunningQuery
@@ -40,6 +41,7 @@ class Flow:
         self._processes = [*peers.gateways, peers.egress]
         self._keepers = [Keeper(each, note) if isinstance(each, Process) else each for each in self._processes]
         self._told: list[list[Any]] = [[] for _ in self._processes]
+        self._moves = Moves()
         self._samples: deque[tuple[float, int]] = deque()
 
     def check(self) -> None:
@@ -90,8 +92,10 @@ class Flow:
         return all(sink["pending_bytes"] == 0 or sink["state"] == "unreachable" for sink in sinks)
 
     def snapshot(self, state: str) -> Snapshot:
-        """Return the numbers of this moment."""
+        """Return the numbers of this moment; tell of state that has moved."""
         progress = self._query.progress()
+        for text in self._moves.look(progress.homes):
+            self._note(text)
         received = self._peers.received() + progress.records_in
         processed = progress.messages_in + progress.records_in
         delivered = sum(sink.get("messages", 0) for sink in self._peers.egress.status().get("sinks", []))
@@ -113,4 +117,5 @@ class Flow:
             bytes_by_file=progress.bytes_by_file,
             bytes_by_grpc=progress.bytes_by_grpc,
             sent_by_tasks=progress.sent,
+            executors=by_executor(progress.homes),
         )

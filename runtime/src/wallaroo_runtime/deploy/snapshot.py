@@ -1,6 +1,7 @@
 """What a run looks like at one moment, and to whom it is told."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +25,8 @@ class Snapshot:
         bytes_by_file: Bytes of journals that tasks have read from files in this run.
         bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
         sent_by_tasks: Those of `messages_out` that tasks have sent to sinks of delivery `executor`, in this run.
+        executors: The partitions whose state each executor has, by its number and machine; the stages are those that
+            `explain` names.
     """
 
     state: str
@@ -37,6 +40,7 @@ class Snapshot:
     bytes_by_file: int = 0
     bytes_by_grpc: int = 0
     sent_by_tasks: int = 0
+    executors: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark import Accumulator, TaskContext
+from pyspark import Accumulator, AccumulatorParam, TaskContext
 from pyspark.sql import SparkSession
 
 from wallaroo.frame import TICK_PORT
@@ -11,6 +11,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
 from wallaroo_runtime.remote import JournalPlace, OutputPlace, Staging
+from wallaroo_runtime.spark.home import Homes, executor_name, partition_name
 from wallaroo_runtime.spark.row import FrameHead
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -38,25 +39,39 @@ class Attempt:
         return cls(query, int(batch), context.partitionId(), context.stageId(), context.taskAttemptId())
 
 
+class HomeParam(AccumulatorParam[Homes]):
+    """Lets tasks tell the driver on which executor a partition is; the latest word counts."""
+
+    def zero(self, value: Homes) -> Homes:
+        """Return what tells nothing."""
+        return {}
+
+    def addInPlace(self, value1: Homes, value2: Homes) -> Homes:  # noqa: N802 - Spark's name
+        """Return the later ones over the earlier ones."""
+        return {**value1, **value2}
+
+
 @dataclass(frozen=True, slots=True)
 class ReadCounts:
-    """Bytes of the journal that tasks have read, repeated ones included.
+    """What tasks tell the driver: bytes of the journal that they have read, repeated ones included, and where they are.
 
     Attributes:
         by_file: From files.
         by_grpc: From gateways.
         records: Messages, not bytes, of sources that Spark reads.
+        homes: The executor of each partition with state.
     """
 
     by_file: Accumulator[int]
     by_grpc: Accumulator[int]
     records: Accumulator[int]
+    homes: Accumulator[Homes]
 
     @classmethod
     def of(cls, session: SparkSession) -> "ReadCounts":
-        """Return counts that begin at 0."""
+        """Return counts that begin at 0, and no homes."""
         count = session.sparkContext.accumulator
-        return cls(count(0), count(0), count(0))
+        return cls(count(0), count(0), count(0), count(Homes(), HomeParam()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +90,7 @@ class Level:
         journals: Where the journals are; rows of a range name one by its number.
         output: Where output goes.
         chunk_bytes: How much of the journal one call of the worker gets.
-        counts: Where the bytes that tasks have read are counted; None: nowhere.
+        counts: What tasks tell the driver; None: nothing.
         is_rehearsal: Whether the operators only touch what they would use; see `rehearse`.
     """
 
@@ -135,6 +150,11 @@ class Level:
             if self.counts is not None:
                 self.counts.records.add(FrameHead.of(frame).count)
             yield frame
+
+    def tell_home(self, partition: int) -> None:
+        """Tell the driver that this executor has a partition's state."""
+        if self.counts is not None:
+            self.counts.homes.add({partition_name(self.stages[0].id, partition): executor_name()})
 
     def staging_writer(self, attempt: Attempt) -> Staging:
         """Return what takes the outputs of an attempt."""

@@ -13,6 +13,8 @@ from wallaroo_runtime.egress import StagedFile
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.remote import Output
 from wallaroo_runtime.spark.failure import TaskFailure
+from wallaroo_runtime.spark.home import Homes
+from wallaroo_runtime.spark.level import ReadCounts
 from wallaroo_runtime.spark.written import RowSinks
 from wallaroo_runtime.topology.model import Topology
 
@@ -85,19 +87,28 @@ class Publisher:
         messages: Messages for sinks that this run has published, or its tasks have sent.
         sent: Those that its tasks have sent themselves.
         letters: Dead letters that this run has published.
+        homes: The executor of each partition with state, as of the last micro-batch.
 
     Args:
         outbox: Where to.
         policy: Which dead letters stop the query.
         rows: Sinks of Spark.
         direct: Ports of the sinks that tasks write themselves.
+        counts: What tasks tell the driver.
     """
 
     def __init__(
-        self, outbox: Output, policy: ErrorPolicy, rows: RowSinks | None = None, direct: Collection[int] = ()
+        self,
+        outbox: Output,
+        policy: ErrorPolicy,
+        rows: RowSinks | None = None,
+        direct: Collection[int] = (),
+        counts: ReadCounts | None = None,
     ) -> None:
         self.failure: RunError | None = None
         self._outbox, self._policy, self._rows, self._direct = outbox, policy, rows, frozenset(direct)
+        self._counts = counts
+        self.homes: Homes = {}
         self.batches = self.messages = self.sent = self.letters = 0
         self._publishing, self._is_ended = threading.Lock(), False
 
@@ -118,6 +129,8 @@ class Publisher:
             except RunError as error:
                 self.failure = error
                 raise TaskFailure(error) from error
+        if self._counts is not None:
+            self.homes = self._counts.homes.value
         self.batches += 1
         reach("driver.before_commit")  # Spark commits when this has returned
 

@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, Protocol
@@ -98,6 +98,7 @@ class Progress:
         records_in: Messages that tasks have got from sources that Spark reads, since this run began.
         records_out: Messages that sinks of Spark have got, since this run began.
         sent: Messages that tasks have sent to TCP sinks themselves, since this run began.
+        homes: The executor on which each partition with state was last at work in this run.
     """
 
     messages_in: int = 0
@@ -110,6 +111,7 @@ class Progress:
     records_in: int = 0
     records_out: int = 0
     sent: int = 0
+    homes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def offset(self) -> int:
@@ -239,6 +241,7 @@ class RunningQuery:
             records_in=self._counts.records.value,
             records_out=self._publisher.records,
             sent=self._publisher.sent,
+            homes=self._publisher.homes,
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
         journals = ends[: self._journals]
@@ -330,7 +333,7 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     )
     sinks = {plan.ports[sink.path]: sink for sink in topology.sinks() if isinstance(sink, KafkaSink | SparkSink)}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
-    publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error), rows, direct_ports)
+    publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error), rows, direct_ports, counts)
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)

@@ -131,6 +131,7 @@ class BucketProcessor(StatefulProcessor):
     def _run(self, bucket_id: int, rows: Iterable[Row]) -> Iterator[Row]:
         if self._attempt is None:
             self._attempt = Attempt.current()
+            self.level.tell_home(self._attempt.partition)
         bucket = self.level.bucket_ids.index(bucket_id)
         # Rows of one key come in any order; these two say in which they were made.
         frames = sorted((FrameRow(*row) for row in rows), key=lambda row: (row.sequence, row.ordinal))
