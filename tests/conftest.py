@@ -1,9 +1,13 @@
-"""What test files share: built Go programs, the option that rewrites golden files, and which files come first."""
+"""What test files share: Go programs, a cluster, the option that rewrites golden files, and which files come first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from standalone import Cluster, Deployment
 
 HERE = Path(__file__).resolve().parent
 REMARKS = pytest.StashKey[list[str]]()  # what the summary tells of how tests were run
@@ -50,3 +54,44 @@ def go_conformance() -> Path:
     from wallaroo_runtime.worker.build import build
 
     return build(HERE / "conformance")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory, remark: Callable[[str], None]) -> Iterator["Cluster"]:
+    """Start the master of a cluster of hosts; workers come when they are wanted."""
+    from host import Scene
+    from standalone import Cluster
+
+    with Scene(tmp_path_factory.mktemp("hosts")) as scene:
+        remark(f"the cluster's hosts: {scene}")
+        cluster = Cluster(scene)
+        yield cluster
+        cluster.close()
+
+
+@pytest.fixture
+def deployment(cluster: "Cluster") -> Iterator["Deployment"]:
+    """Give two Spark workers, a gateway, an egress, and machines for drivers."""
+    from standalone import Deployment
+
+    cluster.alive(2)
+    with Deployment(cluster) as deployment:
+        yield deployment
+
+
+@pytest.fixture(scope="session")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return what packs a program, once."""
+    from run import wallaroo
+
+    folder = tmp_path_factory.mktemp("archives")
+
+    def packed(name: str, program: Path, *more: str) -> Path:
+        file = folder / f"{name}.tar.gz"
+        if not file.exists():
+            addresses = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
+            done = wallaroo("pack", program, "-o", file, *addresses, *more, seconds=300)
+            assert done.returncode == 0, done.stderr
+        return file
+
+    return packed

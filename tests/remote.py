@@ -21,6 +21,7 @@ class Service:
 
     Attributes:
         entry: Goes before its command.
+        options: Go behind it.
     """
 
     kind: str
@@ -30,12 +31,13 @@ class Service:
     process: subprocess.Popen[str] | None = None
     lines: list[str] = field(default_factory=list)
     entry: tuple[object, ...] = ()
+    options: tuple[object, ...] = ()
 
     def start(self) -> "Service":
         """Start it and wait until it says where it serves."""
         data = "--journal" if self.kind == "gateway" else "--outbox"
         where = (data, self.directory, "--listen", self.address, "--token-file", self.token_file)
-        command = [*self.entry, WALLAROO, self.kind, *where, "--json"]
+        command = [*self.entry, WALLAROO, self.kind, *where, *self.options, "--json"]
         self.process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
         self.lines.clear()
         threading.Thread(target=self._read, daemon=True).start()

@@ -22,7 +22,7 @@ from wallaroo_runtime.remote._proto.service_pb2_grpc import (
 from wallaroo_runtime.remote.client import Client, close_channels
 from wallaroo_runtime.remote.credential import Listen
 from wallaroo_runtime.remote.egress import EgressHost, OutboxServicer
-from wallaroo_runtime.remote.gateway import GatewayHost, JournalServicer
+from wallaroo_runtime.remote.gateway import GatewayHost, JournalServicer, Workers
 from wallaroo_runtime.remote.server import serve
 
 TOKEN = "a-token-of-thirty-two-characters"
@@ -71,9 +71,11 @@ class Place:
 
 
 @contextmanager
-def serving(kind: str, directory: Path, address: str = "127.0.0.1:0", **options: bytes) -> Iterator[Place]:
+def serving(
+    kind: str, directory: Path, address: str = "127.0.0.1:0", workers: Workers | None = None, **options: bytes
+) -> Iterator[Place]:
     """Run a service until the block ends."""
-    host = GatewayHost(directory, address) if kind == "gateway" else EgressHost(directory, address)
+    host = GatewayHost(directory, address, workers) if kind == "gateway" else EgressHost(directory, address)
 
     def add(server: grpc.Server) -> None:
         if isinstance(host, GatewayHost):

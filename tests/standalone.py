@@ -137,19 +137,21 @@ class Deployment:
 
     Args:
         cluster: Its executors see the checkpoint.
+        archive: The gateway runs its workers; None: it runs none.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, archive: Path | None = None) -> None:
         self.cluster, self.scene = cluster, cluster.scene
         cluster.deployments += 1
         self.name = f"run-{cluster.deployments}"
         self.checkpoint = f"file://{cluster.shared / self.name}"
-        self.gateway, self.egress = self._service("gateway"), self._service("egress")
+        self.gateway, self.egress = self._service("gateway", archive), self._service("egress")
         self.drivers = 0
 
-    def _service(self, kind: str) -> Service:
+    def _service(self, kind: str, archive: Path | None = None) -> Service:
         host = self.scene.add(f"{self.name}-{kind}")
-        return Service(kind, host.folder / "data", _token(host), f"{host.address}:0", entry=host.entry)
+        more = ("--archive", shutil.copy(archive, host.folder)) if archive else ()
+        return Service(kind, host.folder / "data", _token(host), f"{host.address}:0", entry=host.entry, options=more)
 
     def driver(self, archive: Path) -> tuple[Host, Path]:
         """Switch on a machine that has never seen the application; returns also its copy of an archive."""
@@ -162,15 +164,18 @@ class Deployment:
         host = self.gateway.address.rpartition(":")[0]
         return ",".join(f"{host}:{PORT + number}" for number in range(count))
 
-    def options(self, host: Host) -> list[object]:
-        """Return the options of a run whose driver is on a host."""
+    def settings(self, host: Host) -> list[object]:
+        """Return the options of a run on the cluster whose driver is on a host."""
         conf: Mapping[str, str] = SETTINGS | {
             "spark.driver.host": host.address,
             "spark.driver.bindAddress": host.address,
         }
+        return ["--master", self.cluster.url, *(item for pair in conf.items() for item in ("--conf", "=".join(pair)))]
+
+    def options(self, host: Host) -> list[object]:
+        """Return the options of a run that uses the services, too."""
         services = ("--gateway", self.gateway.address, "--egress", self.egress.address, "--token-file", _token(host))
-        settings = (item for pair in conf.items() for item in ("--conf", "=".join(pair)))
-        return ["--master", self.cluster.url, *settings, *services]
+        return [*self.settings(host), *services]
 
     def run(self, archive: Path, receiver: Receiver, *options: object, sources: int = 1, verb: str = "submit") -> Run:
         """Run a copy of an archive on a new machine, with the sources at the gateway."""
@@ -189,6 +194,12 @@ class Deployment:
         for service in (self.gateway, self.egress):
             with contextlib.suppress(ProcessLookupError):
                 service.end(signal.SIGKILL)
+
+
+def read_nothing_from_files(run: Run) -> None:
+    """Check that tasks read the journal over the network alone."""
+    assert run.last("bytes_by_grpc") > 0
+    assert run.last("bytes_by_file") == 0
 
 
 def _token(host: Host) -> Path:

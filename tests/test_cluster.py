@@ -1,64 +1,22 @@
 """A standalone cluster, each part a host of its own: some are killed, it grows and shrinks; the output stays exact."""
 
-import io
 import os
-import platform
-import re
-import shutil
-import subprocess
 import sys
-import tarfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-import window
-from case import CASES, Case, payloads
-from host import Host, Scene
+from case import CASES, Case
 from load import WORDS, vote_messages, word_messages
-from run import TESTS, WALLAROO, Receiver, Run, finish, framed, wallaroo
-from standalone import Cluster, Deployment, kill
-from wallaroo_runtime.worker.archive import MANIFEST
+from run import TESTS, Receiver, Run, framed
+from standalone import Deployment, kill, read_nothing_from_files
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 MESSAGES, PORTIONS = 500_000, 50
-ADDRESSES = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
 LONG_S = 300.0
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, remark: Callable[[str], None]) -> Iterator[Cluster]:
-    with Scene(tmp_path_factory.mktemp("hosts")) as scene:
-        remark(f"the cluster's hosts: {scene}")
-        cluster = Cluster(scene)
-        yield cluster
-        cluster.close()
-
-
-@pytest.fixture
-def deployment(cluster: Cluster) -> Iterator[Deployment]:
-    """Give two Spark workers, a gateway, an egress, and machines for drivers."""
-    cluster.alive(2)
-    with Deployment(cluster) as deployment:
-        yield deployment
-
-
-@pytest.fixture(scope="module")
-def archives(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return what packs a program, once."""
-    folder = tmp_path_factory.mktemp("archives")
-
-    def packed(name: str, program: Path, *more: str) -> Path:
-        file = folder / f"{name}.tar.gz"
-        if not file.exists():
-            done = wallaroo("pack", program, "-o", file, *ADDRESSES, *more, seconds=LONG_S)
-            assert done.returncode == 0, done.stderr
-        return file
-
-    return packed
 
 
 class Stream:
@@ -80,12 +38,6 @@ class Stream:
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
-
-
-def read_nothing_from_files(run: Run) -> None:
-    """Check that tasks read the journal over the network alone."""
-    assert run.last("bytes_by_grpc") > 0
-    assert run.last("bytes_by_file") == 0
 
 
 @pytest.mark.parametrize("language", ["python", "go"])
@@ -231,158 +183,3 @@ def test_driver_killed_and_restarted_on_another_host(
     check(alone.data())
     assert sorted(alone.lines()) == sorted(receiver.lines())
     assert sha256(archive.read_bytes()).digest() == digest
-
-
-def test_orders_see_the_quotes_that_arrived_before_them(deployment: Deployment, archives: Callable[..., Path]) -> None:
-    """Market spread: two TCP sources at one gateway, so that there is one order."""
-    archive = archives("market", Case("market_spread").app("python"), "--in", "127.0.0.1:7010,127.0.0.1:7011")
-    quotes = [(f"S{i * 7 % 150}", 100 + i % 50, (i * 13 % 6) / 50) for i in range(2000)]
-    orders = [(f"S{i * 11 % 160}", i, i % 9 + 1) for i in range(2000)]
-    known = {symbol: (bid, bid + spread) for symbol, bid, spread in quotes}
-    expected = []
-    for symbol, number, quantity in orders:
-        bid, offer = known.get(symbol, (0.0, 0.0))
-        if symbol not in known or offer - bid > 0.05:
-            expected.append(f"{symbol} {number} {quantity} {bid:.2f} {offer:.2f}")
-    assert 500 < len(expected) < 1500
-    with (
-        Receiver(deployment.cluster.scene.listen()) as receiver,
-        deployment.run(archive, receiver, sources=2) as run,
-    ):
-        run.ready()
-        texts = (
-            [f"{symbol} {bid:.2f} {bid + spread:.2f}" for symbol, bid, spread in quotes],
-            [" ".join(map(str, order)) for order in orders],
-        )
-        for source, lines in enumerate(texts):
-            with run.connect(source) as connection:
-                connection.sendall(framed(line.encode() for line in lines))
-                finish(connection)
-        receiver.wait_for_lines(len(expected), run)
-        run.wait_for("messages_processed", 4000)
-        assert run.last("dead_letters") == 0
-        read_nothing_from_files(run)
-        assert run.stop() == 0, run.said()
-        arranged = Case("market_spread").arranged
-        assert arranged(receiver.lines()) == arranged(expected)
-
-
-def test_windows_equal_the_reference(deployment: Deployment, archives: Callable[..., Path]) -> None:
-    """Windows of 9 s every 3 s, by the time in the data."""
-    archive = archives("windows", window.APP, "--windows", "event")
-    journal = deployment.gateway.directory / "journal"
-    with Receiver(deployment.cluster.scene.listen()) as receiver, deployment.run(archive, receiver) as run:
-        run.ready().send(framed(window.texts(20_000, 7)))
-        run.wait_while_alive(lambda: window.silence(journal) >= window.SILENCE_MS, lambda: "ticks", LONG_S)
-        reference, expected = window.expected(journal, "event")
-        assert not reference.keys, "windows are open"
-        assert len(expected) > 1000
-        receiver.wait_for_lines(len(expected), run)
-        read_nothing_from_files(run)
-        assert run.stop() == 0, run.said()
-        assert window.by_key(receiver.lines()) == window.by_key(expected)
-
-
-def test_wrong_settings_of_spark_are_told_without_a_stack_trace(
-    deployment: Deployment, archives: Callable[..., Path]
-) -> None:
-    host, archive = deployment.driver(archives("word_count-go", CASES / "word_count"))
-    settings = ("--conf", "spark.network.timeout=1s", *deployment.options(host)[2:])
-    where = ("--master", deployment.cluster.url, "--checkpoint", host.folder / "checkpoint", "--in", "127.0.0.1:0")
-    done = host.run(WALLAROO, "run", archive, *where, *settings)
-    assert done.returncode == 1
-    assert done.stderr.startswith("R611 the query stopped; Spark did not start: org.apache.spark.SparkIllegalArgument")
-    assert "\tat " not in done.stderr
-
-
-def rewritten(archive: Path, file: Path, member: str, old: bytes, new: bytes) -> Path:
-    """Return a copy of an archive with other bytes in a member."""
-    with tarfile.open(archive) as source, tarfile.open(file, "w:gz") as target:
-        for entry in source:
-            data = (source.extractfile(entry) or io.BytesIO()).read()
-            if entry.name == member:
-                assert old in data
-                data = data.replace(old, new)
-                entry.size = len(data)
-            target.addfile(entry, io.BytesIO(data))
-    return file
-
-
-def test_what_is_refused_starts_nothing(deployment: Deployment, archives: Callable[..., Path], tmp_path: Path) -> None:
-    cluster = deployment.cluster
-    good = archives("word_count-go", CASES / "word_count")
-    changed = rewritten(good, tmp_path / "changed.tar.gz", "topology.json", b"Count Words", b"count words")
-    newer = rewritten(good, tmp_path / "newer.tar.gz", MANIFEST, b'"protocol_version": 1', b'"protocol_version": 9')
-    host, archive = deployment.driver(good)
-    for file in (changed, newer, archives("alphabet-go", Case("alphabet").folder)):
-        shutil.copy(file, host.folder)
-    other, nowhere = cluster.shared / "other", f"spark://{host.address}:7077"
-    local = ("--master", "local[1]", "--in", "127.0.0.1:0", "--stop-when-idle", "0", "--checkpoint", other)
-    done = host.run(WALLAROO, "run", host.folder / "alphabet-go.tar.gz", *local)
-    assert done.returncode == 0, done.stderr
-    before = traces(cluster)
-    for name, more, said in (
-        (
-            changed.name,
-            (),
-            "R655 {} is not the archive of an application, or was changed after it was packed; top",
-        ),
-        (newer.name, (), "R656 {} was packed for another release; its workers speak protocol 9; this runtime knows"),
-        (archive.name, ("--master", nowhere), f"R659 Spark master {nowhere} cannot be reached; {host.address}:7077: "),
-        (
-            archive.name,
-            ("--checkpoint", other),
-            f'R603 checkpoint {other} belongs to application "Alphabet", not to ',
-        ),
-    ):
-        done = submitted(deployment, host, host.folder / name, *more)
-        assert done.returncode in (1, 2, 3), done.stderr
-        assert done.stderr.startswith(said.format(host.folder / name)), done.stderr
-        assert "\n  fix: " in done.stderr
-        assert traces(cluster) == before, "something was started"
-
-
-def submitted(deployment: Deployment, host: Host, app: Path, *more: object) -> subprocess.CompletedProcess[str]:
-    """Submit an archive that will not run."""
-    where = ("--in", deployment.source(), "--checkpoint", deployment.checkpoint)
-    return host.run(WALLAROO, "submit", app, *where, *deployment.options(host), *more, seconds=LONG_S)
-
-
-def traces(cluster: Cluster) -> list[str]:
-    """Return what shows that something was started: files of all hosts, and applications that the master knows."""
-    names = [str(path) for path in cluster.scene.folder.rglob("*") if path.name != "log"]
-    return sorted(names) + re.findall("Registered app .*", cluster.master.said())
-
-
-def test_missing_processor_is_found_before_sources_listen(
-    deployment: Deployment, archives: Callable[..., Path]
-) -> None:
-    other = {"x86_64": "arm64"}.get(platform.machine(), "amd64")
-    host, archive = deployment.driver(archives("other", CASES / "reverse", "--arch", other))
-    done = submitted(deployment, host, archive)
-    assert done.returncode != 0
-    assert "R657 " in done.stderr, done.stderr
-    assert f" is packed for linux-{other}; the executor on " in done.stderr
-    address, port = deployment.source().split(":")
-    with pytest.raises(ConnectionRefusedError):
-        deployment.scene.connect((address, int(port)))
-    assert not list(Path(deployment.checkpoint.removeprefix("file://")).glob("spark/*"))
-
-
-def test_connector_sends_to_a_gateway_elsewhere(deployment: Deployment, archives: Callable[..., Path]) -> None:
-    """The connector is on a machine of its own, too."""
-    case = Case("celsius_connectors")
-    archive = archives("celsius", case.app("python"))
-    sender = deployment.scene.add(f"{deployment.name}-connector")
-    expected = case.expected("python")
-    with Receiver(deployment.scene.listen()) as receiver, deployment.run(archive, receiver) as run:
-        ((host, port),) = run.ready().addresses()
-        done = sender.run(
-            sys.executable, case.folder / "feed.py", "--application-module", case.app("python"), "--connector",
-            "celsius", "--celsius-file", case.folder / "input.txt", "--celsius-host", host, "--celsius-port", port,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        run.wait_while_alive(lambda: len(payloads(receiver.data())) >= len(expected), lambda: f"{len(expected)} frames")
-        read_nothing_from_files(run)
-        assert run.stop() == 0, run.said()
-        assert case.arranged(payloads(receiver.data())) == case.arranged(expected)

@@ -1,10 +1,13 @@
 """`wallaroo gateway --journal DIR --listen H:P`: receive for an application whose driver runs elsewhere.
 
 The gateway keeps what arrives on its own disk and serves it over gRPC. `wallaroo run --gateway H:P` tells it for which
-sources to listen; started again, it listens at once.
+sources to listen; started again, it listens at once. Sources that only their worker can cut or make need the archive
+that is run.
 """
 
 import argparse
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.cli.service import add_service_parser, run_command
@@ -12,9 +15,22 @@ from wallaroo_runtime.cli.service import add_service_parser, run_command
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
-    add_service_parser(subparsers, "gateway", "--journal", "a journal", __doc__)
+    parser = add_service_parser(subparsers, "gateway", "--journal", "a journal", __doc__)
+    parser.add_argument("--archive", metavar="FILE", help="the packed application, if its workers cut or make messages")
+    parser.add_argument("--worker-python", default="", metavar="PYTHON", help="runs Python workers; default: this one")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
-    return run_command("gateway", arguments)
+    if not arguments.archive:
+        return run_command("gateway", arguments)
+    # Late: gRPC takes long to import.
+    from wallaroo_runtime.deploy.hosted import HostedWorkers
+    from wallaroo_runtime.topology.load import load
+    from wallaroo_runtime.worker.archive import check_platform, read_archive
+
+    archive = read_archive(Path(arguments.archive).absolute())
+    check_platform(archive.path, archive.manifest)
+    directory = Path(arguments.directory).absolute() / "workers"
+    with closing(HostedWorkers(load(archive.topology), directory, archive, arguments.worker_python)) as workers:
+        return run_command("gateway", arguments, workers)

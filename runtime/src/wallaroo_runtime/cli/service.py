@@ -11,8 +11,8 @@ from wallaroo_runtime.deploy.address import parse_address
 TOKEN_HELP = "file with the token, mode 0600; needed beyond loopback"
 
 
-def add_service_parser(subparsers: Any, kind: str, data: str, what: str, description: str | None) -> None:
-    """Declare the arguments of a service.
+def add_service_parser(subparsers: Any, kind: str, data: str, what: str, description: str | None) -> Any:
+    """Declare the arguments of a service; returns its parser.
 
     Args:
         subparsers: Of the command line.
@@ -29,10 +29,17 @@ def add_service_parser(subparsers: Any, kind: str, data: str, what: str, descrip
     add("--tls-certificate", metavar="FILE", help="certificates (PEM); default: no TLS")
     add("--tls-key", metavar="FILE", help="private key (PEM)")
     add("--json", action="store_true", help="say as JSON where it serves")
+    return parser
 
 
-def run_command(kind: str, arguments: argparse.Namespace) -> int:
-    """Serve until stopped."""
+def run_command(kind: str, arguments: argparse.Namespace, workers: Any = None) -> int:
+    """Serve until stopped.
+
+    Args:
+        kind: `gateway` or `egress`.
+        arguments: Of the command line.
+        workers: Of a gateway: cut and make messages.
+    """
     # Late: gRPC takes long to import.
     from wallaroo_runtime.remote.process import ServiceOptions, listen_of, run_service
 
@@ -46,6 +53,7 @@ def run_command(kind: str, arguments: argparse.Namespace) -> int:
         path(arguments.token_file),
         path(arguments.tls_certificate),
         path(arguments.tls_key),
+        workers,
     )
     _, findings = listen_of(kind, options)
     for finding in findings:

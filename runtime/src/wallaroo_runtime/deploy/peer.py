@@ -35,6 +35,7 @@ class Peers:
         remote: Which services run elsewhere.
         bounds: Of journal and outbox.
         fresh: Whether the run starts over.
+        archive: SHA-256 of the archive that is run; empty: of none.
 
     Attributes:
         gateways: Started by `start`, or by `start_gateway` when they need a worker.
@@ -55,11 +56,12 @@ class Peers:
         bounds: Bounds,
         *,
         fresh: bool,
+        archive: str = "",
     ) -> None:
         self._topology, self._plan, self._checkpoint, self._bounds = topology, plan, checkpoint, bounds
         self._fresh = fresh
         self.gateways: list[Process | RemoteProcess] = []
-        self._remote = gateways_of(topology, plan, remote, bounds) if remote.gateways else {}
+        self._remote = gateways_of(topology, plan, remote, bounds, archive) if remote.gateways else {}
         self.tails: list[Tail] = list(self._remote.values())
         self.egress: Process | RemoteProcess = (
             egress_at(topology, plan, remote, bounds)
@@ -72,7 +74,7 @@ class Peers:
     @property
     def waits_for_worker(self) -> bool:
         """Whether the gateway can only be started when the workers run."""
-        return needs_worker(self._topology)
+        return any(map(needs_worker, self._topology.sources()))
 
     def start(self, stack: ExitStack) -> None:
         """Start or attach everything but a gateway that needs a worker; `stack` ends it.

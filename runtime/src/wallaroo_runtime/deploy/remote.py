@@ -10,7 +10,15 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.deploy.bound import Bounds
-from wallaroo_runtime.deploy.service import FSYNC_INTERVAL_MS, Listener, listeners, tick_interval_ms
+from wallaroo_runtime.deploy.service import (
+    FSYNC_INTERVAL_MS,
+    GatewaySource,
+    Listener,
+    gateway_sources,
+    listeners,
+    needs_worker,
+    tick_interval_ms,
+)
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.ingest import Position
 from wallaroo_runtime.plan.stage import Plan
@@ -148,22 +156,31 @@ def service_names(remote: RemoteOptions) -> tuple[str, ...]:
     return (*gateways, "egress") if remote.egress else gateways
 
 
-def gateways_of(topology: Topology, plan: Plan, options: RemoteOptions, bounds: Bounds) -> dict[str, RemoteProcess]:
+def gateways_of(
+    topology: Topology, plan: Plan, options: RemoteOptions, bounds: Bounds, archive: str = ""
+) -> dict[str, RemoteProcess]:
     """Return the gateways of a run, not attached, by what names them.
+
+    Args:
+        topology: Has the sources.
+        plan: Has their ports.
+        options: Where the gateways are.
+        bounds: Of the journals.
+        archive: SHA-256 of the archive that is run; empty: of none.
 
     Raises:
         RunError: R608, a name is no source's, or a source has no gateway; R647.
     """
-    for source in topology.sources():
-        if isinstance(source, GeneratorSource) or isinstance(source, TcpSource) and source.framing.kind == "worker":
+    for source in filter(needs_worker, topology.sources()):
+        if not archive:
             raise RunError.of("R647", USAGE, source=source.name)
-    names = {source.name for source in listeners(topology)}
+    names = {source.name for source in gateway_sources(topology)}
     for name in options.gateways:
         if name and name not in names:
             reason = f'--gateway: no source is called "{name}"'
             raise RunError.of("R608", USAGE, reason=reason, fix=f"use one of {', '.join(sorted(names))}")
-    mine: dict[str, list[Listener]] = {name: [] for name in options.gateways}
-    for source in listeners(topology):
+    mine: dict[str, list[GatewaySource]] = {name: [] for name in options.gateways}
+    for source in gateway_sources(topology):
         if source.name not in mine and "" not in mine:
             reason = f'source "{source.name}" has no gateway'
             raise RunError.of("R608", USAGE, reason=reason, fix=f"give --gateway {source.name}=H:P")
@@ -171,17 +188,27 @@ def gateways_of(topology: Topology, plan: Plan, options: RemoteOptions, bounds: 
     found = {}
     for name, sources in sorted(mine.items()):
         if sources:
-            request = _gateway_request(plan, sources, bounds, tick_interval_ms(topology))
+            request = _gateway_request(plan, sources, bounds, tick_interval_ms(topology), archive)
             found[name] = RemoteProcess(options.service("gateway", options.gateways[name]), request)
     return found
 
 
-def _gateway_request(plan: Plan, sources: Sequence[Listener], bounds: Bounds, tick_ms: int) -> Attach:
-    messages = [source_message(source, plan) for source in sources]
-    for source, message in zip(sources, messages, strict=True):
+def _gateway_request(
+    plan: Plan, sources: Sequence[GatewaySource], bounds: Bounds, tick_ms: int, archive: str
+) -> Attach:
+    heard = [source for source in sources if isinstance(source, Listener)]
+    messages = [source_message(source, plan) for source in heard]
+    for source, message in zip(heard, messages, strict=True):
         if isinstance(source, ConnectorSource):
             settings = {"max_credits": source.max_credits, "refill_credits": source.refill_credits}
             message.connector.CopyFrom(pb.Connector(cookie=source.cookie, **settings))
+        elif needs_worker(source):
+            message.header_bytes, message.worker = source.framing.header_bytes, source.worker
+    generators = [
+        pb.Generator(port=plan.ports[source.path], path=source.path, name=source.name, worker=source.worker)
+        for source in sources
+        if isinstance(source, GeneratorSource)
+    ]
     return lambda driver: pb.AttachJournalRequest(
         driver=driver,
         sources=messages,
@@ -189,6 +216,8 @@ def _gateway_request(plan: Plan, sources: Sequence[Listener], bounds: Bounds, ti
         fsync_interval_ms=FSYNC_INTERVAL_MS,
         backlog_bytes=bounds.journal_bytes,
         tick_ms=tick_ms,
+        generators=generators,
+        archive=archive,
     )
 
 

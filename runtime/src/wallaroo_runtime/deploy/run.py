@@ -22,7 +22,7 @@ from wallaroo_runtime.deploy.master import check_master, cores, shuffle_partitio
 from wallaroo_runtime.deploy.peer import Peers
 from wallaroo_runtime.deploy.place import Place, default_directory
 from wallaroo_runtime.deploy.remote import RemoteOptions
-from wallaroo_runtime.deploy.service import open_sources, stop_left_behind
+from wallaroo_runtime.deploy.service import needs_worker, open_sources, stop_left_behind
 from wallaroo_runtime.deploy.snapshot import Reporter
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan.compile import compile_topology
@@ -217,7 +217,8 @@ def _run(
     from wallaroo_runtime.spark.session import stop_session
 
     topology = application.topology
-    peers = Peers(topology, plan, checkpoint, options.remote, options.bounds, fresh=options.fresh)
+    digest = application.archive.digest if application.archive else ""
+    peers = Peers(topology, plan, checkpoint, options.remote, options.bounds, fresh=options.fresh, archive=digest)
     for finding in open_sources(topology):
         reporter.warn(finding)
     with ExitStack() as stack:
@@ -248,7 +249,7 @@ def _run(
             raise explained(error, topology) from error
         stack.callback(query.stop)
         if not peers.gateways:
-            peers.start_gateway(stack, query.targets)
+            peers.start_gateway(stack, query.targets if cores(options.master) else _beside(options, application, stack))
         flow = Flow(peers, query, reporter.note)
         flow.check()
         reporter.initialized(peers.addresses(), checkpoint.path)
@@ -258,6 +259,17 @@ def _run(
         query.stop()
         peers.egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
         reporter.progress(flow.snapshot("stopped"))
+
+
+def _beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
+    """Start the workers that a gateway of ours asks: on a cluster those of the executors are out of its reach."""
+    from wallaroo_runtime.deploy.hosted import HostedWorkers
+
+    topology = application.topology
+    directory = _path_of(options, application) / "workers"
+    workers = HostedWorkers(topology, directory, application.archive, options.worker_python)
+    stack.callback(workers.close)
+    return {source.worker: workers.target(source.worker) for source in filter(needs_worker, topology.sources())}
 
 
 def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:

@@ -13,21 +13,24 @@ from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.remote.credential import is_loopback
-from wallaroo_runtime.topology.model import ConnectorSource, GeneratorSource, TcpSource, Topology
+from wallaroo_runtime.topology.model import ConnectorSource, GeneratorSource, Source, TcpSource, Topology
 
 FSYNC_INTERVAL_MS = 50
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
 Listener = TcpSource | ConnectorSource
+GatewaySource = TcpSource | ConnectorSource | GeneratorSource
 UNSET = Bounds()
 NAMES = ("gateway", "egress")
 
 
-def needs_worker(topology: Topology) -> bool:
-    """Say whether a source's messages can only be found or made by a worker, so that workers must run first."""
-    return any(
-        isinstance(source, GeneratorSource) or (isinstance(source, TcpSource) and source.framing.kind == "worker")
-        for source in topology.sources()
-    )
+def needs_worker(source: Source) -> bool:
+    """Say whether a source's messages can only be found or made by a worker, so that it must run first."""
+    return isinstance(source, GeneratorSource) or (isinstance(source, TcpSource) and source.framing.kind == "worker")
+
+
+def gateway_sources(topology: Topology) -> Iterator[GatewaySource]:
+    """Yield the sources that a gateway serves."""
+    return (source for source in topology.sources() if isinstance(source, GatewaySource))
 
 
 def listeners(topology: Topology) -> Iterator[Listener]:

@@ -4,12 +4,13 @@ import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Protocol
 
 import grpc
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest import JournalReader, JournalWriter, Position
+from wallaroo_runtime.ingest.asking import worker_maker, worker_splitter
 from wallaroo_runtime.ingest.config import CONNECTOR, GatewayConfig, GeneratorConfig, SourceConfig
 from wallaroo_runtime.ingest.framing import KINDS
 from wallaroo_runtime.ingest.gateway import Gateway
@@ -23,6 +24,22 @@ from wallaroo_runtime.remote.store import Store
 STOP_S = 30.0
 MAX_SOURCES = 1000
 MAX_PARTS = 100_000
+WORKER = "worker"
+
+
+class Workers(Protocol):
+    """Workers of an archive that run beside the gateway.
+
+    Attributes:
+        digest: SHA-256 of the archive, in hexadecimal.
+        names: Of the workers.
+    """
+
+    digest: str
+    names: frozenset[str]
+
+    def target(self, name: str) -> str:
+        """Return the gRPC target of a worker; it is started when it is not there yet."""
 
 
 class GatewayHost:
@@ -31,6 +48,7 @@ class GatewayHost:
     Args:
         directory: `journal` in it is the journal.
         address: Where it serves, for errors.
+        workers: Cut and make messages; None: there are none.
 
     Attributes:
         ended: Set when the gateway cannot go on; the process is to end.
@@ -39,9 +57,9 @@ class GatewayHost:
         RunError: R610, another process has the directory; R612, R616 or R619 of what is in it; R601.
     """
 
-    def __init__(self, directory: Path, address: str) -> None:
+    def __init__(self, directory: Path, address: str, workers: Workers | None = None) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._directory = directory
+        self._directory, self._workers = directory, workers
         self._lock_file = lock_directory(directory)
         self.store = Store(directory, "gateway", address)
         self.journal = directory / "journal"
@@ -51,12 +69,16 @@ class GatewayHost:
         self._thread: threading.Thread | None = None
         if not (self.journal / "head").exists():
             JournalWriter(self.journal).close()
-        if self.store.attachment.config:
-            self._start(self.store.attachment.config)
+        config = self.store.attachment.config
+        # With another archive it waits for the driver that runs it.
+        if config and self._fault(config) is None:
+            self._start(config)
 
     def attach(self, driver: pb.Driver, config: Mapping[str, Any]) -> pb.AttachReply:
         """Serve a driver: listen as it says, or go on when nothing has changed."""
         with self.lock:
+            if (fault := self._fault(config)) is not None:
+                raise fault
             before = self.store.attachment
             attachment, is_cleared = self.store.admit(driver, self._journal_id(), config)
             if is_cleared or before.config != attachment.config or self._thread is None:
@@ -68,16 +90,46 @@ class GatewayHost:
             self.store.save(attachment)
             return pb.AttachReply(epoch=attachment.epoch, store=self._journal_id())
 
+    def _fault(self, config: Mapping[str, Any]) -> RunError | None:
+        """Return why the sources of a driver cannot be served here."""
+        asking = [source for source in config["sources"] if source["framing"]["kind"] == WORKER]
+        asking += config.get("generators", ())
+        if not asking:
+            return None
+        if self._workers is None:
+            return RunError.of("R647", source=asking[0]["name"])
+        actual, expected = self._workers.digest, config["archive"] or "a program that is not packed"
+        if actual != expected:
+            return RunError.of("R680", address=self.store.address, actual=actual, expected=expected)
+        for part in asking:
+            worker = part.get("framing", part)["worker"]
+            if worker not in self._workers.names:
+                return self.store.refused(reason=f"the archive has no worker {worker[:40]!r}")
+        return None
+
     def _journal_id(self) -> str:
         return f"{JournalReader(self.journal).end().journal_id:016x}"
 
     def _start(self, config: Mapping[str, Any]) -> None:
-        sources = tuple(SourceConfig(**source) for source in config["sources"])
-        rest = {name: value for name, value in config.items() if name != "sources"}
-        wanted = GatewayConfig(self.journal, self._directory / "gateway.json", sources, **rest)
-        self._gateway = Gateway(wanted, _needs_worker, _needs_worker)
+        sources = tuple(SourceConfig(**{**source, "framing": self._found(source)}) for source in config["sources"])
+        generators = tuple(
+            GeneratorConfig(**{name: each[name] for name in ("port", "path", "name")}, target=self._target(each))
+            for each in config.get("generators", ())
+        )
+        rest = {name: value for name, value in config.items() if name not in ("sources", "generators", "archive")}
+        wanted = GatewayConfig(self.journal, self._directory / "gateway.json", sources, generators, **rest)
+        self._gateway = Gateway(wanted, worker_splitter, worker_maker)
         self._thread = threading.Thread(target=self._run, args=(self._gateway,), name="gateway", daemon=True)
         self._thread.start()
+
+    def _found(self, source: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the framing of a source, with its worker's target."""
+        framing = source["framing"]
+        return {**framing, "target": self._target(framing)} if framing["kind"] == WORKER else framing
+
+    def _target(self, part: Mapping[str, Any]) -> str:
+        assert self._workers is not None
+        return self._workers.target(part["worker"])
 
     def _run(self, gateway: Gateway) -> None:
         try:
@@ -102,11 +154,9 @@ class GatewayHost:
         return gateway.status.text if gateway is not None else "{}"
 
 
-def _needs_worker(config: SourceConfig | GeneratorConfig) -> NoReturn:
-    raise RunError.of("R647", source=config.name)
-
-
 def _framing(source: pb.Source) -> dict[str, str | int]:
+    if source.framing == WORKER:
+        return {"kind": WORKER, "header_bytes": source.header_bytes, "worker": source.worker}
     if source.framing != CONNECTOR:
         return {"kind": source.framing}
     connector = source.connector
@@ -139,15 +189,20 @@ class JournalServicer(JournalServiceServicer):
             for source in request.sources
         ]
         for source in request.sources:
-            if source.framing == "worker":
-                raise RunError.of("R647", source=source.name)
-            is_possible = source.framing in KINDS or (source.framing == CONNECTOR and source.HasField("connector"))
+            is_connector = source.framing == CONNECTOR and source.HasField("connector")
+            is_possible = is_connector or source.framing in (*KINDS, WORKER)
             if not is_possible or not source.host or source.tcp_port > 65535:
                 raise self._refused(reason=f"source {source.name!r} cannot be")
-        if len(sources) > MAX_SOURCES:
-            raise self._refused(reason=f"a driver has {len(sources)} sources")
+        generators = [
+            {"port": each.port, "path": each.path, "name": each.name, "worker": each.worker}
+            for each in request.generators
+        ]
+        if len(sources) + len(generators) > MAX_SOURCES:
+            raise self._refused(reason=f"a driver has {len(sources) + len(generators)} sources")
         config = {
             "sources": sources,
+            "generators": generators,
+            "archive": request.archive if generators or any(each.framing == WORKER for each in request.sources) else "",
             "fsync": request.fsync,
             "fsync_interval_ms": request.fsync_interval_ms,
             "backlog_bytes": request.backlog_bytes,
@@ -158,8 +213,7 @@ class JournalServicer(JournalServiceServicer):
         return config
 
     def _refused(self, reason: str) -> RunError:
-        store = self._host.store
-        return RunError.of("R648", service=store.kind, address=store.address, reason=reason)
+        return self._host.store.refused(reason)
 
     def _open(self, request: Any) -> JournalReader:
         self._host.store.check(request.epoch)

@@ -17,7 +17,7 @@ from wallaroo_runtime.remote._proto.service_pb2_grpc import (
 )
 from wallaroo_runtime.remote.credential import Listen, is_loopback, make_token, read_pem, read_token
 from wallaroo_runtime.remote.egress import EgressHost, OutboxServicer
-from wallaroo_runtime.remote.gateway import GatewayHost, JournalServicer
+from wallaroo_runtime.remote.gateway import GatewayHost, JournalServicer, Workers
 from wallaroo_runtime.remote.server import serve
 
 LOOK_S = 0.2
@@ -34,6 +34,7 @@ class ServiceOptions:
         token_file: Holds the token; None: `token` in the directory, made when it is not there.
         certificate: Its certificates (PEM); None: no TLS.
         key: Its private key (PEM).
+        workers: Of a gateway: cut and make messages; None: there are none.
     """
 
     directory: Path
@@ -41,6 +42,7 @@ class ServiceOptions:
     token_file: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
+    workers: Workers | None = None
 
 
 def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnostic]]:
@@ -105,9 +107,10 @@ def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], N
 
 
 def _host(kind: str, options: ServiceOptions, address: str) -> GatewayHost | EgressHost:
-    make = GatewayHost if kind == "gateway" else EgressHost
     try:
-        return make(options.directory, address)
+        if kind == "gateway":
+            return GatewayHost(options.directory, address, options.workers)
+        return EgressHost(options.directory, address)
     except OSError as error:
         raise _not_usable(kind, options.directory, error) from error
 

@@ -71,7 +71,7 @@ class Store:
         now = self.attachment
         if driver.protocol_version != PROTOCOL_VERSION or not driver.id or not driver.checkpoint:
             reason = f"a driver speaks version {driver.protocol_version}; expected {PROTOCOL_VERSION}"
-            raise RunError.of("R648", service=self.kind, address=self.address, reason=reason)
+            raise self.refused(reason)
         is_other = bool(now.checkpoint) and now.checkpoint != driver.checkpoint
         is_cleared = is_other and driver.fresh and now.application == driver.application
         if driver.store and driver.store != store:
@@ -89,6 +89,10 @@ class Store:
             raise RunError.of("R649", service=self.kind, address=self.address, actual=now.application)
         wanted = Attachment(now.epoch, driver.id, driver.application, driver.checkpoint, dict(config))
         return (wanted if now.driver == driver.id else replace(wanted, epoch=now.epoch + 1)), is_cleared
+
+    def refused(self, reason: str) -> RunError:
+        """Return an R648: what a driver wants cannot be."""
+        return RunError.of("R648", service=self.kind, address=self.address, reason=reason)
 
     def save(self, attachment: Attachment) -> None:
         """Serve this driver from now on; survives a loss of power."""
@@ -115,4 +119,4 @@ class Store:
             raise RunError.of("R644", service=self.kind, address=self.address, epoch=epoch, latest=latest)
         if epoch > latest or not epoch:
             reason = f"a call has epoch {epoch}; the latest is {latest}"
-            raise RunError.of("R648", service=self.kind, address=self.address, reason=reason)
+            raise self.refused(reason)

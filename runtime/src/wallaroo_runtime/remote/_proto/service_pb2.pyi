@@ -23,23 +23,27 @@ class Driver(_message.Message):
     def __init__(self, protocol_version: _Optional[int] = ..., id: _Optional[str] = ..., application: _Optional[str] = ..., checkpoint: _Optional[str] = ..., store: _Optional[str] = ..., fresh: bool = ...) -> None: ...
 
 class AttachJournalRequest(_message.Message):
-    __slots__ = ("driver", "sources", "fsync", "fsync_interval_ms", "backlog_bytes", "tick_ms")
+    __slots__ = ("driver", "sources", "fsync", "fsync_interval_ms", "backlog_bytes", "tick_ms", "generators", "archive")
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     SOURCES_FIELD_NUMBER: _ClassVar[int]
     FSYNC_FIELD_NUMBER: _ClassVar[int]
     FSYNC_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
     TICK_MS_FIELD_NUMBER: _ClassVar[int]
+    GENERATORS_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVE_FIELD_NUMBER: _ClassVar[int]
     driver: Driver
     sources: _containers.RepeatedCompositeFieldContainer[Source]
     fsync: str
     fsync_interval_ms: int
     backlog_bytes: int
     tick_ms: int
-    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., tick_ms: _Optional[int] = ...) -> None: ...
+    generators: _containers.RepeatedCompositeFieldContainer[Generator]
+    archive: str
+    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., tick_ms: _Optional[int] = ..., generators: _Optional[_Iterable[_Union[Generator, _Mapping]]] = ..., archive: _Optional[str] = ...) -> None: ...
 
 class Source(_message.Message):
-    __slots__ = ("port", "path", "name", "host", "tcp_port", "framing", "max_message_bytes", "connector")
+    __slots__ = ("port", "path", "name", "host", "tcp_port", "framing", "max_message_bytes", "connector", "header_bytes", "worker")
     PORT_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +52,8 @@ class Source(_message.Message):
     FRAMING_FIELD_NUMBER: _ClassVar[int]
     MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
     CONNECTOR_FIELD_NUMBER: _ClassVar[int]
+    HEADER_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WORKER_FIELD_NUMBER: _ClassVar[int]
     port: int
     path: str
     name: str
@@ -56,7 +62,21 @@ class Source(_message.Message):
     framing: str
     max_message_bytes: int
     connector: Connector
-    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., framing: _Optional[str] = ..., max_message_bytes: _Optional[int] = ..., connector: _Optional[_Union[Connector, _Mapping]] = ...) -> None: ...
+    header_bytes: int
+    worker: str
+    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., framing: _Optional[str] = ..., max_message_bytes: _Optional[int] = ..., connector: _Optional[_Union[Connector, _Mapping]] = ..., header_bytes: _Optional[int] = ..., worker: _Optional[str] = ...) -> None: ...
+
+class Generator(_message.Message):
+    __slots__ = ("port", "path", "name", "worker")
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    port: int
+    path: str
+    name: str
+    worker: str
+    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., worker: _Optional[str] = ...) -> None: ...
 
 class Connector(_message.Message):
     __slots__ = ("cookie", "max_credits", "refill_credits")

@@ -1,0 +1,107 @@
+"""What is refused on the cluster of hosts: clear errors, and nothing was started."""
+
+import io
+import platform
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from case import CASES, Case
+from host import Host
+from run import WALLAROO
+from standalone import Cluster, Deployment
+from wallaroo_runtime.worker.archive import MANIFEST
+
+pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
+LONG_S = 300.0
+
+
+def test_wrong_settings_of_spark_are_told_without_a_stack_trace(
+    deployment: Deployment, archives: Callable[..., Path]
+) -> None:
+    host, archive = deployment.driver(archives("word_count-go", CASES / "word_count"))
+    settings = ("--conf", "spark.network.timeout=1s", *deployment.options(host)[2:])
+    where = ("--master", deployment.cluster.url, "--checkpoint", host.folder / "checkpoint", "--in", "127.0.0.1:0")
+    done = host.run(WALLAROO, "run", archive, *where, *settings)
+    assert done.returncode == 1
+    assert done.stderr.startswith("R611 the query stopped; Spark did not start: org.apache.spark.SparkIllegalArgument")
+    assert "\tat " not in done.stderr
+
+
+def rewritten(archive: Path, file: Path, member: str, old: bytes, new: bytes) -> Path:
+    """Return a copy of an archive with other bytes in a member."""
+    with tarfile.open(archive) as source, tarfile.open(file, "w:gz") as target:
+        for entry in source:
+            data = (source.extractfile(entry) or io.BytesIO()).read()
+            if entry.name == member:
+                assert old in data
+                data = data.replace(old, new)
+                entry.size = len(data)
+            target.addfile(entry, io.BytesIO(data))
+    return file
+
+
+def test_what_is_refused_starts_nothing(deployment: Deployment, archives: Callable[..., Path], tmp_path: Path) -> None:
+    cluster = deployment.cluster
+    good = archives("word_count-go", CASES / "word_count")
+    changed = rewritten(good, tmp_path / "changed.tar.gz", "topology.json", b"Count Words", b"count words")
+    newer = rewritten(good, tmp_path / "newer.tar.gz", MANIFEST, b'"protocol_version": 1', b'"protocol_version": 9')
+    host, archive = deployment.driver(good)
+    for file in (changed, newer, archives("alphabet-go", Case("alphabet").folder)):
+        shutil.copy(file, host.folder)
+    other, nowhere = cluster.shared / "other", f"spark://{host.address}:7077"
+    local = ("--master", "local[1]", "--in", "127.0.0.1:0", "--stop-when-idle", "0", "--checkpoint", other)
+    done = host.run(WALLAROO, "run", host.folder / "alphabet-go.tar.gz", *local)
+    assert done.returncode == 0, done.stderr
+    before = traces(cluster)
+    for name, more, said in (
+        (
+            changed.name,
+            (),
+            "R655 {} is not the archive of an application, or was changed after it was packed; top",
+        ),
+        (newer.name, (), "R656 {} was packed for another release; its workers speak protocol 9; this runtime knows"),
+        (archive.name, ("--master", nowhere), f"R659 Spark master {nowhere} cannot be reached; {host.address}:7077: "),
+        (
+            archive.name,
+            ("--checkpoint", other),
+            f'R603 checkpoint {other} belongs to application "Alphabet", not to ',
+        ),
+    ):
+        done = submitted(deployment, host, host.folder / name, *more)
+        assert done.returncode in (1, 2, 3), done.stderr
+        assert done.stderr.startswith(said.format(host.folder / name)), done.stderr
+        assert "\n  fix: " in done.stderr
+        assert traces(cluster) == before, "something was started"
+
+
+def submitted(deployment: Deployment, host: Host, app: Path, *more: object) -> subprocess.CompletedProcess[str]:
+    """Submit an archive that will not run."""
+    where = ("--in", deployment.source(), "--checkpoint", deployment.checkpoint)
+    return host.run(WALLAROO, "submit", app, *where, *deployment.options(host), *more, seconds=LONG_S)
+
+
+def traces(cluster: Cluster) -> list[str]:
+    """Return what shows that something was started: files of all hosts, and applications that the master knows."""
+    names = [str(path) for path in cluster.scene.folder.rglob("*") if path.name != "log"]
+    return sorted(names) + re.findall("Registered app .*", cluster.master.said())
+
+
+def test_missing_processor_is_found_before_sources_listen(
+    deployment: Deployment, archives: Callable[..., Path]
+) -> None:
+    other = {"x86_64": "arm64"}.get(platform.machine(), "amd64")
+    host, archive = deployment.driver(archives("other", CASES / "reverse", "--arch", other))
+    done = submitted(deployment, host, archive)
+    assert done.returncode != 0
+    assert "R657 " in done.stderr, done.stderr
+    assert f" is packed for linux-{other}; the executor on " in done.stderr
+    address, port = deployment.source().split(":")
+    with pytest.raises(ConnectionRefusedError):
+        deployment.scene.connect((address, int(port)))
+    assert not list(Path(deployment.checkpoint.removeprefix("file://")).glob("spark/*"))
