@@ -86,10 +86,10 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
     folder = tmp_path_factory.mktemp("archives")
 
-    def packed(name: str, program: Path, *more: str) -> Path:
+    def packed(name: str, program: Path, *more: str, inputs: str = "127.0.0.1:7010") -> Path:
         file = folder / f"{name}.tar.gz"
         if not file.exists():
-            addresses = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
+            addresses = (*(("--in", inputs) if inputs else ()), "--out", "127.0.0.1:7002")
             done = wallaroo("pack", program, "-o", file, *addresses, *more, seconds=300)
             assert done.returncode == 0, done.stderr
         return file

@@ -18,7 +18,7 @@ LONG_S = 300.0
 
 def test_orders_see_the_quotes_that_arrived_before_them(deployment: Deployment, archives: Callable[..., Path]) -> None:
     """Market spread: two TCP sources at one gateway, so that there is one order."""
-    archive = archives("market", Case("market_spread").app("python"), "--in", "127.0.0.1:7010,127.0.0.1:7011")
+    archive = archives("market", Case("market_spread").app("python"), inputs="127.0.0.1:7010,127.0.0.1:7011")
     quotes = [(f"S{i * 7 % 150}", 100 + i % 50, (i * 13 % 6) / 50) for i in range(2000)]
     orders = [(f"S{i * 11 % 160}", i, i % 9 + 1) for i in range(2000)]
     known = {symbol: (bid, bid + spread) for symbol, bid, spread in quotes}
@@ -88,7 +88,7 @@ def test_connector_sends_to_a_gateway_elsewhere(deployment: Deployment, archives
 def test_generator_beside_a_gateway_elsewhere(cluster: Cluster, archives: Callable[..., Path]) -> None:
     """The gateway has the archive, and starts the worker that makes the messages; it is killed meanwhile."""
     case = Case("alerts_stateful")
-    archive = archives("alerts-go", case.app("go"))
+    archive = archives("alerts-go", case.app("go"), inputs="")
     expected = case.expected("go")
     cluster.alive(2)
     with (
@@ -109,7 +109,7 @@ def test_generator_beside_a_gateway_elsewhere(cluster: Cluster, archives: Callab
 def test_generator_beside_the_driver(deployment: Deployment, archives: Callable[..., Path]) -> None:
     """Without services the gateway is on the driver's host, and no executor's worker within its reach."""
     case = Case("alerts_stateful")
-    host, archive = deployment.driver(archives("alerts-python", case.app("python")))
+    host, archive = deployment.driver(archives("alerts-python", case.app("python"), inputs=""))
     expected = case.expected("python")
     with (
         Receiver(deployment.scene.listen()) as receiver,
