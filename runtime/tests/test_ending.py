@@ -11,7 +11,7 @@ import pytest
 
 from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.ending import Blame, Cause, Ending, look_back
-from wallaroo_runtime.worker.flight import FlightFile, Mark
+from wallaroo_runtime.worker.flight import OUTSIDE, FlightFile, Mark
 
 
 def noted(directory: Path, *words: int) -> FlightFile:
@@ -108,6 +108,37 @@ def test_a_signal_from_outside_tells_against_the_same_message_only() -> None:
     assert care.is_alone
     assert care.learn(blamed(Cause.KILLED, 2))
     assert not care.is_alone
+
+
+def test_what_runs_for_no_message_makes_the_call_careful_and_then_is_beyond_help() -> None:
+    hung, crashed = (blamed(cause, OUTSIDE - 1) for cause in (Cause.HUNG, Cause.CRASHED))
+    shared, killed = blamed(Cause.CRASHED, OUTSIDE - 1, is_shared=True), blamed(Cause.KILLED, OUTSIDE - 1)
+    care = Care()
+    assert not care.learn(killed)
+    assert not care.is_careful, "a signal from outside tells nothing"
+    assert not care.is_beyond(crashed)
+    assert not care.learn(crashed)
+    assert (care.is_careful, care.is_alone, care.skips) == (True, False, [])
+    assert [care.is_beyond(blame) for blame in (hung, crashed, shared, killed)] == [True, True, False, False]
+    assert not care.learn(shared), "a neighbour may have ended it"
+    assert care.is_alone
+    assert care.is_beyond(shared)
+    assert care.learn(blamed(Cause.CRASHED, 4)), "a message that spoils its state is at work when that is written"
+    assert care.is_careful
+    other = Care()
+    assert other.learn(hung)
+    assert other.is_careful
+
+
+def test_the_worker_s_note_is_read(tmp_path: Path) -> None:
+    file = FlightFile(tmp_path)
+    assert file.note() == ""
+    content = file.path.read_bytes()
+    assert len(content) == 256
+    file.path.write_bytes(content[:32] + b"wrote the state".ljust(224, b"\0"))
+    assert file.note() == "wrote the state"
+    file.close()
+    assert file.note() == ""
 
 
 def test_the_client_names_its_process(tmp_path: Path) -> None:

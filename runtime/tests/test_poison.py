@@ -131,6 +131,26 @@ def test_messages_that_kill_or_hang_cost_one_restart_each(
     print(f"{request.node.name}: {count} messages, {restarts} restarts: {poisoned.seconds:.1f} s")
 
 
+def test_messages_whose_state_ends_or_hangs_the_worker_when_it_is_written(poisoned: Poisoned) -> None:
+    actions = {77: "save-exit", 78: "save-hang", 1203: "save-exit"}
+    poisoned.run(actions, 2000, 60.0)
+    poisoned.assert_exact({77: "C508", 78: "C509", 1203: "C508"})
+
+
+@pytest.mark.parametrize(("action", "reason"), [("exit", "it exited with status 3"), ("hang", "no answer within 2 s")])
+def test_a_state_that_ends_or_hangs_the_worker_when_it_is_read_is_named(
+    poisoned: Poisoned, action: str, reason: str
+) -> None:
+    # Without room in its cache the worker reads each bucket from its log in each micro-batch.
+    options: dict[str, Any] = {"cache_bytes": 1, "max_batch_bytes": 8192}
+    query = poisoned.run({7: f"load-{action}"}, 2000, 120.0, **options)
+    quoted = "'k7'" if poisoned.topology.workers[0].language == "python" else '"k7"'
+    assert str(query.exception()) == (
+        f'W415 worker "main" ended while it read the state of step "count", key {quoted}; {reason}\n'
+        "  fix: correct what serializes and deserializes this type; the run continues from the checkpoint"
+    )
+
+
 def test_many_slow_messages_are_no_poison(poisoned: Poisoned) -> None:
     actions = {number: "state-slow" for number in range(0, 1800, KEYS)}  # one key: 4.5 s in one call
     poisoned.run(actions, 2000, 60.0)

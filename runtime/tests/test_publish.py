@@ -1,12 +1,19 @@
 """Publishing a micro-batch while the query is being stopped."""
 
+import socket
 import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.egress import Outbox, StagingWriter
+from wallaroo_runtime.remote import Service
+from wallaroo_runtime.remote.outbox import RemoteOutbox
+from wallaroo_runtime.spark.failure import TaskFailure, translated
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
+from wallaroo_runtime.spark.room import OutboxRoom
 
 
 class Rows:
@@ -71,3 +78,15 @@ def test_what_tasks_have_sent_is_counted_and_not_published(tmp_path: Path) -> No
     assert (publisher.sent, publisher.messages, outbox.messages()) == (7, 8, {2: 1})
     publisher(batch, 0)  # again, after a death before the commit: the tasks have sent again, the outbox knows the batch
     assert (publisher.sent, publisher.messages, outbox.messages()) == (14, 15, {2: 1})
+
+
+def test_an_egress_that_is_gone_before_a_micro_batch_begins_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    outbox = RemoteOutbox(Service("egress", address, "token"), patience_s=0.1)
+    room = OutboxRoom(Publisher(outbox, ErrorPolicy()), outbox, limit_bytes=1)
+    with pytest.raises(TaskFailure) as caught:
+        room(Rows(tmp_path, 0), 0)
+    assert room.failure is not None and room.failure.diagnostics[0].code == "R642"
+    assert address in str(room.failure)
+    assert str(translated(str(caught.value))) == str(room.failure)

@@ -21,16 +21,16 @@ END_S = 5
 
 @contextmanager
 def in_flight_file() -> Iterator[Path]:
-    """Give a file of 32 zero bytes."""
+    """Give a file of 256 zero bytes."""
     with TemporaryDirectory(prefix="wc-") as folder:
         path = Path(folder) / "in-flight"
-        path.write_bytes(bytes(32))
+        path.write_bytes(bytes(256))
         yield path
 
 
 def noted(path: Path) -> tuple[int, ...]:
     """Return index, 1 + ordinal, process id and the reserved number."""
-    return struct.unpack("<4Q", path.read_bytes())
+    return struct.unpack("<4Q", path.read_bytes()[:32])
 
 
 def skips(*ordinals: int) -> list[pb.Skip]:

@@ -1,6 +1,7 @@
 """The message at work, messages that are skipped, and kill points."""
 
 import os
+import pickle
 import struct
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ from wallaroo.diagnostic import DiagnosticError
 from wallaroo.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketRun
-from wallaroo.worker.flight import BYTES, InFlight
+from wallaroo.worker.flight import BYTES, NOTE_BYTES, OUTSIDE, InFlight
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketState
-from wallaroo.worker.value import TEXT
+from wallaroo.worker.value import PICKLED, TEXT
 
 SKIPS = [pb.Skip(ordinal=1, code="C508", reason="it ended"), pb.Skip(ordinal=3, code="C509", reason="it hung")]
 SECONDS = 20
@@ -26,10 +27,11 @@ class Watch:
 
     path: Path
     seen: list[tuple[int, int]]
+    notes: list[str]
 
     def look(self) -> tuple[int, int]:
         """Return index and message at work."""
-        index, message, process, rest = struct.unpack("<4Q", self.path.read_bytes())
+        index, message, process, rest = struct.unpack("<4Q", self.path.read_bytes()[:BYTES])
         assert (process, rest) == (os.getpid(), 0)
         return index, message
 
@@ -168,3 +170,60 @@ def test_files_that_cannot_be_mapped(tmp_path: Path) -> None:
     for name in (path, tmp_path / "missing"):
         with pytest.raises(DiagnosticError, match="W410 .*the client sent an in-flight file that cannot be mapped; "):
             InFlight(str(name))
+
+
+class Noted(list[str]):
+    """A state that looks at the file when it is written or read."""
+
+    def __reduce__(self) -> Any:
+        WATCH.seen.append(WATCH.look())
+        WATCH.notes.append(WATCH.path.read_bytes()[BYTES:].rstrip(b"\0").decode())
+        return made, (list(self),)
+
+
+def made(items: list[str]) -> Noted:
+    WATCH.seen.append(WATCH.look())
+    WATCH.notes.append(WATCH.path.read_bytes()[BYTES:].rstrip(b"\0").decode())
+    return Noted(items)
+
+
+def test_who_writes_and_reads_states_is_noted(kit: Any, tmp_path: Path) -> None:
+    app = kit.build(lambda builder: builder.to_state_partition(counted, Noted, "seen", first))
+    stage = Stage(app, kit.stage_of(app, "0/steps/0"))
+    WATCH.path, WATCH.seen, WATCH.notes = tmp_path / "flight", [], []
+    WATCH.path.write_bytes(bytes(BYTES + NOTE_BYTES))
+    state = BucketState(stage.codec)
+    with InFlight(str(WATCH.path)) as flight:
+        with stage.call(6, flight, []):
+            result = BucketRun(stage, pb.Bucket(index=6), [keyed("ab", "bc")]).attempt(state)
+        assert result is not None
+        assert WATCH.seen == [(6, 1), (6, 2), (6, OUTSIDE), (6, OUTSIDE)], "written at the end, for no message"
+        assert WATCH.notes == ["", ""], "which costs a word and no text"
+        again = BucketState(stage.codec)
+        again.read([entry for change in result.changes for entry in change.entries])
+        WATCH.seen.clear(), WATCH.notes.clear()
+        with stage.call(7, flight, []):
+            BucketRun(stage, pb.Bucket(index=7), [keyed("ax")]).watched(again, checks_persist=False)
+        read, wrote = (f'{verb} the state of step "counted", key {"a"!r}' for verb in ("read", "wrote"))
+        assert WATCH.notes == [read, read, wrote]
+        assert WATCH.seen == [(7, OUTSIDE), (7, 1), (7, 1), (7, OUTSIDE)], (
+            "read, run, written behind it, and at the end"
+        )
+        assert WATCH.look() == (7, 0)
+
+
+def test_a_message_is_at_work_while_it_is_read_back_and_a_skipped_one_is_not_read(kit: Any, flight: InFlight) -> None:
+    stage, data = state_stage(kit), pickle.dumps(Noted(["x"]))
+    WATCH.notes = []
+    frame = encode_frame([data] * 4, port=1, encoding=PICKLED, keys=[b"a"], key_indexes=[0] * 4)
+    WATCH.seen.clear()
+    with stage.call(8, flight, SKIPS):
+        run = BucketRun(stage, pb.Bucket(index=8), [frame])
+        result = run.watched(BucketState(stage.codec), checks_persist=False)
+    # Noted is no text, so that the computation fails on it, with the state of before: two dead letters more.
+    assert [each for each in WATCH.seen if each[1] != OUTSIDE][:2] == [(8, 1), (8, 3)]
+    letters = kit.letters(result.outputs)
+    assert sorted((letter.code, letter.error) for letter in letters if letter.code in ("C508", "C509")) == [
+        ("C508", "it ended"),
+        ("C509", "it hung"),
+    ]

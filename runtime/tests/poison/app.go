@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,7 +27,25 @@ func setup(args []string) *app.Application {
 }
 
 // Count is the state of one key.
-type Count struct{ Value int }
+type Count struct {
+	Value  int
+	Poison string
+}
+
+// GobEncode writes a state, unless that is what ends the worker.
+func (c *Count) GobEncode() ([]byte, error) {
+	die(c.Poison, "save")
+	return fmt.Appendf(nil, "%d %s", c.Value, c.Poison), nil
+}
+
+// GobDecode reads a state, unless that is what ends the worker.
+func (c *Count) GobDecode(data []byte) error {
+	number, poison, _ := strings.Cut(string(data), " ")
+	value, err := strconv.Atoi(number)
+	*c = Count{value, poison}
+	die(poison, "load")
+	return err
+}
 
 type CountBuilder struct{}
 
@@ -104,6 +123,9 @@ func (*Add) Compute(data interface{}, state interface{}) (interface{}, bool) {
 		panic("told to, after the state was changed")
 	}
 	die(action, "state")
+	if strings.HasPrefix(action, "save") || strings.HasPrefix(action, "load") {
+		count.Poison = action
+	}
 	return fmt.Sprintf("%s %d", key, count.Value), true
 }
 

@@ -18,7 +18,15 @@ def application_setup(args):
 
 class Count:
     def __init__(self):
-        self.value = 0
+        self.value, self.poison = 0, ""
+
+    def __getstate__(self):
+        die(self.poison, "save")
+        return self.__dict__
+
+    def __setstate__(self, saved):
+        self.__dict__.update(saved)
+        die(self.poison, "load")
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
@@ -63,6 +71,8 @@ def count(text, state):
         msg = "told to, after the state was changed"
         raise ValueError(msg)
     die(action, "state")
+    if action.startswith(("save", "load")):
+        state.poison = action
     return f"{name} {state.value}", True
 
 

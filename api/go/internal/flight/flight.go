@@ -8,8 +8,14 @@ import (
 	"unsafe"
 )
 
-// Bytes is the size of the file: index of the call, 1 + ordinal of the message, process id, reserved.
+// Bytes is the size of the words at the file's beginning: index of the call, 1 + ordinal of the message, process id, reserved.
 const Bytes = 32
+
+// NoteBytes is the size of the text behind the words, where the file has it.
+const NoteBytes = 224
+
+// outside stands in place of a message: states are read or written.
+const outside = 1 << 62
 
 // Record is the memory in which the message at work stands. It is used by one goroutine at a time.
 type Record struct {
@@ -35,7 +41,11 @@ func Open(path string) (*Record, error) {
 	if info.Size() < Bytes {
 		return nil, fmt.Errorf("%s has %d bytes; expected %d", path, info.Size(), Bytes)
 	}
-	memory, err := syscall.Mmap(int(file.Fd()), 0, Bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	size := Bytes
+	if info.Size() >= Bytes+NoteBytes {
+		size += NoteBytes
+	}
+	memory, err := syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -50,6 +60,17 @@ func (r *Record) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 // At notes the message of the call that enters user code. The store is a plain one: nobody reads it in step with us,
 // and the call of user code behind it keeps it from being moved or left out.
 func (r *Record) At(ordinal uint64) { r.words[1] = ordinal + 1 }
+
+// Outside notes that user code runs for no message: states are read or written.
+func (r *Record) Outside() { r.words[1] = outside }
+
+// Note tells what is done for no message; it costs more than the rest.
+func (r *Record) Note(text string) {
+	if len(r.memory) > Bytes {
+		note := r.memory[Bytes:]
+		clear(note[copy(note, text):])
+	}
+}
 
 // Rest notes that no message is at work, and returns what to give to Resume.
 func (r *Record) Rest() (at uint64) {

@@ -98,21 +98,22 @@ func (c *conversation) call(first *pb.Bucket) error {
 	fault.BeforeCompute.Reach()
 	c.owner.Bucket = first.GetBucket()
 	version := state.Version{Counter: first.GetVersion().GetCounter(), Nonce: first.GetVersion().GetNonce()}
+	c.x.Careful(first.GetCareful())
+	c.x.Begin(index, first.GetSkips())
 	bucket, ok := c.cache.Take(c.owner, version)
 	if !ok {
 		var err error
-		if bucket, err = c.load(index, version, false); err != nil {
+		if bucket, err = c.load(index, version, false, turn); err != nil {
 			return err
 		}
 	}
 	run := c.x.NewCall(bucket, func() (bucket *state.Bucket, err error) {
 		err = turn.pause(func() error {
-			bucket, err = c.load(index, version, true)
+			bucket, err = c.load(index, version, true, turn)
 			return err
 		})
 		return bucket, err
 	})
-	c.x.Begin(index, first.GetSkips())
 	whole := false
 	for request := first; ; {
 		whole = whole || request.GetWantsSnapshot()
@@ -176,8 +177,8 @@ func (c *conversation) finish(
 	return nil
 }
 
-// load builds the bucket of a version from its log.
-func (c *conversation) load(index uint64, version state.Version, rollback bool) (*state.Bucket, error) {
+// load builds the bucket of a version from its log; states are read when it is the call's turn, as messages are run.
+func (c *conversation) load(index uint64, version state.Version, rollback bool, turn turn) (*state.Bucket, error) {
 	loader := c.x.NewLoader()
 	if version == (state.Version{}) {
 		return loader.Bucket(), nil
@@ -195,7 +196,7 @@ func (c *conversation) load(index uint64, version state.Version, rollback bool) 
 			return nil, protocol("the state log of another call")
 		}
 		for _, entry := range log.GetEntries() {
-			if err := loader.Load(entry); err != nil {
+			if err := turn.run(func() error { return loader.Load(entry) }); err != nil {
 				return nil, err
 			}
 		}

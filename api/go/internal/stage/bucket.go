@@ -30,9 +30,18 @@ type Call struct {
 // is called once at most, when a state computation failed.
 func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *Call {
 	c := &Call{x: x, bucket: bucket, rebuild: rebuild}
-	x.keyed.careful = x.keyed.checks
+	x.keyed.careful = x.keyed.checks || x.keyed.notes
 	x.keyed.saved = map[*state.Entry][]byte{}
 	return c
+}
+
+// Careful says whether messages of the calls that follow run with each state written behind each message, so that who
+// spoils a state is at work while it is written, and what is done to states outside of messages is noted.
+func (x *Executor) Careful(is bool) {
+	x.keyed.notes = is
+	if is {
+		x.flight.Note("")
+	}
 }
 
 // CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it; slow.
@@ -100,6 +109,8 @@ func (c *Call) settle(whole bool) (changes [][]byte, err error) {
 	if c.x.err != nil {
 		return nil, c.x.err
 	}
+	c.x.flight.Outside()
+	defer c.x.flight.Rest()
 	err = c.bucket.Tables(func(table *state.Table) error {
 		frames, err := c.x.changes(table, whole)
 		changes = append(changes, frames...)
@@ -127,6 +138,9 @@ func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err
 		return nil
 	}
 	err = table.Changes(whole, func(entry *state.Entry) error {
+		if x.keyed.notes {
+			n.note("wrote", []byte(entry.Key))
+		}
 		before := len(builder.Buffer())
 		buffer, err := n.write(encoder, builder.Buffer(), entry.Value)
 		if err != nil {
@@ -207,6 +221,8 @@ func (l *Loader) Load(entry []byte) error {
 		return damaged(errors.New("a state log has a state that the stage does not use"))
 	}
 	l.decoder.Reset()
+	l.x.flight.Outside()
+	defer l.x.flight.Rest()
 	return l.loadStates(owner)
 }
 
@@ -225,6 +241,9 @@ func (l *Loader) loadStates(owner *node) error {
 		if l.frame.IsAbsent(i) {
 			table.Remove(string(key))
 			continue
+		}
+		if l.x.keyed.notes {
+			owner.note("read", key)
 		}
 		value, err := owner.read(l.decoder, l.frame.Encoding, key, serialized)
 		if err != nil {

@@ -26,6 +26,7 @@ type keyed struct {
 	bucket  *state.Bucket
 	careful bool                    // states are saved between messages
 	checks  bool                    // a change of state that is not persisted is a failure
+	notes   bool                    // what is done to states outside of messages is noted: it has ended a process before
 	saved   map[*state.Entry][]byte // the states to go back to, as far as they can be serialized
 	entries []*state.Entry          // of the keys of the frame at hand
 	key     []byte                  // of the message at work
@@ -256,6 +257,11 @@ func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, posi
 	codec.FillMaps(value, n.stateful.state.Builder.Build())
 	entry.Value = value
 	return nil
+}
+
+// note tells whose state is read or written while no message is at work, in a call that is careful.
+func (n *node) note(done string, key []byte) {
+	n.x.flight.Note(fmt.Sprintf("%s the state of step %q, key %s", done, n.name, topology.ShowKey(key)))
 }
 
 // notSerializable is the fault of a message that left a state which cannot be written.

@@ -2,8 +2,10 @@ package stage_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,5 +127,92 @@ func TestTheMessageAtWorkIsNoted(t *testing.T) {
 		if seen[i] != want[i] {
 			t.Errorf("seen: %v; want %v", seen, want)
 		}
+	}
+}
+
+// noted is a state that looks at the file when it is written or read.
+type noted struct{ Total int }
+
+var look = func(string) {}
+
+func (n *noted) GobEncode() ([]byte, error) {
+	look("write")
+	return []byte{byte(n.Total)}, nil
+}
+
+func (n *noted) GobDecode(data []byte) error {
+	look("read")
+	n.Total = int(data[0])
+	return nil
+}
+
+type notedBuilder struct{}
+
+func (*notedBuilder) Build() any { return &noted{} }
+
+type addNoted struct{}
+
+func (*addNoted) Name() string { return "add" }
+
+func (*addNoted) Compute(data, state any) (any, bool) {
+	look("run")
+	state.(*noted).Total++
+	return data, true
+}
+
+func TestWhoWritesAndReadsStatesIsNoted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "flight")
+	if err := os.WriteFile(path, make([]byte, flight.Bytes+flight.NoteBytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	record, err := flight.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = record.Close() })
+	var seen []string
+	look = func(what string) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		message := binary.LittleEndian.Uint64(data[8:])
+		note, _, _ := strings.Cut(string(data[flight.Bytes:]), "\x00")
+		if message == 1<<62 {
+			seen = append(seen, what+" outside: "+note)
+		} else {
+			seen = append(seen, fmt.Sprintf("%s at %d", what, message))
+		}
+	}
+	t.Cleanup(func() { look = func(string) {} })
+	a := application.MakeApplication("Noted")
+	a.NewPipeline("noted", application.MakeTCPSourceConfig("127.0.0.1", "7010", example.Lines{})).
+		ToStatePartition(&addNoted{}, &notedBuilder{}, "notes", example.FirstLetter{}).
+		ToSink(application.MakeTCPSinkConfig("127.0.0.1", "7002", plain{}))
+	x := newExecutor(t, declared(t, a), &pb.Stage{Id: "s1", BucketCount: 1, FrameBytes: 1000, Nodes: []*pb.Node{
+		{Path: "0/steps/0", Kind: pb.NodeKind_STATE_COMPUTATION, Port: 1, State: "notes", StatePort: 1},
+		{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
+	}})
+	x.Watch(record)
+	seen = nil // what the check of the types has written and read
+	x.Begin(6, nil)
+	_, log, _ := countCall(t, x, state.NewBucket(), noRebuild(t), false, keyedWords(t, "aa"))
+	x.Careful(true)
+	x.Begin(7, nil)
+	loader := x.NewLoader()
+	for _, entry := range log {
+		if err := loader.Load(entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	countCall(t, x, loader.Bucket(), noRebuild(t), false, keyedWords(t, "aa"))
+	want := []string{
+		"run at 1", "write outside: ",
+		`read outside: read the state of step "add", key "a"`,
+		"write at 1", "run at 1", "write at 1", `write outside: wrote the state of step "add", key "a"`,
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("seen:\n%s\nexpected:\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -484,7 +484,7 @@ type Opening struct {
 	Batch       uint64                 `protobuf:"varint,4,opt,name=batch,proto3" json:"batch,omitempty"`
 	Partition   uint32                 `protobuf:"varint,5,opt,name=partition,proto3" json:"partition,omitempty"`
 	Attempt     uint64                 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"` // Spark's task attempt id
-	// Absolute path of a file of 32 bytes that belongs to this stream alone; the worker notes in it which message is at
+	// Absolute path of a file of 256 bytes that belongs to this stream alone; the worker notes in it which message is at
 	// work (SPECIFICATION.md, section 4). Empty: nobody looks.
 	InFlight      string `protobuf:"bytes,7,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1229,6 +1229,9 @@ type Bucket struct {
 	WantsSnapshot bool                   `protobuf:"varint,6,opt,name=wants_snapshot,json=wantsSnapshot,proto3" json:"wants_snapshot,omitempty"` // reply with the whole state instead of a delta
 	Skips         []*Skip                `protobuf:"bytes,7,rep,name=skips,proto3" json:"skips,omitempty"`                                       // in the first request of the call; ordinals count over all its requests
 	Alone         bool                   `protobuf:"varint,8,opt,name=alone,proto3" json:"alone,omitempty"`                                      // in all requests of the call; as in Data
+	// In all requests of the call: messages run one by one, each state is written behind each message, as after a
+	// rollback, and the in-flight file tells whose state is read or written when no message is at work.
+	Careful       bool `protobuf:"varint,9,opt,name=careful,proto3" json:"careful,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1315,6 +1318,13 @@ func (x *Bucket) GetSkips() []*Skip {
 func (x *Bucket) GetAlone() bool {
 	if x != nil {
 		return x.Alone
+	}
+	return false
+}
+
+func (x *Bucket) GetCareful() bool {
+	if x != nil {
+		return x.Careful
 	}
 	return false
 }
@@ -2344,7 +2354,7 @@ const file_worker_proto_rawDesc = "" +
 	"\aopening\x18\x01 \x01(\v2\x1b.wallaroo.worker.v1.OpeningH\x00R\aopening\x124\n" +
 	"\x06bucket\x18\x02 \x01(\v2\x1a.wallaroo.worker.v1.BucketH\x00R\x06bucket\x120\n" +
 	"\x03log\x18\x03 \x01(\v2\x1c.wallaroo.worker.v1.StateLogH\x00R\x03logB\x06\n" +
-	"\x04kind\"\x86\x02\n" +
+	"\x04kind\"\xa0\x02\n" +
 	"\x06Bucket\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06bucket\x18\x02 \x01(\rR\x06bucket\x125\n" +
@@ -2353,7 +2363,8 @@ const file_worker_proto_rawDesc = "" +
 	"\x04more\x18\x05 \x01(\bR\x04more\x12%\n" +
 	"\x0ewants_snapshot\x18\x06 \x01(\bR\rwantsSnapshot\x12.\n" +
 	"\x05skips\x18\a \x03(\v2\x18.wallaroo.worker.v1.SkipR\x05skips\x12\x14\n" +
-	"\x05alone\x18\b \x01(\bR\x05alone\"N\n" +
+	"\x05alone\x18\b \x01(\bR\x05alone\x12\x18\n" +
+	"\acareful\x18\t \x01(\bR\acareful\"N\n" +
 	"\bStateLog\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x18\n" +
 	"\aentries\x18\x02 \x03(\fR\aentries\x12\x12\n" +

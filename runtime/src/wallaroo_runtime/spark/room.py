@@ -38,9 +38,12 @@ class OutboxRoom:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Publish one micro-batch when there is room for it."""
-        self._wait()
         try:
+            self._wait()
             self._publish(frame, batch)
+        except RunError as error:  # of an egress elsewhere that was asked how much waits
+            self.failure = error
+            raise TaskFailure(error) from error
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise

@@ -9,7 +9,12 @@ from wallaroo_runtime.worker.ending import Blame, Cause
 
 @dataclass(slots=True)
 class Care:
-    """What is known of one call that broke: which of its messages to leave out, and whether to run it alone.
+    """What is known of one call that broke: which of its messages to leave out, and how to run it.
+
+    Attributes:
+        skips: The messages to leave out.
+        is_alone: Whether no other call of the process may run a message meanwhile.
+        is_careful: Whether messages run one by one, so that each is at work while its state is written.
 
     Example:
         >>> care = Care()
@@ -21,14 +26,17 @@ class Care:
 
     skips: list[pb.Skip] = field(default_factory=list)
     is_alone: bool = False
+    is_careful: bool = False
     _suspect: int = -1
 
     def learn(self, blame: Blame) -> bool:
-        """Take note of what happened; return whether the message is guilty for certain and will be left out.
+        """Take note of what happened; return whether it is certain who is guilty, and is seen to.
 
         Raises:
             ValueError: The message was to be left out already.
         """
+        if blame.is_outside:
+            return self._learn_outside(blame)
         if any(skip.ordinal == blame.ordinal for skip in self.skips):
             msg = f"it runs message {blame.ordinal} of a call, which it was told to skip"
             raise ValueError(msg)
@@ -42,6 +50,19 @@ class Care:
         self.is_alone = not is_certain
         self._suspect = blame.ordinal if blame.cause is Cause.KILLED and not is_certain else -1
         return is_certain
+
+    def is_beyond(self, blame: Blame) -> bool:
+        """Say whether a state, and no message, ends the worker, as far as can be found out."""
+        has_ended = blame.cause is Cause.HUNG or (
+            blame.cause is Cause.CRASHED and (self.is_alone or not blame.is_shared)
+        )
+        return blame.is_outside and self.is_careful and has_ended
+
+    def _learn_outside(self, blame: Blame) -> bool:
+        """Let messages run one by one: who spoils a state is then at work while it is written."""
+        self.is_careful = self.is_careful or blame.cause is not Cause.KILLED
+        self.is_alone = blame.is_shared and blame.cause is Cause.CRASHED
+        return blame.cause is Cause.HUNG
 
 
 def _skip(blame: Blame) -> pb.Skip:

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -91,6 +91,10 @@ class WorkerChannel:
         """Take note in `care` of what a broken stream tells against a message of its call."""
         if blame is None:
             return
+        if care.is_beyond(blame):
+            doing = blame.note or "read or wrote states"
+            reason = f"no answer within {blame.text} s" if blame.cause is Cause.HUNG else blame.text
+            raise RunError.of("W415", WORKER, worker=self.spec.name, doing=doing, reason=reason)
         try:
             is_certain = care.learn(blame)
         except ValueError as error:
@@ -216,9 +220,11 @@ class Stream:
         ending = self.channel.recover(self.endpoints, error)
         if self.flight is None or (self.deadline.has_passed and self.flight.read() != stalled):
             return None
+        note = self.flight.note()
         if stalled.message:
-            return Blame(stalled.call, stalled.message - 1, Cause.HUNG, self.channel.seconds)
-        return ending.blame(self.flight.path.name) if ending else None
+            return Blame(stalled.call, stalled.message - 1, Cause.HUNG, self.channel.seconds, note=note)
+        blame = ending.blame(self.flight.path.name) if ending else None
+        return blame and replace(blame, note=note)
 
     def finish(self) -> None:
         """Close this side and wait for the other.

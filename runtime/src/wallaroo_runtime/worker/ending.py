@@ -8,7 +8,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.worker.flight import at_work
+from wallaroo_runtime.worker.flight import OUTSIDE, at_work
 from wallaroo_runtime.worker.launch import status_text
 
 ENDED = "ended.json"
@@ -40,10 +40,11 @@ class Blame:
 
     Attributes:
         index: Of the call in its stream.
-        ordinal: Of the message in the call.
+        ordinal: Of the message in the call; none when `is_outside`.
         cause: What happened.
         text: The same in words.
         is_shared: Whether other messages were at work in the same process.
+        note: What the worker did for no message, as it tells in a careful call.
     """
 
     index: int
@@ -51,6 +52,12 @@ class Blame:
     cause: Cause
     text: str
     is_shared: bool = False
+    note: str = ""
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether user code ran for no message: states were read or written, or messages read back."""
+        return self.ordinal == OUTSIDE - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 PREFIX = "flight-"
+NOTE_BYTES = 224
+OUTSIDE = 1 << 62  # in place of a message: states are read or written, or messages read back
 _WORDS = struct.Struct("<4Q")
 _numbers = itertools.count()
 
@@ -19,7 +21,7 @@ class Mark(NamedTuple):
 
     Attributes:
         call: Its number in the stream.
-        message: 1 + ordinal of the message at work; 0: none.
+        message: 1 + ordinal of the message at work; 0: none; `OUTSIDE`: user code runs for no message.
         process: Id of the process that runs the stream; 0: it does not say.
     """
 
@@ -41,13 +43,19 @@ class FlightFile:
     def __init__(self, directory: Path) -> None:
         self.path = directory / f"{PREFIX}{os.getpid()}-{next(_numbers)}"
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        os.ftruncate(self._descriptor, _WORDS.size)
+        os.ftruncate(self._descriptor, _WORDS.size + NOTE_BYTES)
         self._lock = threading.Lock()  # two threads look, and either may close
 
     def read(self) -> Mark:
         """Return what the worker has noted; of a process that is gone, the last of it."""
         with self._lock:
             return _parse(os.pread(self._descriptor, _WORDS.size, 0)) if self._descriptor >= 0 else Mark()
+
+    def note(self) -> str:
+        """Return what the worker has noted of what it does for no message; empty: nothing."""
+        with self._lock:
+            data = os.pread(self._descriptor, NOTE_BYTES, _WORDS.size) if self._descriptor >= 0 else b""
+        return data.rstrip(b"\0").decode("utf-8", "replace")
 
     def look(self) -> tuple[object, bool]:
         """Return what changes with the call's progress, and whether another stream's message may be in its way."""
@@ -84,7 +92,7 @@ def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
 def _marks(directory: Path) -> Iterator[tuple[str, Mark]]:
     for path in sorted(directory.glob(PREFIX + "*")):
         with contextlib.suppress(FileNotFoundError):  # its stream has just ended
-            yield path.name, _parse(path.read_bytes())
+            yield path.name, _parse(path.read_bytes()[: _WORDS.size])
 
 
 def _parse(data: bytes) -> Mark:

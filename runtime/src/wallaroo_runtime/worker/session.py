@@ -138,7 +138,7 @@ class StateSession:
         stream.deadline.arm()
         skips = care.skips
         for group, more in with_more(grouped(frames, len)):
-            request = pb.Bucket(more=more, skips=skips, alone=care.is_alone)
+            request = pb.Bucket(more=more, skips=skips, alone=care.is_alone, careful=care.is_careful)
             request.MergeFrom(call)
             request.frames = group[0] if len(group) == 1 else b"".join(group)
             stream.send(pb.StateRequest(bucket=request))

@@ -1,7 +1,7 @@
 """Runs one bucket's messages of a micro-batch on its state, all or nothing."""
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress, repeat
@@ -11,13 +11,13 @@ from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.frame import HEADER_BYTES, TICK_PORT, Frame, FrameError, read_body, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.crossing import read_messages
-from wallaroo.worker.flight import MESSAGE
+from wallaroo.worker.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.keyed import StateEntry
 from wallaroo.worker.letter import Unread
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import UNREAD, BucketState, Cell, Table
 from wallaroo.worker.turn import WindowTurn
-from wallaroo.worker.value import NotSerializableError, StateReadError
+from wallaroo.worker.value import PICKLED, NotSerializableError, StateReadError
 
 MAX_CHANGE_BYTES = 8 * 1024 * 1024
 NOTHING = Cell(None)  # in the place of the state that a key does not have
@@ -73,7 +73,7 @@ class BucketRun:
         self._stage, self._call, self._frames = stage, call, frames
         self._changed: dict[int, Table] = {}
         self._timestamp_ms = 0
-        self._checks_persist = False
+        self._checks_persist = self._is_watched = False
 
     def attempt(self, state: BucketState) -> BucketResult | None:
         """Run at full speed; None when user code failed: the state is then spoilt.
@@ -91,7 +91,7 @@ class BucketRun:
             loop, flight = self._stage.loops[part.entry.number], self._stage.flight
             columns = self._columns(part.keys, part.times)
             failed = loop(part.messages, part.indexes, part.sequences, states, dirty, part.ordinals, flight, *columns)
-            flight[MESSAGE] = 0
+            flight[MESSAGE] = OUTSIDE
             if failed is not None:
                 return None
             changed = self._changed.setdefault(part.entry.node.state_port, {})
@@ -120,7 +120,6 @@ class BucketRun:
             part = self._read(frame, state)
             self._cells(part, state)
             self._one_by_one(part, state, before)
-            self._stage.flight[MESSAGE] = 0
         turn.careful()
         try:
             return self._result(state)
@@ -131,6 +130,19 @@ class BucketRun:
             finding = Diagnostic.of("C511", step=steps[0], key=shown(_readable(err.key)), error=err)
             raise DiagnosticError([finding]) from err
 
+    def watched(self, state: BucketState, *, checks_persist: bool) -> BucketResult:
+        """Run like `careful` or `checked`, and note what is done outside of messages: it has ended a process before."""
+        self._checks_persist, self._is_watched, state.watch = checks_persist, True, self._watch
+        self._stage.note("")
+        try:
+            return self.careful(state)
+        finally:
+            state.watch = None
+
+    def _watch(self, done: str, port: int, key: bytes) -> None:
+        step = next((each.step.name for each in self._stage.states.values() if each.node.state_port == port), "")
+        self._stage.note(f'{done} the state of step "{step}", key {shown(_readable(key))}')
+
     def checked(self, state: BucketState) -> BucketResult:
         """Run like `careful`, and make a dead letter (C510) of a message that changes a state without persisting it."""
         self._checks_persist = True
@@ -139,6 +151,7 @@ class BucketRun:
     def _begin(self) -> None:
         self._stage.clear()
         self._changed = {}
+        self._stage.flight[MESSAGE] = OUTSIDE
 
     def _of_states(self, turn: WindowTurn) -> Iterator[Frame]:
         """Yield the frames of state computations; those of windows, and ticks, wait in `turn`."""
@@ -163,16 +176,30 @@ class BucketRun:
             raise FrameError(msg)
         entry = self._stage.states[header.port]
         self._stage.entered[entry.number] += header.count
-        messages, unread = read_messages(entry.values, frame)
         base = header.sequence
         sequences = [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count)
         ordinals = self._stage.take(header.count)
+        enters = self._enters(entry, header.encoding, ordinals)
+        messages, unread = read_messages(entry.values, frame, enters)
+        self._stage.flight[MESSAGE] = OUTSIDE
         table = state.table(entry.node.state_port)
         times = frame.times() if self._stage.has_times else ()
         part = _Messages(entry, table, frame.keys, messages, frame.key_indexes, sequences, ordinals, times)
         if self._stage.skips or unread:
             self._sort_out(part, unread)
         return part
+
+    def _enters(self, entry: StateEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:
+        """Return what lets a message be at work while user code reads it, unless it is skipped; None: not watched."""
+        if not self._is_watched or encoding not in (entry.values.encoding, PICKLED):
+            return None
+
+        def enter(position: int) -> bool:
+            is_run = ordinals[position] - 1 not in self._stage.skips
+            self._stage.flight[MESSAGE] = ordinals[position] if is_run else OUTSIDE
+            return is_run
+
+        return enter
 
     def _columns(self, keys: Sequence[bytes], times: Sequence[int]) -> Iterator[Sequence[Any]]:
         """Yield what the loops take beside messages and states: keys and times, if at all."""
@@ -274,6 +301,7 @@ class BucketRun:
                 key = part.keys[index]
                 after.clear()
                 dirty = bytearray(1)
+                self._stage.flight[MESSAGE] = OUTSIDE
                 cell = state.cell(part.table, key, part.entry.state.build)
                 if self._checks_persist:
                     self._note(cell, state, before)
@@ -319,6 +347,7 @@ class BucketRun:
 
     def _result(self, state: BucketState) -> BucketResult:
         index = self._call.index
+        self._stage.flight[MESSAGE] = OUTSIDE
         saved: dict[int, Table] = self._changed
         if self._call.wants_snapshot:
             # A state that was never persisted is no part of the log, nor of a snapshot.
@@ -334,6 +363,7 @@ class BucketRun:
                 size = 0
             changes[-1].entries.append(entry)
             size += len(entry)
+        self._stage.flight[MESSAGE] = 0
         outputs = list(self._stage.outputs(index, self._timestamp_ms))
         done = pb.StateDone(
             index=index,
@@ -347,6 +377,8 @@ class BucketRun:
     def _entries(self, state: BucketState, saved: Mapping[int, Table]) -> Iterator[bytes]:
         yield from state.entries(saved)
         for entry in self._stage.windows.values():
+            if self._is_watched:
+                self._stage.note(f'wrote the windows of step "{entry.step.name}"')
             yield from state.window_entries(entry.node.state_port, entry.window, is_whole=self._call.wants_snapshot)
 
 

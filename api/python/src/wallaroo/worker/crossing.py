@@ -49,22 +49,35 @@ class CodedValues:
 Values = ValueCodec | CodedValues
 
 
-def read_messages(values: Values, frame: Frame) -> tuple[list[Any], dict[int, Unread]]:
+def read_messages(
+    values: Values, frame: Frame, enters: Callable[[int], bool] | None = None
+) -> tuple[list[Any], dict[int, Unread]]:
     """Return the messages of a frame and, by position, those that cannot be read, for which there is None.
+
+    Args:
+        values: Reads them.
+        frame: The frame.
+        enters: Called with the position of each before it is read; False: it shall not be. None: all are read at once.
 
     Raises:
         FrameError: The values have an encoding that is not one of ours.
     """
     encoding = frame.header.encoding
     try:
-        return values.decode(encoding, frame.lengths, frame.data), {}
+        if enters is None:
+            return values.decode(encoding, frame.lengths, frame.data), {}
     except FrameError:
         raise
     except BaseException:
-        load = values.loader(encoding)  # the values one by one tell which it is
+        pass  # the values one by one tell which it is
+    load = values.loader(encoding)
     messages: list[Any] = []
     unread: dict[int, Unread] = {}
     for position, data in enumerate(frame.values()):
+        if enters is not None and not enters(position):
+            messages.append(None)
+            unread[position] = Unread(data, "", "")
+            continue
         try:
             messages.append(load(data))
         except BaseException as err:

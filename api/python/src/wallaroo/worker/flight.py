@@ -7,7 +7,9 @@ from types import TracebackType
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 
 BYTES = 32
+NOTE_BYTES = 224  # behind the words, where the file has them
 INDEX, MESSAGE, PROCESS = range(3)
+OUTSIDE = 1 << 62  # in place of a message: states are read or written, or messages read back
 
 Words = list[int] | memoryview
 
@@ -34,15 +36,22 @@ class InFlight:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
-                self._map = mmap.mmap(descriptor, BYTES)
+                has_note = os.fstat(descriptor).st_size >= BYTES + NOTE_BYTES
+                self._map = mmap.mmap(descriptor, BYTES + NOTE_BYTES if has_note else BYTES)
             finally:
                 os.close(descriptor)
         except (OSError, ValueError) as err:
             reason = f"the client sent an in-flight file that cannot be mapped; {path}: {err}"
             raise DiagnosticError([Diagnostic.of("W410", worker="main", reason=reason)]) from err
         # A cast view takes the machine's byte order, which is little-endian wherever a worker runs.
-        self.words = self._view = memoryview(self._map).cast("q")
+        self.words = self._view = memoryview(self._map)[:BYTES].cast("q")
         self.words[PROCESS] = os.getpid()
+
+    def note(self, text: str) -> None:
+        """Tell what goes on while no message is at work; costs more than a word."""
+        if self._map is not None and len(self._map) > BYTES:
+            data = text.encode("utf-8", "backslashreplace")[:NOTE_BYTES].decode("utf-8", "ignore").encode()
+            self._map[BYTES:] = data.ljust(NOTE_BYTES, b"\0")
 
     def __enter__(self) -> "InFlight":
         return self

@@ -18,7 +18,7 @@ from wallaroo.program import Program
 from wallaroo.topology import PROTOCOL_VERSION, SDK_VERSION
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
-from wallaroo.worker.bucket import BucketRun
+from wallaroo.worker.bucket import BucketResult, BucketRun
 from wallaroo.worker.entry import HeaderError, WireReader
 from wallaroo.worker.flight import InFlight
 from wallaroo.worker.generate import generate
@@ -187,12 +187,16 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         state = self._cache.take(key, version)
         if version == EMPTY:
             state = BucketState(self._codec)
-        elif state is None:
+        elif state is None or call.careful:
             yield pb.StateReply(need_state=pb.NeedState(index=call.index))
             state = self._read_log(call.index, requests)
         with self._user, self._stage(opening.stage).call(call.index, flight, skips):
             run = BucketRun(self._stage(opening.stage), call, frames)
-            result = run.checked(state) if self._checks_persist else run.attempt(state)
+            result: BucketResult | None
+            if call.careful:
+                result = run.watched(state, checks_persist=self._checks_persist)
+            else:
+                result = run.checked(state) if self._checks_persist else run.attempt(state)
         if result is None:
             state = BucketState(self._codec)
             if version != EMPTY:

@@ -57,6 +57,7 @@ class Stage:
         self._dropped, self._made = [0] * len(self.nodes), [0] * len(self.nodes)
         self.entered = [0] * len(self.nodes)
         self.flight: Words = InFlight("").words
+        self.note = InFlight("").note
         self.skips: dict[int, pb.Skip] = {}
         self._ordinal = 0
         self._exits: list[KeyExit | SinkExit | RecordExit | SendExit] = []
@@ -87,7 +88,8 @@ class Stage:
     @contextmanager
     def call(self, index: int, flight: InFlight, skips: Iterable[pb.Skip]) -> Iterator[None]:
         """Note in `flight` which message of a call is at work, and do not run those that `skips` name."""
-        self.flight = words = flight.words
+        self.flight, self.note = flight.words, flight.note
+        words = flight.words
         self.skips = {skip.ordinal: skip for skip in skips}
         words[MESSAGE], words[INDEX] = 0, index
         try:

@@ -62,11 +62,13 @@ class BucketState:
         codec: Writes and reads states.
         tables: The states of one name, by the port of its log frames.
         calendars: Those of window steps, likewise.
+        watch: Called with what is done to the state of a key, the port of its table, and the key; None: nobody asks.
     """
 
     codec: ValueCodec
     tables: dict[int, Table] = field(default_factory=dict)
     calendars: dict[int, Calendar] = field(default_factory=dict)
+    watch: Callable[[str, int, bytes], None] | None = None
     _written: int = 0  # bytes of all states as they were last written or read
     _unread: int = 0  # of those that are unread
 
@@ -125,6 +127,8 @@ class BucketState:
         if cell is None:
             cell = table[key] = Cell(build())
         elif cell.live is UNREAD:
+            if self.watch is not None:
+                self.watch("read", next(port for port, each in self.tables.items() if each is table), key)
             cell.live = self.load(key, cell.data)
             self._unread -= len(cell.data)
             cell.data = b""
@@ -172,6 +176,8 @@ class BucketState:
 
     def _dumped(self, port: int, table: Table) -> list[bytes]:
         cells = list(table.values())
+        if self.watch is not None:
+            return self._dumped_one_by_one(port, table)
         try:
             if all(cell.live is not UNREAD for cell in cells):
                 return self.codec.dump_all([cell.live for cell in cells])
@@ -180,9 +186,11 @@ class BucketState:
             return self._dumped_one_by_one(port, table)
 
     def _dumped_one_by_one(self, port: int, table: Table) -> list[bytes]:
-        """Find the state that cannot be written."""
+        """Find the state that cannot be written, or ends the process."""
         values: list[bytes] = []
         for key, cell in table.items():
+            if self.watch is not None:
+                self.watch("wrote", port, key)
             try:
                 values.append(cell.data if cell.live is UNREAD else self.codec.dump(cell.live))
             except BaseException as err:

@@ -217,7 +217,7 @@ class StateRequest(_message.Message):
     def __init__(self, opening: _Optional[_Union[Opening, _Mapping]] = ..., bucket: _Optional[_Union[Bucket, _Mapping]] = ..., log: _Optional[_Union[StateLog, _Mapping]] = ...) -> None: ...
 
 class Bucket(_message.Message):
-    __slots__ = ("index", "bucket", "version", "frames", "more", "wants_snapshot", "skips", "alone")
+    __slots__ = ("index", "bucket", "version", "frames", "more", "wants_snapshot", "skips", "alone", "careful")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     BUCKET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -226,6 +226,7 @@ class Bucket(_message.Message):
     WANTS_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     SKIPS_FIELD_NUMBER: _ClassVar[int]
     ALONE_FIELD_NUMBER: _ClassVar[int]
+    CAREFUL_FIELD_NUMBER: _ClassVar[int]
     index: int
     bucket: int
     version: Version
@@ -234,7 +235,8 @@ class Bucket(_message.Message):
     wants_snapshot: bool
     skips: _containers.RepeatedCompositeFieldContainer[Skip]
     alone: bool
-    def __init__(self, index: _Optional[int] = ..., bucket: _Optional[int] = ..., version: _Optional[_Union[Version, _Mapping]] = ..., frames: _Optional[bytes] = ..., more: bool = ..., wants_snapshot: bool = ..., skips: _Optional[_Iterable[_Union[Skip, _Mapping]]] = ..., alone: bool = ...) -> None: ...
+    careful: bool
+    def __init__(self, index: _Optional[int] = ..., bucket: _Optional[int] = ..., version: _Optional[_Union[Version, _Mapping]] = ..., frames: _Optional[bytes] = ..., more: bool = ..., wants_snapshot: bool = ..., skips: _Optional[_Iterable[_Union[Skip, _Mapping]]] = ..., alone: bool = ..., careful: bool = ...) -> None: ...
 
 class StateLog(_message.Message):
     __slots__ = ("index", "entries", "more")
