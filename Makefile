@@ -9,7 +9,7 @@ GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build bench bench-keys lint test test-unit test-kafka test-long features test-cluster soak fault windows poison conformance golden generate check-generated clean
+.PHONY: help setup run build bench bench-keys bench-windows lint test test-unit test-kafka test-long features test-cluster soak fault windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -67,6 +67,10 @@ test-cluster: setup ## a standalone cluster of separate hosts: kills, growth, re
 
 windows: setup ## windows over a million messages each, with deaths in the middle, against the plain reference
 	$(BIN)/python tests/window.py $(if $(MESSAGES),--messages $(MESSAGES))
+
+bench-windows: setup ## memory and rate of a worker with an open window for each of a million keys
+	$(BIN)/python tests/bench/window.py
+
 test-kafka: setup ## Kafka sources and sinks against a real broker, which Maven fetches
 	$(BIN)/pytest -m kafka
 

@@ -49,6 +49,8 @@ class RangeKey:
 
     def due(self, now: int) -> Iterable[tuple[int, tuple[int, ...]]]:
         """Give end and values of the windows that are due, in order."""
+        if self.end(self.oldest) + self.delay > now:
+            return
         while self.end(self.oldest) + self.delay <= now:
             begin, end = self.begin(self.oldest), self.end(self.oldest)
             inside = [(self.panes(time), value) for time, value in self.messages if begin <= time < end]

@@ -1,18 +1,21 @@
 """Messages that windows refuse: what they cannot read, what `update` loses, times that cannot be."""
 
 import json
+import math
 import struct
 from copy import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
-from window_case import PORT, TUMBLING, Values, application, entries, make, read, run, sums, tick
+from window_case import PORT, TUMBLING, Values, application, entries, make, plain, read, run, sums, tick
 
-from wallaroo.frame import encode_frame
+import wallaroo
+from wallaroo.frame import encode_frame, read_frame
 from wallaroo.serialization import Serializer
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketRun
 from wallaroo.worker.flight import InFlight
+from wallaroo.worker.stage import Stage
 
 
 class Returning(Values):
@@ -111,3 +114,53 @@ def test_the_dead_letters_of_wrong_times(kit: Any) -> None:
         "its windows were given out, and it begins anew"
     )
     assert kit.sunk(result.outputs) == [(3, b"'a' [1]"), (3, b"'a' []")]
+
+
+class Timed:
+    """Reads texts that name what `event_time` gives."""
+
+    times: ClassVar[dict[str, Any]] = {
+        "far": 10**30,
+        "past": -(10**30),
+        "none": None,
+        "infinite": math.inf,
+        "real": 7.9,
+    }
+
+    def header_length(self) -> int:
+        return 4
+
+    def payload_length(self, bs: bytes) -> int:
+        return int.from_bytes(bs, "big")
+
+    def decode(self, bs: bytes) -> str:
+        return bs.decode()
+
+    def event_time(self, bs: bytes) -> Any:
+        return self.times[bs.decode()]
+
+
+@wallaroo.key_extractor
+def whole(data: str) -> str:
+    return data
+
+
+def test_times_of_a_decoder_that_no_frame_can_hold(kit: Any) -> None:
+    source = wallaroo.source("texts", wallaroo.TCPSourceConfig("127.0.0.1", "7010", Timed()))
+    windows = wallaroo.count_windows(2).over(Values)
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", "7002", plain)
+    app = wallaroo.build_application("times", source.key_by(whole).to(windows).to_sink(sink))
+    stage = Stage(app, kit.stage_of(app, "0/sources/0", timestamps=True, buckets=1))
+    outputs = stage.run(0, kit.wire([*(name.encode() for name in Timed.times), b"unknown"]))
+    assert not kit.letters(outputs)
+    found = {}
+    for output in outputs:
+        frame = read_frame(output.frame)
+        found |= {
+            frame.keys[index].decode(): time for index, time in zip(frame.key_indexes, frame.times(), strict=True)
+        }
+    # A message for which there is no time has that of its arrival.
+    arrived = 5
+    assert found == {
+        "far": (1 << 63) - 1, "past": -(1 << 63), "real": 7, "none": arrived, "infinite": arrived, "unknown": arrived,
+    }  # fmt: skip

@@ -159,7 +159,7 @@ func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err
 		key = []byte(entry.Key)
 		builder.UseKey(builder.AddKey(key))
 		builder.Extend(buffer)
-		table.Resize(entry, size)
+		table.Resize(entry, size, overheadOf(entry.Value))
 		return nil
 	})
 	if err == nil {
@@ -257,7 +257,7 @@ func (l *Loader) loadStates(owner *node) error {
 			entry = table.Add(key, value)
 		}
 		entry.Value = value
-		table.Resize(entry, len(serialized))
+		table.Resize(entry, len(serialized), overheadOf(value))
 	}
 	return nil
 }

@@ -291,6 +291,14 @@ func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, err
 	return encoder.Append(out, value)
 }
 
+// overheadOf returns what a state takes in memory beside what its serialized form tells.
+func overheadOf(value any) int {
+	if s, ok := value.(*window.State); ok {
+		return s.Overhead()
+	}
+	return 0
+}
+
 // read reads the state of a key.
 func (n *node) read(decoder *codec.Decoder, encoding byte, key, data []byte) (any, error) {
 	decode := func(data []byte) (any, error) { return decoder.Decode(encoding, data) }

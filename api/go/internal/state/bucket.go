@@ -126,9 +126,9 @@ func (t *Table) Remove(key string) {
 	delete(t.entries, key)
 }
 
-// Resize notes the serialized size of an entry's state, which the log has.
-func (t *Table) Resize(entry *Entry, serialized int) {
-	size := entryBytes + len(entry.Key) + liveFactor*serialized
+// Resize notes the serialized size of an entry's state, which the log has, and what it takes in memory beside that.
+func (t *Table) Resize(entry *Entry, serialized, overhead int) {
+	size := entryBytes + len(entry.Key) + liveFactor*serialized + overhead
 	entry.saved = true
 	t.bucket.bytes += int64(size - entry.bytes)
 	entry.bytes = size

@@ -7,7 +7,7 @@ func filled(version uint64, keys ...string) *Bucket {
 	bucket.Version = Version{version, version}
 	for _, key := range keys {
 		table := bucket.Table(1)
-		table.Resize(table.Add([]byte(key), nil), 1000)
+		table.Resize(table.Add([]byte(key), nil), 1000, 0)
 	}
 	return bucket
 }
@@ -57,7 +57,7 @@ func TestBytesFollowTheEntries(t *testing.T) {
 	bucket := filled(1, "a", "b")
 	before := bucket.Bytes()
 	table := bucket.Table(1)
-	table.Resize(table.Get([]byte("a")), 2000)
+	table.Resize(table.Get([]byte("a")), 2000, 0)
 	if bucket.Bytes() != before+liveFactor*1000 || bucket.Keys() != 2 {
 		t.Errorf("%d bytes", bucket.Bytes())
 	}

@@ -1,10 +1,6 @@
 package window
 
-import (
-	"slices"
-
-	"wallarooapi/internal/topology"
-)
+import "wallarooapi/internal/topology"
 
 // span gives a result per span of time.
 type span struct {
@@ -143,41 +139,16 @@ func (r *span) advance(s *State, until, time int64, given []Result) []Result {
 			}
 			given = r.result(s, inside, at, given)
 		}
-		for _, number := range s.between(begin, begin+r.slide/r.pane) {
-			delete(s.panes, number)
-		}
+		s.forget(begin + r.slide/r.pane)
 		s.oldest++
 	}
 	return given
 }
 
-func (r *span) result(s *State, inside []int64, time int64, given []Result) []Result {
-	panes := make([]*pane, len(inside))
-	for i, number := range inside {
-		panes[i] = s.panes[number]
-	}
-	accumulator, failed := r.join(panes, time)
+func (r *span) result(s *State, inside []*pane, time int64, given []Result) []Result {
+	accumulator, failed := r.join(inside, time)
 	if failed != nil {
 		return append(given, *failed)
 	}
 	return r.give(s, accumulator, time, given)
-}
-
-// between returns the numbers of the panes from begin to before end, in order.
-func (s *State) between(begin, end int64) (numbers []int64) {
-	if int64(len(s.panes)) < end-begin {
-		for number := range s.panes {
-			if begin <= number && number < end {
-				numbers = append(numbers, number)
-			}
-		}
-		slices.Sort(numbers)
-		return numbers
-	}
-	for number := begin; number < end; number++ {
-		if s.panes[number] != nil {
-			numbers = append(numbers, number)
-		}
-	}
-	return numbers
 }

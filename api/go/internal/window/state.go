@@ -1,9 +1,9 @@
 package window
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
-	"maps"
 	"slices"
 )
 
@@ -12,37 +12,65 @@ type State struct {
 	Key         []byte
 	low, high   int64 // a message from low to before high only updates current
 	current     *pane
-	first       int64 // time of the first message
-	latest      int64 // the latest time of a message; of a count window that of its last
-	oldest      int64 // number of the oldest open window; of a count window how many messages it has
-	hasBegun    bool  // a window with messages was given out
-	isLate      bool  // messages came behind the last one in time, and all were late
-	isSilent    bool  // a tick came behind the last message in time, where that matters; where ticks move time, a late message
-	silentSince int64 // the time of the first one
-	panes       map[int64]*pane
-	queuedAt    int64 // under which time the calendar has the key
+	first       int64   // time of the first message
+	latest      int64   // the latest time of a message; of a count window that of its last
+	oldest      int64   // number of the oldest open window; of a count window how many messages it has
+	silentSince int64   // when it fell silent
+	panes       []*pane // by number
+	queuedAt    int64   // under which time the calendar has the key
 	isQueued    bool
+	hasBegun    bool // a window with messages was given out
+	isLate      bool // messages came behind the last one in time, and all were late
+	isSilent    bool // a tick came behind the last message in time, where that matters; where ticks move time, a late message
 }
 
 // pane holds the accumulator of the messages of one pane.
-type pane struct{ accumulator any }
+type pane struct {
+	number      int64
+	accumulator any
+}
+
+const (
+	stateBytes = 200 // about what a state takes in memory, its place in the calendar included
+	paneBytes  = 48
+)
 
 // NewState returns the state of a key without messages.
-func NewState(key []byte) *State { return &State{Key: key, panes: map[int64]*pane{}} }
+func NewState(key []byte) *State { return &State{Key: key} }
+
+// Overhead returns about how many bytes of memory a state takes beside its key and its accumulators.
+func (s *State) Overhead() int { return stateBytes + paneBytes*len(s.panes) }
 
 // reset makes it the state of a key without messages; the calendar keeps it.
 func (s *State) reset() {
-	*s = State{Key: s.Key, panes: map[int64]*pane{}, queuedAt: s.queuedAt, isQueued: s.isQueued}
+	*s = State{Key: s.Key, queuedAt: s.queuedAt, isQueued: s.isQueued}
 }
 
 // pane returns the pane of a number, a new one if need be.
 func (s *State) pane(number int64, initial func() any) *pane {
-	p := s.panes[number]
-	if p == nil {
-		p = &pane{initial()}
-		s.panes[number] = p
+	at, ok := s.find(number)
+	if !ok {
+		s.panes = slices.Insert(s.panes, at, &pane{number, initial()})
 	}
-	return p
+	return s.panes[at]
+}
+
+// find returns where the pane of a number is, or belongs.
+func (s *State) find(number int64) (at int, ok bool) {
+	return slices.BinarySearchFunc(s.panes, number, func(p *pane, number int64) int { return cmp.Compare(p.number, number) })
+}
+
+// between returns the panes from a number to before another one.
+func (s *State) between(begin, end int64) []*pane {
+	from, _ := s.find(begin)
+	to, _ := s.find(end)
+	return s.panes[from:to]
+}
+
+// forget takes away the panes before a number.
+func (s *State) forget(before int64) {
+	to, _ := s.find(before)
+	s.panes = slices.Delete(s.panes, 0, to)
 }
 
 // Append appends the bytes of a state: first, latest and oldest as varints, a byte of flags, when it fell silent, then number and bytes of each
@@ -61,12 +89,12 @@ func (s *State) Append(out []byte, write func(out []byte, value any) ([]byte, er
 		flags |= 4
 	}
 	out = binary.AppendVarint(append(out, flags), s.silentSince)
-	for _, number := range slices.Sorted(maps.Keys(s.panes)) {
-		accumulator, err := write(nil, s.panes[number].accumulator)
+	for _, p := range s.panes {
+		accumulator, err := write(nil, p.accumulator)
 		if err != nil {
 			return out[:start], err
 		}
-		out = binary.AppendUvarint(binary.AppendVarint(out, number), uint64(len(accumulator)))
+		out = binary.AppendUvarint(binary.AppendVarint(out, p.number), uint64(len(accumulator)))
 		out = append(out, accumulator...)
 	}
 	return out, nil
@@ -94,7 +122,7 @@ func Read(key, data []byte, read func(data []byte) (any, error)) (*State, error)
 		if err != nil {
 			return nil, err
 		}
-		s.panes[number] = &pane{accumulator}
+		s.panes = append(s.panes, &pane{number, accumulator})
 	}
 	if r.isCut {
 		return nil, errCut

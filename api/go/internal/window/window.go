@@ -96,10 +96,10 @@ type count struct {
 func (c *count) Waits() bool { return true }
 
 func (c *count) Enter(s *State, isNew bool, message any, time int64) []Result {
-	p := s.panes[0]
 	if isNew {
-		p = s.pane(0, c.aggregation.InitialAccumulator)
+		s.pane(0, c.aggregation.InitialAccumulator)
 	}
+	p := s.panes[0]
 	c.update(p, message)
 	s.oldest++
 	s.latest, s.isSilent = time, false
