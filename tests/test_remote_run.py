@@ -38,7 +38,7 @@ def counted(texts: list[str]) -> list[str]:
 
 
 def kill(run: Run) -> None:
-    """Kill a driver with all that it has started."""
+    """Kill a driver; the Java virtual machine that it has started ends with it."""
     os.killpg(run.process.pid, signal.SIGKILL)
     run.process.wait(timeout=60)
 

@@ -76,9 +76,31 @@ def java_of(run: Run) -> int:
         for entry in Path("/proc").iterdir()
         if entry.name.isdigit()
         and (entry / "comm").read_text().strip() == "java"
-        and os.getpgid(int(entry.name)) == os.getpgid(run.process.pid)
+        and int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == run.process.pid
     ]
     return found
+
+
+def test_signals_for_all_processes_at_once_stop_a_run_in_order(tmp_path: Path) -> None:
+    with Receiver() as receiver:
+        with Run(REVERSE, receiver, tmp_path / "c") as run:
+            run.ready().send(framed([b"abc"]))
+            receiver.wait_for_lines(1, run)
+            os.killpg(run.process.pid, signal.SIGTERM)  # as a shell, or `timeout`
+            assert run.end() == 0, run.said()
+        with Run(REVERSE, receiver, tmp_path / "c") as run:
+            run.ready().send(framed([b"def"]))
+            receiver.wait_for_lines(2, run)
+            java = java_of(run)
+            for process in {run.process.pid, java, *run.processes(str(tmp_path / "c"))}:  # as a service manager
+                os.kill(process, signal.SIGTERM)
+            assert run.end() == 0, run.said()
+        with Run(REVERSE, receiver, tmp_path / "c") as run:
+            run.ready().send(framed([b"ghi"]))
+            assert receiver.wait_for_lines(3, run) == ["cba", "fed", "ihg"]
+            os.kill(java_of(run), signal.SIGTERM)  # alone
+            assert run.end(WAIT_S) == 1, run.said()
+            assert finding(run)["code"] in {"R611", "R617"}, run.said()
 
 
 def test_the_death_of_the_java_virtual_machine_is_told_and_survived(tmp_path: Path) -> None:

@@ -212,11 +212,13 @@ def _run(
     stopped: threading.Event,
 ) -> None:
     # Late: pyspark takes a second to import, and a run that cannot start need not wait for it.
+    from wallaroo_runtime.spark.failure import needing_java
     from wallaroo_runtime.spark.kafka import check_kafka
     from wallaroo_runtime.spark.query import QueryOptions, start_query
     from wallaroo_runtime.spark.session import stop_session
 
     topology = application.topology
+    logs = checkpoint.path / "logs"
     digest = application.archive.digest if application.archive else ""
     peers = Peers(topology, plan, checkpoint, options.remote, options.bounds, fresh=options.fresh, archive=digest)
     for finding in open_sources(topology):
@@ -226,14 +228,15 @@ def _run(
         tell_past(reporter, checkpoint, peers.received())
         if stopped.is_set():
             return
-        session = _session(options, topology, checkpoint.shuffle_partitions, checkpoint.path / "logs")
+        session = _session(options, topology, checkpoint.shuffle_partitions, logs)
         stack.callback(stop_session, session)
-        check_kafka(session, topology)
+        with needing_java(logs / "spark.log"):
+            check_kafka(session, topology)
         if stopped.is_set():
             return
         query_options = QueryOptions(
             checkpoint=f"{checkpoint.directory}/{checkpoint.spark}",
-            logs=checkpoint.path / "logs",
+            logs=logs,
             journals=peers.journals,
             output=peers.output,
             on_error=options.on_error,
@@ -244,7 +247,8 @@ def _run(
             python=options.worker_python,
         )
         try:
-            query = start_query(session, plan, topology, query_options)
+            with needing_java(logs / "spark.log"):
+                query = start_query(session, plan, topology, query_options)
         except RunError as error:
             raise explained(error, topology) from error
         stack.callback(query.stop)

@@ -5,13 +5,17 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from tempfile import gettempdir
+
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RUN, RunError
 
 MARK = "wallaroo-error:"
 _MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
+_ENDS = ("stopped SparkContext", "SparkContext was shut down", "Shutdown in progress")  # what Spark says at its end
 _NO_ROOM = re.compile(r"^.*(?:No space left on device|Disk quota exceeded|File too large).*$", re.MULTILINE)
 _PYTHON_ERROR = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (.+)$", re.MULTILINE)
 
@@ -32,6 +36,33 @@ def carried() -> Iterator[None]:
         yield
     except RunError as error:
         raise TaskFailure(error) from error
+
+
+def is_end_of_java(error: BaseException) -> bool:
+    """Say whether an error of Py4J means that the Java virtual machine has ended, or is about to."""
+    if not isinstance(error, Py4JJavaError):
+        return isinstance(error, Py4JError | ConnectionError)
+    try:
+        text = str(error.java_exception.toString())
+    except (Py4JError, ConnectionError):
+        return True
+    return any(sign in text for sign in _ENDS)
+
+
+@contextmanager
+def needing_java(log: Path) -> Iterator[None]:
+    """Raise R617 when the Java virtual machine ends below the block; supervisors then end the workers.
+
+    Args:
+        log: Spark's, which the error names.
+    """
+    try:
+        yield
+    except (Py4JError, ConnectionError) as error:
+        if not is_end_of_java(error):
+            raise
+        reason = "the Java virtual machine is gone"
+        raise RunError.of("R617", process="Spark process", reason=reason, log=log) from error
 
 
 def translated(report: str, checkpoint: str = "") -> RunError:

@@ -2,14 +2,13 @@
 
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, Protocol
 
-from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -19,7 +18,7 @@ from wallaroo_runtime.egress import SinkConfig
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.remote import JournalPlace, OutputPlace
-from wallaroo_runtime.spark.failure import translated
+from wallaroo_runtime.spark.failure import is_end_of_java, needing_java, translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
@@ -207,13 +206,13 @@ class RunningQuery:
     @property
     def is_active(self) -> bool:
         """Whether the query runs."""
-        with self._of_jvm():
+        with needing_java(self._log):
             return bool(self._query.isActive)
 
     @property
     def is_busy(self) -> bool:
         """Whether a micro-batch is under way, or a source that Spark reads was not yet asked for its first one."""
-        with self._of_jvm():
+        with needing_java(self._log):
             status, begun = self._query.status, self._query.lastProgress is not None
         is_running = bool(status["isDataAvailable"] and status["isTriggerActive"])
         return self._has_records and (is_running or not begun)
@@ -223,13 +222,13 @@ class RunningQuery:
         failure = self._publisher.failure or self._room.failure
         if failure is not None:
             return failure
-        with self._of_jvm():
+        with needing_java(self._log):
             error = self._query.exception()
             return None if error is None else translated(str(error), self._checkpoint)
 
     def progress(self) -> Progress:
         """Return how far the query has come."""
-        with self._of_jvm():
+        with needing_java(self._log):
             report = self._query.lastProgress
         counted = replace(
             self._progress,
@@ -267,25 +266,21 @@ class RunningQuery:
         return [json.loads(report.json) for report in self._query.recentProgress]
 
     def stop(self) -> None:
-        """Stop the query and its workers; what is not committed is processed again by the next run."""
+        """Stop the query and its workers; what is not committed is processed again by the next run.
+
+        A Java virtual machine that was told to end, too, as when a system stops a service, has stopped them.
+        """
         if self._is_stopped:
             return
         self._is_stopped = True
         self._room.end()
-        with self._of_jvm():
+        try:
             self._query.stop()
             self._publisher.end()
             stop_workers(self._session, self._specs)
-
-    @contextmanager
-    def _of_jvm(self) -> Iterator[None]:
-        """Raise R617 when the JVM is not there any more; supervisors have then ended the workers."""
-        try:
-            yield
-        except (Py4JNetworkError, ConnectionError) as error:
-            self._is_stopped = True
-            reason = "the Java virtual machine is gone"
-            raise RunError.of("R617", process="Spark process", reason=reason, log=self._log) from error
+        except (Py4JError, ConnectionError) as error:
+            if not is_end_of_java(error):
+                raise
 
 
 def _as_object(value: Any) -> Any:

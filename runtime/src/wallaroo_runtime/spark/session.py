@@ -6,14 +6,17 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.failure import is_end_of_java, needing_java
 from wallaroo_runtime.spark.java import check_java
 
 TASK_FAILURES = 4
@@ -76,7 +79,8 @@ def create_session(
         settings: Further settings of Spark; they win over ours.
 
     Raises:
-        RunError: R602 when Spark does not start for want of Java, R611 when it does not for another reason.
+        RunError: R602 when Spark does not start for want of Java, R611 when it does not for another reason, R617
+            when Java ends meanwhile.
     """
     directory.mkdir(parents=True, exist_ok=True)
     log4j = directory / "log4j2.properties"
@@ -100,15 +104,28 @@ def create_session(
         builder = builder.config(name, value)
     output = directory / "spark.out"
     try:
-        with _output_to(output):
+        with needing_java(output), _output_to(output):
+            _start_java(chosen | settings)
             session = builder.getOrCreate()
-    except (PySparkException, Py4JJavaError, OSError) as error:
+    except (PySparkException, Py4JError, OSError) as error:
         check_java()  # the likeliest reason has a code of its own
         said = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
         reason = f"Spark did not start: {_first_line(error)}"
         raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(said)) from error
     _keep_quiet(session)
     return session
+
+
+def _start_java(settings: dict[str, str]) -> None:
+    """Start the Java virtual machine as a session of its own, unless it is there.
+
+    A signal for the process group, as shells and `timeout` send it, must not end Spark before the query is stopped.
+    """
+    if SUBMITTED in os.environ or SparkContext._gateway is not None:
+        return
+    configuration = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    gateway = launch_gateway(configuration, {"start_new_session": True})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)
 
 
 def _first_line(error: Exception) -> str:
@@ -141,7 +158,9 @@ def retrying(master: str) -> str:
 
 def _keep_quiet(session: SparkSession) -> None:
     """Let threads of PySpark and Py4J log, not print, that the JVM is gone; the query's caller gets R617."""
-    logging.getLogger("py4j").addHandler(logging.NullHandler())
+    of_py4j = logging.getLogger("py4j")
+    of_py4j.addHandler(logging.NullHandler())
+    of_py4j.propagate = False
     logging.getLogger().addFilter(_is_not_of_py4j)
     server = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None:
@@ -150,8 +169,11 @@ def _keep_quiet(session: SparkSession) -> None:
 
 def stop_session(session: SparkSession) -> None:
     """Stop Spark; a Java virtual machine that is gone has nothing left to stop, and its query has told so (R617)."""
-    with suppress(Py4JNetworkError, ConnectionError):
+    try:
         session.stop()
+    except (Py4JError, ConnectionError) as error:
+        if not is_end_of_java(error):
+            raise
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:

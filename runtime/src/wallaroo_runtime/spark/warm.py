@@ -1,5 +1,6 @@
 """Starts and stops workers on the executors, outside of any query."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from wallaroo_runtime.worker.archive import Archive
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.ensure import ensure_worker, stop_worker
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
+
+_log = logging.getLogger(__name__)
 
 
 def worker_specs(
@@ -69,7 +72,10 @@ def start_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> dic
             WorkerChannel(spec).endpoints()
             yield spec.name, connection.target
 
-    return dict(_on_executors(session, start))
+    try:
+        return dict(_on_executors(session, start))
+    except PySparkException as error:
+        raise translated(str(error)) from error
 
 
 def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None:
@@ -82,7 +88,10 @@ def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None
             if stop_worker(spec):
                 yield spec.name, ""
 
-    _on_executors(session, stop)
+    try:
+        _on_executors(session, stop)
+    except PySparkException:
+        _log.debug("Spark ended before the workers were told to stop", exc_info=True)
 
 
 def _on_executors(session: SparkSession, function: Callable[[], Iterator[tuple[str, str]]]) -> list[tuple[str, str]]:
@@ -96,8 +105,5 @@ def _on_executors(session: SparkSession, function: Callable[[], Iterator[tuple[s
         yield pa.RecordBatch.from_pylist(rows, schema=pa.schema([("name", pa.string()), ("target", pa.string())]))
 
     count = session.sparkContext.defaultParallelism
-    try:
-        rows = session.range(count, numPartitions=count).mapInArrow(run, "name STRING, target STRING").collect()
-    except PySparkException as error:
-        raise translated(str(error)) from error
+    rows = session.range(count, numPartitions=count).mapInArrow(run, "name STRING, target STRING").collect()
     return [(row["name"], row["target"]) for row in rows]
