@@ -9,7 +9,7 @@ GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run build bench bench-keys bench-windows lint test test-unit test-kafka test-long features test-cluster soak fault windows poison conformance golden generate check-generated clean
+.PHONY: help setup run build bench bench-keys bench-windows lint test test-unit test-connectors test-kafka test-long features test-cluster soak fault windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -20,7 +20,7 @@ $(STAMP): api/python/pyproject.toml runtime/pyproject.toml tests/requirements.tx
 	@command -v go >/dev/null || { echo "go was not found; install Go 1.24 or newer and put it on PATH"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is older than 3.10"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "install the venv module: apt-get install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet -e './api/python[worker]' -e ./runtime -r tests/requirements.txt
+	$(BIN)/python -m pip install --quiet -e './api/python[worker,aws,kafka,postgres,rabbitmq,redis]' -e ./runtime -r tests/requirements.txt
 	cd api/go && go mod download
 	@touch $@
 
@@ -46,11 +46,11 @@ lint: $(GO_TOOLS)/.installed ## style, types and suspicious code, Python and Go
 	cd api/go && go vet ./... && $(GO_TOOLS)/staticcheck ./...
 
 test-unit: setup ## what needs no JVM and no process: under a minute
-	$(BIN)/pytest -q -m "not jvm and not slow and not kafka"
+	$(BIN)/pytest -q -m "not jvm and not slow and not kafka and not connector"
 	cd api/go && go test ./...
 
 test: setup lint check-generated ## everything but the long runs; CI runs this and test-long
-	@status=0; $(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not cluster and not kafka" || status=1; \
+	@status=0; $(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not cluster and not kafka and not connector" || status=1; \
 	(cd api/go && go test -race -shuffle=on ./...) || status=1; exit $$status
 
 soak: setup ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7
@@ -70,6 +70,9 @@ windows: setup ## windows over a million messages each, with deaths in the middl
 
 bench-windows: setup ## memory and rate of a worker with an open window for each of a million keys
 	$(BIN)/python tests/bench/window.py
+
+test-connectors: setup ## the connector programs, with Redis, PostgreSQL, an AMQP broker, S3, Kinesis and Kafka
+	$(BIN)/pytest -m connector
 
 test-kafka: setup ## Kafka sources and sinks against a real broker, which Maven fetches
 	$(BIN)/pytest -m kafka

@@ -118,7 +118,7 @@ class Run:
     def __init__(
         self,
         app: object,
-        receiver: Sink,
+        receiver: Sink | None,
         checkpoint: Path | str,
         *options: object,
         source: str = "127.0.0.1:0",
@@ -128,9 +128,10 @@ class Run:
         **environment: str,
     ) -> None:
         self.checkpoint, self._dial = checkpoint, dial
+        inputs, outputs = ["--in", source] if source else [], ["--out", receiver.address] if receiver else []
         command = [
-            *prefix, WALLAROO, verb, app, *(["--in", source] if source else []), "--out", receiver.address,
-            "--checkpoint", checkpoint, "--master", "local[2]", "--json", *options,
+            *prefix, WALLAROO, verb, app, *inputs, *outputs, "--checkpoint", checkpoint, "--master", "local[2]",
+            "--json", *options,
         ]  # fmt: skip
         self.reports: list[dict[str, Any]] = []
         self.output: list[str] = []

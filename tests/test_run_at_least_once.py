@@ -1,9 +1,11 @@
-"""A connector sends a file to a word count; gateway and connector are killed meanwhile: no word twice or lost."""
+"""Connectors of the connector protocol in a running application: no message twice or lost over deaths of both sides."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka import free_port
 from run import WAIT_S, Receiver, Run, framed
 
 pytestmark = pytest.mark.jvm
@@ -106,3 +109,85 @@ def test_counts_are_exact_over_deaths_of_gateway_and_connector(tmp_path: Path) -
         found = receiver.wait_for_lines(words.total(), run)
         assert run.stop() == 0, run.said()
     assert Counter(found) == Counter(f"{word} {count}" for word, most in words.items() for count in range(1, most + 1))
+
+
+TABLE = Path(__file__).parent / "connector" / "sqlite_sink.py"
+COUNTING = """
+import wallaroo
+from wallaroo import experimental
+
+
+class Total:
+    count = 0
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(bs):
+    return bs.decode()
+
+
+@wallaroo.key_extractor
+def word_of(word):
+    return word
+
+
+@wallaroo.state_computation("count", Total)
+def count(word, total):
+    total.count += 1
+    return f"{word} {total.count}"
+
+
+@experimental.octet_message_encoder
+def encode(text):
+    return text
+
+
+@experimental.octet_message_decoder
+def read(bs):
+    return bs.decode()
+
+
+def application_setup(args):
+    lines = wallaroo.source("words", wallaroo.TCPSourceConfig("127.0.0.1", "0", decode)).key_by(word_of).to(count)
+    sink = experimental.SinkConnectorConfig("table", encode, read, %d, cookie="word")
+    return wallaroo.build_application("counting", lines.to_sink(sink))
+"""
+
+
+def test_a_table_has_each_result_once_over_deaths_of_sink_and_egress(tmp_path: Path) -> None:
+    app, file, checkpoint = tmp_path / "counting_app.py", tmp_path / "out.sqlite", tmp_path / "checkpoint"
+    port = free_port()
+    app.write_text(COUNTING % port, encoding="utf-8")
+    words = [f"w{number % 37}" for number in range(3000)]
+
+    def rows() -> list[str]:
+        with contextlib.closing(sqlite3.connect(file)) as database:
+            return [text for (text,) in database.execute("SELECT text FROM result ORDER BY number")]
+
+    with ExitStack() as stack:
+
+        def started(**environment: str) -> "subprocess.Popen[bytes]":
+            command = [sys.executable, TABLE, "--application-module", app, "--connector", "table", "--table-file", file]
+            sink = subprocess.Popen(list(map(str, command)), env=os.environ | environment)
+            stack.callback(lambda: (sink.kill(), sink.wait(WAIT_S)))
+            return sink
+
+        sink = started(WALLAROO_FAULT="sink.after_prepare:2")
+        run = stack.enter_context(Run(app, None, checkpoint, source="")).ready()
+        run.send(framed(word.encode() for word in words[:1000]))
+        run.wait_while_alive(lambda: len(rows()) > 0, lambda: "the first rows")
+        os.kill(json.loads((checkpoint / "egress.json").read_bytes())["pid"], signal.SIGKILL)
+        run.send(framed(word.encode() for word in words[1000:2000]))
+        run.wait_while_alive(lambda: sink.poll() is not None, lambda: "the sink to die at its point")
+        run.send(framed(word.encode() for word in words[2000:]))
+        started()
+        run.wait_while_alive(lambda: len(rows()) >= len(words), lambda: f"all rows, have {len(rows())}")
+        assert run.stop() == 0, run.said()
+    totals: Counter[str] = Counter()
+    expected = []
+    for word in words:
+        totals[word] += 1
+        expected.append(f"{word} {totals[word]}")
+    found = rows()
+    assert sorted(found) == sorted(expected)
+    assert [line for line in found if line.startswith("w5 ")] == [line for line in expected if line.startswith("w5 ")]

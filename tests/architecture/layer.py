@@ -20,6 +20,8 @@ ONLY_IN = {"pyspark": {"spark"}, "py4j": {"spark"}, "grpc": {"remote", "worker"}
 SHARED = (
     "wallaroo.frame",
     "wallaroo.diagnostic",
+    "wallaroo.experimental.protocol",
+    "wallaroo.experimental.transaction",
     "wallaroo.fault",
     "wallaroo.key",
     "wallaroo.program",

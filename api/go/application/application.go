@@ -13,6 +13,7 @@
 package application
 
 import (
+	"cmp"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/launch"
@@ -48,7 +49,7 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 			"expected", "a source", "fix", "pass what e.g. MakeTCPSourceConfig returns"), declaration.Pointer(node.Path), place)
 	} else {
 		source := sourceConfig.source()
-		source.Path, source.Name, source.Place = node.Path, name, place
+		source.Path, source.Name, source.Place = node.Path, cmp.Or(source.Name, name), place
 		pipeline.Sources = append(pipeline.Sources, source)
 		a.declared.NewSource(source)
 		policies = append(policies, &source.OnError)

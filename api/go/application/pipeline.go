@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
@@ -131,7 +132,7 @@ func (p *PipelineBuilder) addSinks(method string, sinkConfigs ...SinkConfig) *Pi
 		if sink.Encoder == nil && sink.Keyed == nil && len(sink.Found) == 0 {
 			p.wrongParameter(method, path, place)
 		}
-		sink.Path, sink.Name, sink.Inputs, sink.Place = path, p.pipeline.Name, []string{p.node.Path}, place
+		sink.Path, sink.Name, sink.Inputs, sink.Place = path, cmp.Or(sink.Name, p.pipeline.Name), []string{p.node.Path}, place
 		p.pipeline.Sinks = append(p.pipeline.Sinks, sink)
 		p.policies = append(p.policies, &sink.OnError)
 	}

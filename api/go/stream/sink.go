@@ -23,6 +23,26 @@ func TCPSink[T any](address string, encode func(message T) ([]byte, error)) Sink
 	return Sink[T]{declared}
 }
 
+// PlainConnectorSink sends messages to a connector that listens at an address, HOST:PORT, and does not speak the connector protocol.
+// encode returns the payload of one message, as for TCPSink without framing.
+func PlainConnectorSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
+	sink := TCPSink(address, encode)
+	if encode != nil {
+		made := &streamEncoder[T]{encoder[T]{encode}}
+		sink.declared.Given, sink.declared.Encoder = made, made
+	}
+	return sink
+}
+
+// ConnectorSink sends messages to a connector that listens at an address, HOST:PORT, speaks the connector protocol and knows the
+// word cookie: it takes them in transactions, each exactly once. encode returns the payload of one message.
+func ConnectorSink[T any](address, cookie string, encode func(message T) ([]byte, error)) Sink[T] {
+	sink := TCPSink(address, encode)
+	host, port, _ := split("sink", address)
+	sink.declared.Edge = &topology.ConnectorSink{Host: host, Port: port, Cookie: cookie}
+	return sink
+}
+
 // KafkaSink writes records to a topic. encode returns a record's value, key and partition; a nil value, or the error ErrSkip,
 // writes nothing.
 func KafkaSink[T any](topic Kafka, encode func(message T) (Record, error)) Sink[T] {
@@ -85,6 +105,12 @@ func (e *encoder[T]) Encode(data any) []byte {
 		return nil
 	}
 	return bytes
+}
+
+type streamEncoder[T any] struct{ encoder[T] }
+
+func (e *streamEncoder[T]) Encode(data any) []byte {
+	return topology.StreamFrame(e.encoder.Encode(data))
 }
 
 type recordEncoder[T any] struct{ function func(T) (Record, error) }

@@ -106,6 +106,24 @@ func TCPSource[T any](address string, framing Framing, decode func(payload []byt
 	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: made, Found: found}}
 }
 
+// PlainConnectorSource listens at an address, HOST:PORT, for a connector that does not speak the connector protocol: nothing tells it
+// what was processed. Its frames are a length and a time, which is not looked at, before the payload.
+func PlainConnectorSource[T any](address string, decode func(payload []byte) (T, error)) Source[T] {
+	if decode == nil {
+		return TCPSource[T](address, U32LE, nil)
+	}
+	host, port, found := split("source", address)
+	payload := func(r Record) (T, error) {
+		if len(r.Value) < topology.StreamTimeBytes {
+			var none T
+			return none, topology.StreamTooShort(len(r.Value))
+		}
+		return decode(r.Value[topology.StreamTimeBytes:])
+	}
+	made := &framed[T]{decoder[T]{payload, symbolOf(decode), resultsOf[T]()}, U32LE}
+	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: made, Found: found}}
+}
+
 // KafkaSource reads a topic. Its messages carry the keys of the records. Value makes a decoder of one that needs the value alone.
 func KafkaSource[T any](topic Kafka, decode func(record Record) (T, error)) Source[T] {
 	if topic.Start == "" {

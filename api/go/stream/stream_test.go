@@ -276,6 +276,30 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 	}
 }
 
+func TestPlainConnectorsHaveALengthAndATime(t *testing.T) {
+	app := stream.New("plain")
+	lines := stream.From(app, "lines", stream.PlainConnectorSource("127.0.0.1:7100", stream.Text.Decode))
+	lines.To(stream.PlainConnectorSink("127.0.0.1:7200", stream.Text.Encode))
+	if err := app.Check(); err != nil {
+		t.Fatal(err)
+	}
+	result, _ := declaration.Lookup(app.ToJson())
+	pipeline := result.Application.Pipelines[0]
+	frame := pipeline.Sinks[0].Encoder.Encode("abc")
+	if want := "\x0b\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00abc"; string(frame) != want {
+		t.Errorf("the frame is %q, not %q", frame, want)
+	}
+	if got := pipeline.Sources[0].Framed.Decode(frame[4:]); got != "abc" {
+		t.Errorf("the message is %q", got)
+	}
+	defer func() {
+		if err := fmt.Sprint(recover()); !strings.Contains(err, "a frame has 3 bytes; at least 8 are a time") {
+			t.Errorf("a frame that is too short: %s", err)
+		}
+	}()
+	pipeline.Sources[0].Framed.Decode(frame[:3])
+}
+
 func TestPartsOfEveryKind(t *testing.T) {
 	app := stream.New("Kinds")
 	args := []string{"--in_topic", "a", "--in_brokers", "h:1", "--out_topic", "b", "--out_brokers", "h:1"}
@@ -296,9 +320,11 @@ func TestPartsOfEveryKind(t *testing.T) {
 	stream.CountWindow(asked, stream.Count{Size: 2}, count).Done()
 	out := stream.TCPSink("127.0.0.1:7002", func(text string) ([]byte, error) { return []byte(text), nil })
 	rows.To(out, out.Delivery("executor"))
+	plain := stream.From(app, "plain", stream.PlainConnectorSource("127.0.0.1:7101", stream.Text.Decode))
+	plain.To(stream.PlainConnectorSink("127.0.0.1:7200", stream.Text.Encode), stream.ConnectorSink("127.0.0.1:7201", "butter", stream.Text.Encode))
 	document := app.ToJson()
 	for _, want := range []string{
-		`"kind": "spark",`, `"timestamp": "timestamp"`, `"number": 1`, `"start": "start"`, `"time": "event"`, `"on_error": "fail"`,
+		`"kind": "u32le"`, `"port": 7200,`, `"cookie": "butter",`, `"kind": "spark",`, `"timestamp": "timestamp"`, `"number": 1`, `"start": "start"`, `"time": "event"`, `"on_error": "fail"`,
 		"\"options\": {\n            \"a\": \"2\",\n            \"b\": \"1\"\n          }", `"kind": "message"`, `"late": "drop"`,
 		`"symbol": "stream_test.TestPartsOfEveryKind.func1"`, `"kind": "connector",`, `"cookie": "bread",`,
 		`"max_credits": 100000,`, `"refill_credits": 50000,`,

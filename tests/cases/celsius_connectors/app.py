@@ -24,7 +24,7 @@ def application_setup(args):
 
 @experimental.stream_message_encoder
 def encode_celsius(data):
-    return struct.pack(">f", data)
+    return data  # a float of four bytes already
 
 
 @experimental.stream_message_decoder

@@ -115,7 +115,10 @@ func (a *Application) checkAddresses() {
 			a.checkListener(source, names)
 		}
 		for _, sink := range pipeline.Sinks {
-			if edge, ok := sink.Edge.(*topology.TCP); ok {
+			switch edge := sink.Edge.(type) {
+			case *topology.TCP:
+				a.checkAddress("sink", edge.Host, edge.Port, sink.Path, sink.Place)
+			case *topology.ConnectorSink:
 				a.checkAddress("sink", edge.Host, edge.Port, sink.Path, sink.Place)
 			}
 		}

@@ -91,6 +91,19 @@ func (e *Connector) members() Object {
 		Member{"max_credits", e.MaxCredits}, Member{"refill_credits", e.RefillCredits})
 }
 
+// ConnectorSink is a program that speaks the connector protocol and takes messages in transactions.
+type ConnectorSink struct {
+	Host   string
+	Port   string
+	Cookie string
+}
+
+func (*ConnectorSink) kind() string { return "connector" }
+
+func (e *ConnectorSink) members() Object {
+	return append(address(e.Host, e.Port), Member{"cookie", e.Cookie})
+}
+
 // Spark is any format that Spark reads or writes as a stream. Schema, Key and Timestamp are those of sources, and may
 // be empty.
 type Spark struct {

@@ -27,7 +27,7 @@ from wallaroo_runtime.remote._proto import service_pb2 as pb
 from wallaroo_runtime.remote.client import Away, Client
 from wallaroo_runtime.remote.credential import read_pem, read_token
 from wallaroo_runtime.remote.store import PROTOCOL_VERSION
-from wallaroo_runtime.topology.model import ConnectorSource, GeneratorSource, TcpSource, Topology
+from wallaroo_runtime.topology.model import ConnectorSink, ConnectorSource, GeneratorSource, TcpSource, Topology
 
 ATTACH_PATIENCE_S = 15.0
 AWAY_LIMIT_S = 60.0
@@ -237,7 +237,13 @@ def source_message(source: Listener, plan: Plan) -> pb.Source:
 def egress_at(topology: Topology, plan: Plan, options: RemoteOptions, bounds: Bounds) -> RemoteProcess:
     """Return the egress of a run, not attached."""
     sinks = [
-        pb.Sink(port=plan.ports[sink.path], name=sink.name, host=sink.host, tcp_port=sink.port)
+        pb.Sink(
+            port=plan.ports[sink.path],
+            name=sink.name,
+            host=sink.host,
+            tcp_port=sink.port,
+            cookie=sink.cookie if isinstance(sink, ConnectorSink) else None,
+        )
         for sink in topology.tcp_sinks(is_direct=False)
     ]
 

@@ -13,7 +13,14 @@ from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.remote.credential import is_loopback
-from wallaroo_runtime.topology.model import ConnectorSource, GeneratorSource, Source, TcpSource, Topology
+from wallaroo_runtime.topology.model import (
+    ConnectorSink,
+    ConnectorSource,
+    GeneratorSource,
+    Source,
+    TcpSource,
+    Topology,
+)
 
 FSYNC_INTERVAL_MS = 50
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
@@ -116,6 +123,7 @@ def egress_of(topology: Topology, plan: Plan, checkpoint: Path, bounds: Bounds =
     """Return the egress of an application, not started."""
     sinks = [
         {"port": plan.ports[sink.path], "name": sink.name, "host": sink.host, "tcp_port": sink.port}
+        | ({"cookie": sink.cookie} if isinstance(sink, ConnectorSink) else {})
         for sink in topology.tcp_sinks(is_direct=False)
     ]
     config = {"outbox": str(checkpoint / "outbox"), "sinks": sinks, "resend_bytes": bounds.resend_bytes}

@@ -10,12 +10,13 @@ from wallaroo_runtime.errors import USAGE, RunError
 
 @dataclass(frozen=True, slots=True)
 class SinkConfig:
-    """One sink: its number in the plan, its name, and where its peer listens."""
+    """One sink: its number in the plan, its name, and where its peer listens; with a cookie it takes transactions."""
 
     port: int
     name: str
     host: str
     tcp_port: int
+    cookie: str | None = None
 
     @property
     def address(self) -> str:

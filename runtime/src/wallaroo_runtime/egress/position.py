@@ -61,7 +61,7 @@ def write_retained(directory: Path, port: int, position: Delivered | None) -> No
 
 def forget_position(directory: Path, port: int) -> None:
     """Remove what is recorded of a port whose sink is gone."""
-    for name in ("position", "retained"):
+    for name in ("position", "retained", "sender"):
         (directory / f"{name}-{port}").unlink(missing_ok=True)
 
 

@@ -5,6 +5,7 @@ import time
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.daemon import DriverWatch, StatusFile
+from wallaroo_runtime.egress.commit import sink_of
 from wallaroo_runtime.egress.config import EgressConfig
 from wallaroo_runtime.egress.log import LogReader
 from wallaroo_runtime.egress.sink import Sink
@@ -41,7 +42,7 @@ class Sender:
         self._published: dict[int, int] = {}
         try:
             self._log = LogReader(config.outbox)
-            self._sinks = [Sink(sink, config.outbox, self._find, config.resend_bytes) for sink in config.sinks]
+            self._sinks = [sink_of(sink, config.outbox, self._find, config.resend_bytes) for sink in config.sinks]
             self._remove_delivered()
         except RunError as error:
             self._fail(error)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
@@ -90,22 +91,31 @@ class Sink:
         backoff = FIRST_BACKOFF_S
         while not self._abandoned:
             try:
-                stream = Stream(self.config, self._wake)
+                stream = self._connect()
             except OSError as error:
                 self._tell_outage(error)
             else:
-                self.state, backoff = "connected", FIRST_BACKOFF_S
+                self.state, before = "connected", self.position
                 if self._use(stream):
                     return
+                if self._is_lasting(before):
+                    backoff = FIRST_BACKOFF_S
             if self._stop.wait(backoff * random.uniform(0.5, 1.0)):
                 return
             backoff = min(2 * backoff, LAST_BACKOFF_S)
+
+    def _connect(self) -> Any:
+        return Stream(self.config, self._wake)
 
     def _tell_outage(self, error: OSError) -> None:
         if self.state != "unreachable":
             self.state = "unreachable"
             reason = error.strerror or str(error)
             self._say(Diagnostic.of("R613", sink=self.config.name, address=self.config.address, reason=reason))
+
+    def _is_lasting(self, before: Delivered) -> bool:
+        """Tell whether a connection that broke is made again soon; `before`: the position when it began."""
+        return True
 
     def _use(self, stream: Stream) -> bool:
         """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""

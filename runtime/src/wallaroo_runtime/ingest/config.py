@@ -74,6 +74,7 @@ class GatewayConfig:
         driver: pid and start time of the driver; None: none is watched until one announces itself.
         linger_s: How long to go on without a driver.
         tick_ms: Time from one tick to the next; 0: the application has no windows.
+        hello_s: How long a connection to a connector source may be without HELLO.
     """
 
     journal: Path
@@ -89,6 +90,7 @@ class GatewayConfig:
     driver: Mapping[str, int] | None = None
     linger_s: float = 60
     tick_ms: int = 0
+    hello_s: float = 10
 
     @classmethod
     def read(cls, path: Path) -> "GatewayConfig":

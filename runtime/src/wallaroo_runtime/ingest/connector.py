@@ -84,12 +84,15 @@ class Connectors:
         sources: The connector sources.
         intake: Where messages go, and what knows how far they are.
         say: Takes findings.
+        hello_s: How long a connector may be silent at the beginning.
     """
 
-    def __init__(self, sources: Iterable[SourceConfig], intake: Intake, say: Callable[[Diagnostic], None]) -> None:
+    def __init__(
+        self, sources: Iterable[SourceConfig], intake: Intake, say: Callable[[Diagnostic], None], hello_s: float
+    ) -> None:
         points = intake.past.points
         self._streams = {config.port: Streams(config, dict(points[config.port])) for config in sources}
-        self._intake, self._say = intake, say
+        self._intake, self._say, self._hello_s = intake, say, hello_s
         self._sessions: dict[Connection, Session] = {}
         self._batch = Batch()
 
@@ -105,7 +108,7 @@ class Connectors:
 
     def add(self, connection: Connection) -> None:
         """Take a new connection to a connector source."""
-        self._sessions[connection] = Session(connection)
+        self._sessions[connection] = Session(connection, time.monotonic() + self._hello_s)
 
     def remove(self, connection: Connection) -> None:
         """Forget a connection; other connectors may send its streams now."""
@@ -263,6 +266,9 @@ class Connectors:
             elif session.leaves_at is not None:
                 if now >= session.leaves_at:
                     over.append(connection)
+            elif session.name is None and now >= session.greets_by:
+                config, peer = connection.source.config, connection.peer
+                self.refuse(connection, Diagnostic.of("R694", source=config.name, peer=peer, seconds=self._hello_s))
             elif not session.has_unsent:
                 self._tell(session)
         return over

@@ -72,7 +72,7 @@ class Gateway:
             for generator in config.generators
         ]
         self._generators = Generators(generators, self._intake, self.status.say)
-        self._connectors = Connectors(connectors, self._intake, self.status.say)
+        self._connectors = Connectors(connectors, self._intake, self.status.say, config.hello_s)
         self._watch = DriverWatch(
             config.status.parent / "driver.json", dict(config.driver) if config.driver else None, config.linger_s
         )

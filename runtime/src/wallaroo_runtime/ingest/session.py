@@ -37,10 +37,12 @@ class Session:
         streams: Those that are open.
         asked: Streams that open when everything is safe up to a value of `Intake.taken`.
         deliveries: In the order of the journal.
+        greets_by: When it must have said HELLO.
         leaves_at: When a refused one is not waited for any more.
     """
 
     connection: Connection
+    greets_by: float
     name: tuple[str, str] | None = None
     credits: int = 0
     streams: set[int] = field(default_factory=set)

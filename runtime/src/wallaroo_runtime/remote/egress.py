@@ -148,6 +148,7 @@ class OutboxServicer(OutboxServiceServicer):
         """Serve a driver."""
         sinks = [
             {"port": sink.port, "name": sink.name, "host": sink.host, "tcp_port": sink.tcp_port}
+            | ({"cookie": sink.cookie} if sink.HasField("cookie") else {})
             for sink in request.sinks
         ]
         if len(sinks) > MAX_SINKS or any(not sink.host or not 0 < sink.tcp_port <= 65535 for sink in request.sinks):

@@ -285,6 +285,13 @@ class TcpSink(Sink):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorSink(TcpSink):
+    """A program that speaks the connector protocol and takes messages in transactions."""
+
+    cookie: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSink(Sink):
     """A Kafka topic; the encoder gives value, key and partition."""
 

@@ -5,6 +5,7 @@ from typing import Any
 from wallaroo_runtime.topology.check import key_bytes
 from wallaroo_runtime.topology.model import (
     Component,
+    ConnectorSink,
     ConnectorSource,
     Framing,
     GeneratorSource,
@@ -32,7 +33,7 @@ _SOURCES: dict[str, type[Source]] = {
     "kafka": KafkaSource,
     "spark": SparkSource,
 }
-_SINKS: dict[str, type[Sink]] = {"tcp": TcpSink, "kafka": KafkaSink, "spark": SparkSink}
+_SINKS: dict[str, type[Sink]] = {"tcp": TcpSink, "connector": ConnectorSink, "kafka": KafkaSink, "spark": SparkSink}
 
 
 def read(document: dict[str, Any]) -> Topology:

@@ -2,7 +2,13 @@
 
 from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig
 from wallaroo.experimental.at_least_once import AtLeastOnceSourceConnector
-from wallaroo.experimental.connectors import BaseIter, BaseSource, FramedFileReader, MultiSourceConnector
+from wallaroo.experimental.connectors import (
+    BaseIter,
+    BaseSource,
+    FramedFileReader,
+    MultiSourceConnector,
+    ThrottledFileReader,
+)
 from wallaroo.experimental.script import SinkConnector, SourceConnector, UnexpectedSocketError, parse_connector_args
 from wallaroo.experimental.stream import (
     StreamDecoderError,
@@ -11,6 +17,7 @@ from wallaroo.experimental.stream import (
     stream_message_decoder,
     stream_message_encoder,
 )
+from wallaroo.experimental.transactional import TransactionalSinkConnector, TransactionalTarget
 
 __all__ = [
     "AtLeastOnceSourceConnector",
@@ -23,6 +30,9 @@ __all__ = [
     "SourceConnector",
     "SourceConnectorConfig",
     "StreamDecoderError",
+    "ThrottledFileReader",
+    "TransactionalSinkConnector",
+    "TransactionalTarget",
     "UnexpectedSocketError",
     "octet_message_decoder",
     "octet_message_encoder",

@@ -1,6 +1,7 @@
 """Sources for at-least-once connectors, and a connector that sends those of several."""
 
 import hashlib
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any
@@ -31,10 +32,12 @@ class BaseSource(BaseIter):
     says that there is nothing now.
 
     Attributes:
-        name: Name of the stream, unique in the application.
+        name: Name of the stream, unique in the application; bytes in UTF-8 count as the text.
+        key: Key of messages that have none of their own.
     """
 
-    name: str
+    name: str | bytes
+    key: bytes = b""
 
     @abstractmethod
     def reset(self, pos: int = 0) -> None:
@@ -60,7 +63,7 @@ class FramedFileReader(BaseSource):
         self._file = open(filename, "rb")  # noqa: SIM115  it is read as long as the source lives
         self._position = 0
 
-    def __next__(self) -> tuple[bytes, int]:
+    def __next__(self) -> tuple[Any, int]:
         header = self._file.read(4)
         size = int.from_bytes(header, "big")
         payload = self._file.read(size) if len(header) == 4 else b""
@@ -83,6 +86,43 @@ class FramedFileReader(BaseSource):
         self._file.close()
 
 
+class ThrottledFileReader(FramedFileReader):
+    """The messages of a file, as `FramedFileReader` gives them, but never too many of them at one time.
+
+    Args:
+        filename: The file; also the stream's name.
+        rate: Most messages in a second; 0: as many as there are.
+        most_unacknowledged: Most messages that are given and not yet acknowledged; 0: as many as there are.
+
+    Source: Wallaroo, unreleased.
+    """
+
+    def __init__(self, filename: str, rate: float = 0, most_unacknowledged: int = 0) -> None:
+        super().__init__(filename)
+        self._interval, self._most = 1 / rate if rate else 0.0, most_unacknowledged
+        self._next_at = 0.0
+        self._unacknowledged: deque[int] = deque()
+
+    def __next__(self) -> tuple[Any, int]:
+        now = time.monotonic()
+        if now < self._next_at or (self._most and len(self._unacknowledged) >= self._most):
+            return None, self._position
+        payload, point = super().__next__()
+        self._next_at = max(self._next_at, now - self._interval) + self._interval
+        self._unacknowledged.append(point)
+        return payload, point
+
+    def reset(self, pos: int = 0) -> None:
+        """Go on at an offset; what is behind it is to be given again."""
+        super().reset(pos)
+        self._unacknowledged.clear()
+
+    def wallaroo_acked(self, point_of_ref: int) -> None:
+        """Make room for the next messages."""
+        while self._unacknowledged and self._unacknowledged[0] <= point_of_ref:
+            self._unacknowledged.popleft()
+
+
 class MultiSourceConnector(AtLeastOnceSourceConnector):
     """Sends the messages of several sources in turn; ends when all of them have ended and everything is acknowledged.
 
@@ -101,13 +141,24 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
         """Send the messages of a source, too; returns its stream, whose number follows from the source's name.
 
         So a connector that is started again goes on with each source where it was, whatever others it has.
+
+        Raises:
+            ValueError: There is a source of that name.
         """
-        digest = hashlib.sha256(source.name.encode()).digest()
-        stream = Stream(int.from_bytes(digest[:8], "big"), source.name, source.point_of_ref())
+        name = source.name.decode() if isinstance(source.name, bytes) else source.name
+        stream = Stream(self.get_id(name.encode()), name, source.point_of_ref())
+        if stream.id in self._sources:
+            msg = f"there is a source {name!r} already"
+            raise ValueError(msg)
         self._sources[stream.id] = source
         self._turn.append(stream.id)
         self.add_stream(stream)
         return stream
+
+    @staticmethod
+    def get_id(bs: bytes) -> int:
+        """Return the number of the stream of a name."""
+        return int.from_bytes(hashlib.sha256(bs).digest()[:8], "big")
 
     def remove_source(self, source: BaseSource) -> None:
         """Send no more of a source."""
@@ -140,7 +191,7 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
             return False
         if payload is None:
             return False
-        self.write(self._streams[number], point, payload, *more)
+        self.write(self._streams[number], point, payload, *(more or (source.key,)))
         return True
 
     def stream_opened(self, stream: Stream) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 PROTOCOL_VERSION = "0.0.1"
 HELLO, OK, ERROR, NOTIFY, NOTIFY_ACK, MESSAGE, ACK, RESTART, EOS_MESSAGE = range(9)
 MAX_FRAME_BYTES = 64 * 1024 * 1024
+MOST_ERROR_CHARACTERS = 1000
+NEVER = 2**64 - 1  # the point of reference of a stream that was never seen
 _U32, _U64 = struct.Struct(">I"), struct.Struct(">Q")
 _MESSAGE, _POSITION = struct.Struct(">QQqH"), struct.Struct(">QQ")
 
@@ -17,14 +19,16 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame that came from an application.
+    """A frame that the other side sent.
 
     Attributes:
-        tag: `OK`, `ERROR`, `NOTIFY_ACK`, `ACK` or `RESTART`.
+        tag: `HELLO` to `EOS_MESSAGE`.
         credits: How many more messages may be sent.
         error: What was wrong.
         is_accepted: Whether a stream may send.
-        positions: Streams and their points of reference.
+        positions: Streams and their points of reference; of `NOTIFY`, `MESSAGE` and `EOS_MESSAGE` the one they are of.
+        texts: Of `HELLO`: version, cookie, program and instance; of `NOTIFY`: the stream's name.
+        payload: Of `MESSAGE`.
     """
 
     tag: int
@@ -32,6 +36,8 @@ class Frame:
     error: str = ""
     is_accepted: bool = False
     positions: tuple[tuple[int, int], ...] = ()
+    texts: tuple[str, ...] = ()
+    payload: bytes = b""
 
 
 def hello(version: str, cookie: str, program: str, instance: str) -> bytes:
@@ -54,6 +60,21 @@ def end_of_stream(stream: int) -> bytes:
     return framed(EOS_MESSAGE, _U64.pack(stream))
 
 
+def ok(credits: int) -> bytes:
+    """Return the frame that welcomes the other side."""
+    return framed(OK, _U32.pack(credits))
+
+
+def error(text: str) -> bytes:
+    """Return the frame that refuses the other side."""
+    return framed(ERROR, _text(text[:MOST_ERROR_CHARACTERS]))
+
+
+def notify_ack(stream: int, point_of_reference: int, *, is_accepted: bool) -> bytes:
+    """Return the frame that opens a stream, or refuses it."""
+    return framed(NOTIFY_ACK, bytes((is_accepted,)) + _POSITION.pack(stream, point_of_reference))
+
+
 def framed(tag: int, fields: bytes) -> bytes:
     """Return a frame of its tag and fields."""
     return _U32.pack(len(fields) + 1) + bytes((tag,)) + fields
@@ -63,7 +84,7 @@ def cut(received: bytearray) -> Iterator[Frame]:
     """Take the whole frames from the front of what was received.
 
     Raises:
-        ProtocolError: A frame is not one of an application's.
+        ProtocolError: A frame is none of the protocol.
     """
     while len(received) >= _U32.size:
         (size,) = _U32.unpack_from(received)
@@ -76,17 +97,19 @@ def cut(received: bytearray) -> Iterator[Frame]:
         del received[: _U32.size + size]
         try:
             yield _read(body[0], body[1:])
-        except (struct.error, UnicodeDecodeError) as err:
+        except (struct.error, UnicodeDecodeError, IndexError) as err:
             msg = f"a frame with tag {body[0]}: {err}"
             raise ProtocolError(msg) from err
 
 
 def _read(tag: int, fields: bytes) -> Frame:
+    if tag == MESSAGE:
+        stream, number, _, size = _MESSAGE.unpack_from(fields)
+        return Frame(tag, positions=((stream, number),), payload=fields[_MESSAGE.size + size :])
     if tag == OK:
         return Frame(tag, credits=_U32.unpack(fields)[0])
     if tag == ERROR:
-        (size,) = struct.unpack_from(">H", fields)
-        return Frame(tag, error=fields[2 : 2 + size].decode())
+        return Frame(tag, error=_texts(fields)[0])
     if tag == NOTIFY_ACK:
         return Frame(tag, is_accepted=fields[0] != 0, positions=(_POSITION.unpack(fields[1:]),))
     if tag == ACK:
@@ -96,10 +119,27 @@ def _read(tag: int, fields: bytes) -> Frame:
             msg = f"an ACK of {count} streams has {len(positions)}"
             raise ProtocolError(msg)
         return Frame(tag, credits=given, positions=positions)
+    if tag == HELLO:
+        return Frame(tag, texts=_texts(fields))
+    if tag == NOTIFY:
+        ends = fields[: _U64.size] + fields[-_U64.size :]
+        return Frame(tag, positions=(_POSITION.unpack(ends),), texts=_texts(fields[_U64.size : -_U64.size]))
+    if tag == EOS_MESSAGE:
+        return Frame(tag, positions=((_U64.unpack_from(fields)[0], 0),))
     if tag == RESTART:
         return Frame(tag)
     msg = f"tag {tag}"
     raise ProtocolError(msg)
+
+
+def _texts(fields: bytes) -> tuple[str, ...]:
+    """Return texts that stand one behind the other."""
+    found, at = [], 0
+    while at < len(fields):
+        (size,) = struct.unpack_from(">H", fields, at)
+        found.append(struct.unpack_from(f"{size}s", fields, at + 2)[0].decode())
+        at += 2 + size
+    return tuple(found)
 
 
 def _text(value: str) -> bytes:

@@ -30,6 +30,7 @@ def parse_connector_args(
 
     Args:
         args: Of the command line, without the program's name: `--application-module M --connector NAME --NAME-PARAM v`.
+            In names of parameters `-` may stand for `_`.
         required_params: Names of parameters that must be there.
         optional_params: Names of parameters that may be; None without them.
 
@@ -52,7 +53,7 @@ def parse_connector_args(
     params = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     options = {f"--{known.connector}-{name.replace('_', '-')}": name for name in (*required_params, *optional_params)}
     for option, name in options.items():
-        params.add_argument(option, dest=name.replace("-", "_"))
+        params.add_argument(option, f"--{known.connector}-{name}", dest=name.replace("-", "_"))
     found, rest = params.parse_known_args(rest)
     missing += [
         option for option, name in options.items()
@@ -74,9 +75,12 @@ class _Connector:
     """What both ends have in common.
 
     Attributes:
-        params: The connector's parameters.
+        name: The connector's name.
+        params: Its parameters.
         config: Its config in the application.
     """
+
+    config: Any
 
     def __init__(
         self,
@@ -89,7 +93,7 @@ class _Connector:
         connectors = load(module, rest).application.connectors
         if name not in connectors:
             raise WallarooParameterError(Diagnostic.of("T233", name=name, hint=hint_of(connectors)))
-        self.config: Any = connectors[name]
+        self.name, self.config = name, connectors[name]
         self._socket: socket.socket | None = None
 
     def _address(self, host: str | None, port: str | int | None) -> tuple[str, int]:

@@ -101,16 +101,18 @@ class AttachOutboxRequest(_message.Message):
     def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sinks: _Optional[_Iterable[_Union[Sink, _Mapping]]] = ..., resend_bytes: _Optional[int] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ...) -> None: ...
 
 class Sink(_message.Message):
-    __slots__ = ("port", "name", "host", "tcp_port")
+    __slots__ = ("port", "name", "host", "tcp_port", "cookie")
     PORT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     TCP_PORT_FIELD_NUMBER: _ClassVar[int]
+    COOKIE_FIELD_NUMBER: _ClassVar[int]
     port: int
     name: str
     host: str
     tcp_port: int
-    def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ...) -> None: ...
+    cookie: str
+    def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., cookie: _Optional[str] = ...) -> None: ...
 
 class AttachReply(_message.Message):
     __slots__ = ("epoch", "store")

@@ -69,7 +69,11 @@ class SourceConnectorConfig(TCPSourceConfig):
 class SinkConnectorConfig(TCPSinkConfig):
     """A connector that takes output; it listens, and the application connects to it.
 
-    Two orders of parameters are taken: `(host, port, encoder)`, and `(name, encoder, decoder, port, host)`.
+    Without a cookie it takes frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6): what its TCP has acknowledged
+    counts as delivered. With one it speaks the connector protocol, and takes messages in transactions, each exactly
+    once: see `TransactionalSinkConnector`.
+
+    Two orders of parameters are taken: `(host, port, encoder)`, and `(name, encoder, decoder, port, ...)`.
 
     Args:
         name: Name of the connector.
@@ -77,20 +81,35 @@ class SinkConnectorConfig(TCPSinkConfig):
         decoder: What connectors use to read it.
         port: Port as text or number.
         host: Host name or address of the connector.
+        cookie: Word that the application says; None: the connector does not speak the connector protocol.
         on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
         delivery: Who writes to the connector, as for `TCPSinkConfig`.
 
-    Source: Wallaroo 0.5.4 and 0.6.1.
+    Source: Wallaroo 0.5.4, 0.6.1, and its unreleased version, which has the cookie.
     """
 
     def __init__(self, *args: Any, on_error: str | None = None, delivery: str | None = None, **keywords: Any) -> None:
         self.name: str | None = None
         self.decoder: Any = None
+        self.cookie: str | None = None
         if len(args) == 3 and not keywords:
             host, port, encoder = args
         else:
-            self.name, encoder, self.decoder, port, _, _, host = _plain(*args, **keywords)
+            form = _with_cookie if "cookie" in keywords or len(args) > 5 else _plain
+            self.name, encoder, self.decoder, port, self.cookie, _, host = form(*args, **keywords)
         super().__init__(host, port, encoder, on_error=on_error, delivery=delivery)
+
+    def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
+        """Return the kind, the address, and the cookie."""
+        kind, fields = super().fields(place)
+        if self.cookie is None:
+            return kind, fields
+        if fields.pop("delivery", "outbox") != "outbox":
+            place.add(
+                "T207", method="SinkConnectorConfig", parameter="delivery", actual=self.delivery,
+                expected="outbox for a sink with a cookie", fix="leave it out: only the egress speaks the protocol",
+            )  # fmt: skip
+        return "connector", fields | {"cookie": self.cookie}
 
 
 def _plain(name: str, encoder: Any, decoder: Any, port: str | int, host: str = LOCAL) -> tuple[Any, ...]:

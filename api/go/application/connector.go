@@ -1,0 +1,124 @@
+package application
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/topology"
+)
+
+// Credits of connector sources, as Python's configs have them.
+const maxCredits, refillCredits = 100_000, 50_000
+
+// SourceConnectorConfig is a source that listens for a connector: a program that brings messages.
+type SourceConnectorConfig struct {
+	name, host, port string
+	decoder          wa.Decoder
+	cookie           *string
+	onError          string
+}
+
+// MakeSourceConnectorConfig describes a source that listens at host and port for the connector of a name. The decoder gets the
+// payload of a message, without its length and time. Go programs of Wallaroo had no connectors; those of Python's are started
+// with a Python module that declares a connector of this name and port.
+func MakeSourceConnectorConfig(name string, host string, port string, decoder wa.Decoder) *SourceConnectorConfig {
+	return &SourceConnectorConfig{name: name, host: host, port: port, decoder: decoder}
+}
+
+// Cookie lets the source speak the connector protocol, with this word: each message is acknowledged once it is processed.
+// It returns the config.
+func (c *SourceConnectorConfig) Cookie(word string) *SourceConnectorConfig {
+	c.cookie = &word
+	return c
+}
+
+// OnError says what happens when the decoder fails on a message, as for a TCPSourceConfig. It returns the config.
+func (c *SourceConnectorConfig) OnError(policy string) *SourceConnectorConfig {
+	c.onError = policy
+	return c
+}
+
+func (c *SourceConnectorConfig) source() *declaration.Source {
+	source := &declaration.Source{Name: c.name, OnError: c.onError}
+	switch {
+	case c.cookie != nil:
+		source.Given = c.decoder
+		source.Edge = &topology.Connector{
+			Host: c.host, Port: c.port, Cookie: *c.cookie, MaxCredits: maxCredits, RefillCredits: refillCredits,
+		}
+	case c.decoder == nil:
+		source.Edge = &topology.TCP{Host: c.host, Port: c.port}
+	default:
+		source.Edge, source.Given = &topology.TCP{Host: c.host, Port: c.port}, &streamDecoder{c.decoder}
+	}
+	return source
+}
+
+// SinkConnectorConfig is a sink that connects to a connector: a program that takes output.
+type SinkConnectorConfig struct {
+	name, host, port string
+	encoder          wa.Encoder
+	cookie           *string
+	onError          string
+}
+
+// MakeSinkConnectorConfig describes a sink that connects to the connector of a name at host and port. The encoder gives the payload
+// of a message; its length and time are put before it.
+func MakeSinkConnectorConfig(name string, host string, port string, encoder wa.Encoder) *SinkConnectorConfig {
+	return &SinkConnectorConfig{name: name, host: host, port: port, encoder: encoder}
+}
+
+// Cookie lets the sink speak the connector protocol, with this word: the connector takes messages in transactions, each exactly
+// once. It returns the config.
+func (c *SinkConnectorConfig) Cookie(word string) *SinkConnectorConfig {
+	c.cookie = &word
+	return c
+}
+
+// OnError says what happens when the encoder fails on a message, as for a TCPSinkConfig. It returns the config.
+func (c *SinkConnectorConfig) OnError(policy string) *SinkConnectorConfig {
+	c.onError = policy
+	return c
+}
+
+func (c *SinkConnectorConfig) sink() *declaration.Sink {
+	sink := &declaration.Sink{Name: c.name, OnError: c.onError, Given: c.encoder, Encoder: c.encoder}
+	switch {
+	case c.cookie != nil:
+		sink.Edge = &topology.ConnectorSink{Host: c.host, Port: c.port, Cookie: *c.cookie}
+	case c.encoder == nil:
+		sink.Edge = &topology.TCP{Host: c.host, Port: c.port}
+	default:
+		made := &streamEncoder{c.encoder}
+		sink.Edge, sink.Given, sink.Encoder = &topology.TCP{Host: c.host, Port: c.port}, made, made
+	}
+	return sink
+}
+
+// streamDecoder cuts the frames of a stream: a length and a time, both little-endian, and the payload.
+type streamDecoder struct{ wa.Decoder }
+
+func (d *streamDecoder) GoSymbol() string { return fmt.Sprintf("%T", d.Decoder) }
+
+func (d *streamDecoder) HeaderLength() uint64 { return 4 }
+
+func (d *streamDecoder) PayloadLength(header []byte) uint64 {
+	return uint64(binary.LittleEndian.Uint32(header))
+}
+
+func (d *streamDecoder) Decode(frame []byte) interface{} {
+	if len(frame) < topology.StreamTimeBytes {
+		panic(topology.StreamTooShort(len(frame)))
+	}
+	return d.Decoder.Decode(frame[topology.StreamTimeBytes:])
+}
+
+type streamEncoder struct{ wa.Encoder }
+
+func (e *streamEncoder) GoSymbol() string { return fmt.Sprintf("%T", e.Encoder) }
+
+func (e *streamEncoder) Encode(data interface{}) []byte {
+	return topology.StreamFrame(e.Encoder.Encode(data))
+}

@@ -1,0 +1,91 @@
+"""The messages of two-phase commit between an application and a sink: `topology-schema/SPECIFICATION.md`, section 7."""
+
+import struct
+from dataclasses import dataclass
+
+from wallaroo.experimental import protocol
+from wallaroo.experimental.protocol import ProtocolError
+
+CONTROL, OUTPUT = 0, 1  # streams
+LIST_UNCOMMITTED, REPLY_UNCOMMITTED, PHASE_1, REPLY, PHASE_2 = range(201, 206)
+_U16, _U32, _U64, _RANGE = struct.Struct(">H"), struct.Struct(">I"), struct.Struct(">Q"), struct.Struct(">QQQ")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What one side says of transactions.
+
+    Attributes:
+        tag: `LIST_UNCOMMITTED` to `PHASE_2`.
+        ids: Of transactions; `REPLY_UNCOMMITTED` has any number, the others one.
+        ranges: Of `PHASE_1`: stream, and the offsets at which its part of the transaction begins and ends.
+        is_commit: Of `REPLY` and `PHASE_2`: commit, or abort.
+        number: Of `LIST_UNCOMMITTED` and its reply: tells apart questions.
+    """
+
+    tag: int
+    ids: tuple[str, ...] = ()
+    ranges: tuple[tuple[int, int, int], ...] = ()
+    is_commit: bool = False
+    number: int = 0
+
+
+def framed(order: Order) -> bytes:
+    """Return the frame that carries an order."""
+    return protocol.message(CONTROL, 0, 0, b"", bytes((order.tag,)) + _fields(order))
+
+
+def read(payload: bytes) -> Order:
+    """Read the payload of a message of stream 0.
+
+    Raises:
+        ProtocolError: It is no order.
+    """
+    try:
+        return _read(payload[0], payload[1:])
+    except (struct.error, IndexError, UnicodeDecodeError) as err:
+        msg = f"a message of stream 0 is no order: {err}"
+        raise ProtocolError(msg) from err
+
+
+def _fields(order: Order) -> bytes:
+    if order.tag == LIST_UNCOMMITTED:
+        return _U64.pack(order.number)
+    if order.tag == REPLY_UNCOMMITTED:
+        return _U64.pack(order.number) + _U32.pack(len(order.ids)) + b"".join(map(_text, order.ids))
+    (name,) = order.ids
+    if order.tag == PHASE_1:
+        return _text(name) + _U32.pack(len(order.ranges)) + b"".join(_RANGE.pack(*each) for each in order.ranges)
+    return _text(name) + bytes((order.is_commit,))
+
+
+def _read(tag: int, fields: bytes) -> Order:
+    if tag == LIST_UNCOMMITTED:
+        return Order(tag, number=_U64.unpack(fields)[0])
+    if tag == REPLY_UNCOMMITTED:
+        number, count = struct.unpack_from(">QI", fields)
+        ids, _ = _take(fields, 12, count)
+        return Order(tag, ids=ids, number=number)
+    ids, at = _take(fields, 0, 1)
+    if tag == PHASE_1:
+        (count,) = _U32.unpack_from(fields, at)
+        ranges = tuple(_RANGE.unpack_from(fields, at + 4 + number * _RANGE.size) for number in range(count))
+        return Order(tag, ids, ranges)
+    if tag in (REPLY, PHASE_2):
+        return Order(tag, ids, is_commit=fields[at] != 0)
+    msg = f"a message of stream 0 has tag {tag}"
+    raise ProtocolError(msg)
+
+
+def _take(fields: bytes, at: int, count: int) -> tuple[tuple[str, ...], int]:
+    found = []
+    for _ in range(count):
+        (size,) = _U16.unpack_from(fields, at)
+        found.append(struct.unpack_from(f"{size}s", fields, at + 2)[0].decode())
+        at += 2 + size
+    return tuple(found), at
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return _U16.pack(len(data)) + data

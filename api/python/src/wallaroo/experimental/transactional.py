@@ -1,0 +1,186 @@
+"""A sink connector that takes each message exactly once: two-phase commit with the application."""
+
+import select
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from threading import Event
+
+from wallaroo.experimental import protocol, transaction
+from wallaroo.experimental.protocol import PROTOCOL_VERSION, Frame, ProtocolError
+from wallaroo.experimental.script import SinkConnector, UnexpectedSocketError
+from wallaroo.experimental.transaction import Order
+
+RECEIVE_BYTES = 1 << 20
+LOOK_SECONDS = 0.2
+CREDITS = 1000  # which no application counts
+
+
+class TransactionalTarget(ABC):
+    """Where a `TransactionalSinkConnector` keeps messages: a database, files, whatever can prepare and commit.
+
+    `sender` names the output of one sink of one application; each has offsets of its own. What `prepare` and `commit`
+    have done must survive a crash before they return. `prepare` is called with one transaction at a time.
+    """
+
+    @abstractmethod
+    def committed(self, sender: str) -> int:
+        """Return the offset behind the last message that is committed; 0 at the beginning."""
+
+    @abstractmethod
+    def prepared(self, sender: str) -> Mapping[str, int]:
+        """Return the transactions that are prepared and neither committed nor aborted, each with its end offset."""
+
+    @abstractmethod
+    def prepare(self, sender: str, name: str, end: int, messages: Sequence[bytes]) -> bool:
+        """Make messages safe, so that `commit` can succeed whatever happens; nobody may see them yet.
+
+        Args:
+            sender: Whose output it is.
+            name: Name of the transaction.
+            end: The offset behind the last message.
+            messages: What the sink's encoder gave.
+
+        Returns:
+            Whether it can be committed; else the application sends the messages once more.
+        """
+
+    @abstractmethod
+    def commit(self, sender: str, name: str) -> None:
+        """Make the messages of a prepared transaction count, and its end the committed offset."""
+
+    @abstractmethod
+    def abort(self, sender: str, name: str) -> None:
+        """Forget a prepared transaction."""
+
+
+class TransactionalSinkConnector(SinkConnector):
+    """Takes the output of an application into a target that commits: each message is there exactly once.
+
+    The application's sink is a `SinkConnectorConfig` with a cookie. Parameters are those of `SinkConnector`.
+
+    Source: Wallaroo, unreleased: the sinks of its connector protocol.
+    """
+
+    def serve(self, target: TransactionalTarget, stop: Event | None = None) -> None:
+        """Take output until told to stop; `listen` comes before. Applications may connect again and again.
+
+        Raises:
+            UnexpectedSocketError: Nobody can connect any more.
+        """
+        listener = self._open()
+        while stop is None or not stop.is_set():
+            try:
+                if not select.select([listener], [], [], LOOK_SECONDS)[0]:
+                    continue
+                connection, _ = listener.accept()
+            except OSError as err:
+                raise UnexpectedSocketError(str(err)) from err
+            with connection:
+                _Session(connection, self.config.cookie, target).run(stop or Event())
+
+
+class _Session:
+    """One connection of an application."""
+
+    def __init__(self, connection: socket.socket, cookie: str, target: TransactionalTarget) -> None:
+        self._socket, self._cookie, self._target = connection, cookie, target
+        self._received = bytearray()
+        self._sender = ""
+        self._offset = 0
+        self._messages: list[bytes] = []
+        self._is_open = False
+
+    def run(self, stop: Event) -> None:
+        """Answer until the connection ends, or the application breaks the rules."""
+        try:
+            while not stop.is_set():
+                if not select.select([self._socket], [], [], LOOK_SECONDS)[0]:
+                    continue
+                data = self._socket.recv(RECEIVE_BYTES)
+                if not data:
+                    return
+                self._received += data
+                for frame in protocol.cut(self._received):
+                    self._take(frame)
+        except ProtocolError as err:
+            self._refuse(str(err))
+        except OSError:
+            return  # the application connects again
+
+    def _refuse(self, reason: str) -> None:
+        try:
+            self._socket.sendall(protocol.error(reason))
+        except OSError:
+            return
+
+    def _take(self, frame: Frame) -> None:
+        if frame.tag == protocol.HELLO and not self._sender:
+            self._greet(*frame.texts)
+        elif frame.tag == protocol.ERROR:
+            msg = f"the application says: {frame.error}"
+            raise ProtocolError(msg)
+        elif not self._sender:
+            msg = "it did not begin with HELLO"
+            raise ProtocolError(msg)
+        elif frame.tag == protocol.NOTIFY:
+            self._open(frame.positions[0][0])
+        elif frame.tag == protocol.MESSAGE and frame.positions[0][0] == transaction.CONTROL:
+            self._obey(transaction.read(frame.payload))
+        elif frame.tag == protocol.MESSAGE and self._is_open:
+            self._add(frame)
+        elif frame.tag != protocol.EOS_MESSAGE:
+            msg = f"a frame with tag {frame.tag}"
+            raise ProtocolError(msg)
+
+    def _greet(self, version: str, cookie: str, program: str, instance: str) -> None:
+        if version != PROTOCOL_VERSION or cookie != self._cookie:
+            what = "cookie" if version == PROTOCOL_VERSION else "version"
+            msg = f"the {what} is not the sink's"
+            raise ProtocolError(msg)
+        self._sender = f"{program} {instance}"
+        self._socket.sendall(protocol.ok(CREDITS))
+
+    def _open(self, stream: int) -> None:
+        """Open the stream of output behind what is committed; whatever is prepared was decided on before."""
+        accepts = stream == transaction.OUTPUT and not self._target.prepared(self._sender)
+        self._is_open, self._offset = accepts, self._target.committed(self._sender)
+        self._messages.clear()
+        self._socket.sendall(protocol.notify_ack(stream, self._offset, is_accepted=accepts))
+
+    def _add(self, frame: Frame) -> None:
+        ((stream, offset),) = frame.positions
+        if (stream, offset) != (transaction.OUTPUT, self._offset):
+            msg = f"a message of stream {stream} at {offset}; expected stream {transaction.OUTPUT} at {self._offset}"
+            raise ProtocolError(msg)
+        self._messages.append(frame.payload)
+        self._offset += len(frame.payload)
+
+    def _obey(self, order: Order) -> None:
+        prepared = self._target.prepared(self._sender)
+        if order.tag == transaction.LIST_UNCOMMITTED:
+            self._say(Order(transaction.REPLY_UNCOMMITTED, tuple(prepared), number=order.number))
+        elif order.tag == transaction.PHASE_1:
+            self._prepare(order)
+        elif order.tag == transaction.PHASE_2:
+            (name,) = order.ids
+            if name in prepared:
+                (self._target.commit if order.is_commit else self._target.abort)(self._sender, name)
+            if not order.is_commit:
+                self._is_open = False  # the application notifies again
+        else:
+            msg = f"an order with tag {order.tag}"
+            raise ProtocolError(msg)
+
+    def _prepare(self, order: Order) -> None:
+        (name,) = order.ids
+        begin = self._offset - sum(map(len, self._messages))
+        is_whole = order.ranges == ((transaction.OUTPUT, begin, self._offset),)
+        is_ready = self._is_open and is_whole
+        if is_ready:
+            is_ready = self._target.prepare(self._sender, name, self._offset, self._messages)
+        self._messages = []
+        self._say(Order(transaction.REPLY, (name,), is_commit=is_ready))
+
+    def _say(self, order: Order) -> None:
+        self._socket.sendall(transaction.framed(order))

@@ -1,0 +1,282 @@
+"""Delivery to a sink of the connector protocol, in transactions: SPECIFICATION.md, section 7."""
+
+import os
+import secrets
+import select
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.experimental import protocol, transaction
+from wallaroo.experimental.protocol import NEVER, PROTOCOL_VERSION, Frame, ProtocolError
+from wallaroo.experimental.transaction import OUTPUT, Order
+from wallaroo.fault import reach
+from wallaroo_runtime.daemon import replace_file
+from wallaroo_runtime.egress.config import SinkConfig
+from wallaroo_runtime.egress.feed import Feed, Piece
+from wallaroo_runtime.egress.position import Delivered
+from wallaroo_runtime.egress.sink import IDLE_S, Sink
+
+CONNECT_S, ANSWER_S = 5.0, 60.0
+TRANSACTION_BYTES = 4 * 1024 * 1024
+RECEIVE_BYTES = 65536
+PROGRAM = "wallaroo"
+
+
+class Refused(ConnectionError):
+    """The sink cannot be delivered to now; the text says why."""
+
+
+class Connection:
+    """A connection to a sink, and what it has said.
+
+    Args:
+        config: Where to connect to.
+        wake: A descriptor that becomes readable when waiting must end.
+        is_over: Tells whether nothing is to be waited for any more.
+
+    Raises:
+        OSError: There is no connection.
+    """
+
+    def __init__(self, config: SinkConfig, wake: int, is_over: Callable[[], bool]) -> None:
+        self._socket = socket.create_connection((config.host, config.tcp_port), timeout=CONNECT_S)
+        self._socket.settimeout(ANSWER_S)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._wake, self._is_over = wake, is_over
+        self._received = bytearray()
+        self._frames: list[Frame] = []
+
+    def send(self, data: bytes) -> None:
+        """Send frames; waits while the sink takes nothing.
+
+        Raises:
+            OSError: The connection broke, or the sink took nothing for too long.
+        """
+        self._socket.sendall(data)
+
+    def answer(self, tag: int) -> Frame:
+        """Wait for a frame; acknowledgements on the way count for nothing, since transactions say what is safe.
+
+        Raises:
+            Refused: The sink refuses, or says something else, or nothing for too long.
+            OSError: The connection broke.
+        """
+        deadline = time.monotonic() + ANSWER_S
+        while True:
+            while self._frames:
+                frame = self._frames.pop(0)
+                if frame.tag == tag:
+                    return frame
+                self._check(frame)
+            if time.monotonic() >= deadline:
+                reason = f"no answer within {ANSWER_S:g} s"
+                raise Refused(reason)
+            self.wait(IDLE_S)
+            if self._is_over():
+                reason = "the egress ends"
+                raise Refused(reason)
+
+    def order(self, tag: int) -> Order:
+        """Wait for an order.
+
+        Raises:
+            Refused: As for `answer`.
+        """
+        order = transaction.read(self.answer(protocol.MESSAGE).payload)
+        if order.tag != tag:
+            reason = f"an order with tag {order.tag}, not {tag}"
+            raise Refused(reason)
+        return order
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until the sink says something, or `wake` is readable.
+
+        Raises:
+            Refused: The sink has closed the connection.
+            OSError: The connection broke.
+        """
+        ready, _, _ = select.select([self._socket.fileno(), self._wake], [], [], timeout_s)
+        if self._wake in ready:
+            os.read(self._wake, 8)
+        if self._socket.fileno() in ready:
+            data = self._socket.recv(RECEIVE_BYTES)
+            if not data:
+                reason = "it closed the connection"
+                raise Refused(reason)
+            self._received += data
+            try:
+                self._frames += protocol.cut(self._received)
+            except ProtocolError as error:
+                raise Refused(str(error)) from error
+
+    def check(self) -> None:
+        """Look at what the sink has said without being asked.
+
+        Raises:
+            Refused: It wants no more of this connection.
+        """
+        while self._frames:
+            self._check(self._frames.pop(0))
+
+    @staticmethod
+    def _check(frame: Frame) -> None:
+        if frame.tag == protocol.ERROR:
+            raise Refused(frame.error)
+        if frame.tag == protocol.RESTART:
+            reason = "it asks for a new connection"
+            raise Refused(reason)
+        if frame.tag != protocol.ACK:
+            reason = f"a frame with tag {frame.tag} that was not asked for"
+            raise Refused(reason)
+
+    def close(self) -> None:
+        """Close it."""
+        self._socket.close()
+
+
+class CommittingSink(Sink):
+    """Delivers what the outbox has for one port in transactions: each message is in the sink exactly once.
+
+    A transaction that the sink has prepared is decided by the recorded position: what ends in front of it is committed.
+    Parameters and attributes are those of `Sink`; `position` is how far the sink has prepared.
+    """
+
+    def _keep_connected(self) -> None:
+        self._sender, self._base = self._identity()
+        self._refused_for = ""
+        super()._keep_connected()
+
+    def _connect(self) -> Connection:
+        return Connection(self.config, self._wake, lambda: self._abandoned)
+
+    def _is_lasting(self, before: Delivered) -> bool:
+        # A sink that refuses at once is not asked twenty times a second.
+        return self.position != before
+
+    def _identity(self) -> tuple[str, int]:
+        """Return the name by which the sink knows this output, and where its offsets begin: both stay."""
+        path = self._directory / f"sender-{self.config.port}"
+        try:
+            name, _, base = path.read_text(encoding="utf-8").rpartition("\n")
+        except FileNotFoundError:
+            name, base = f"{self.config.name} {secrets.token_hex(8)}", str(self.position.total_bytes)
+            replace_file(path, f"{name}\n{base}".encode(), durable=True)
+        return name, int(base)
+
+    def _use(self, stream: Connection) -> bool:  # type: ignore[override]
+        """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""
+        try:
+            self._greet(stream)
+            self._deliver_all(stream)
+        except Refused as error:
+            self.state = "connecting"
+            if not self._abandoned and str(error) != self._refused_for:
+                self._refused_for = str(error)
+                address = self.config.address
+                self._say(Diagnostic.of("R693", sink=self.config.name, address=address, reason=error))
+        except OSError as error:
+            if error.filename is not None:
+                raise  # of a file, not of the connection
+            self.state = "connecting"
+        else:
+            return True
+        finally:
+            stream.close()
+        return self._abandoned
+
+    def _greet(self, stream: Connection) -> None:
+        """Say who this is, decide what the sink has prepared, and agree on the place to go on."""
+        stream.send(protocol.hello(PROTOCOL_VERSION, self.config.cookie or "", PROGRAM, self._sender))
+        stream.answer(protocol.OK)
+        stream.send(transaction.framed(Order(transaction.LIST_UNCOMMITTED, number=1)))
+        for name in stream.order(transaction.REPLY_UNCOMMITTED).ids:
+            sender, _, messages = name.rpartition(":")
+            is_commit = sender == self._sender and int(messages) <= self.position.messages
+            stream.send(transaction.framed(Order(transaction.PHASE_2, (name,), is_commit=is_commit)))
+        self._notify(stream)
+
+    def _notify(self, stream: Connection) -> None:
+        at = self.position.total_bytes - self._base
+        stream.send(protocol.notify(OUTPUT, self.config.name, at))
+        frame = stream.answer(protocol.NOTIFY_ACK)
+        ((_, point),) = frame.positions
+        point = 0 if point == NEVER else point
+        if not frame.is_accepted or point != at:
+            reason = f"it has the output up to byte {point}, the outbox goes on at byte {at}"
+            raise Refused(reason if frame.is_accepted else "it does not take the stream of output")
+        self._refused_for = ""
+
+    def _deliver_all(self, stream: Connection) -> None:
+        feed = Feed(self._directory, self.config.port, self.position)
+        try:
+            while not self._abandoned:
+                pieces = self._send(stream, feed)
+                if pieces:
+                    self._commit(stream, pieces)
+                elif self._draining:
+                    return
+                else:
+                    stream.wait(IDLE_S)
+                    stream.check()
+        finally:
+            feed.close()
+
+    def _send(self, stream: Connection, feed: Feed) -> list[Piece]:
+        """Send what there is now, up to the size of a transaction."""
+        pieces: list[Piece] = []
+        size = 0
+        while size < TRANSACTION_BYTES and (piece := feed.next()) is not None:
+            reach("egress.before_send")
+            stream.send(b"".join(self._messages(piece)))
+            pieces.append(piece)
+            size += len(piece.data)
+        return pieces
+
+    def _messages(self, piece: Piece) -> Iterator[bytes]:
+        """Yield the frames of a piece's messages; a message's id is the offset at which it begins."""
+        at, begin = 0, piece.before.total_bytes - self._base
+        for length in piece.lengths:
+            yield protocol.message(OUTPUT, begin + at, 0, b"", piece.data[at : at + length])
+            at += length
+
+    def _commit(self, stream: Connection, pieces: list[Piece]) -> None:
+        """Let the sink prepare what was sent, record that, and let it commit.
+
+        Raises:
+            Refused: The sink did not prepare it.
+        """
+        begin, end = self.position, pieces[-1].after
+        if any(piece.lengths for piece in pieces):
+            name = f"{self._sender}:{end.messages}"
+            ranges = ((OUTPUT, begin.total_bytes - self._base, end.total_bytes - self._base),)
+            stream.send(transaction.framed(Order(transaction.PHASE_1, (name,), ranges)))
+            if not stream.order(transaction.REPLY).is_commit:
+                stream.send(transaction.framed(Order(transaction.PHASE_2, (name,))))
+                reason = f"it did not prepare {end.messages - begin.messages} messages"
+                raise Refused(reason)
+            reach("egress.prepared")
+            self._take(pieces, end)
+            reach("egress.decided")
+            stream.send(transaction.framed(Order(transaction.PHASE_2, (name,), is_commit=True)))
+        else:
+            self._take(pieces, end)
+
+    def _take(self, pieces: list[Piece], end: Delivered) -> None:
+        """Record the position behind what the sink has; by that the transaction is decided."""
+        for piece in pieces:
+            if piece.finished is not None:
+                self._history.finish(piece.after, piece.finished)
+                self.finished_bytes += piece.finished.bytes
+        self._advance(end)
+        self._record(durable=True)
+
+
+def sink_of(config: SinkConfig, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int) -> Sink:
+    """Return what delivers to a sink, by its kind."""
+    if config.cookie is None:
+        return Sink(config, directory, say, resend_bytes)
+    return CommittingSink(config, directory, say)

@@ -1,0 +1,1 @@
+"""Programs and peers for tests of connectors."""
