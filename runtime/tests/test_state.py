@@ -17,9 +17,10 @@ from wallaroo_runtime.spark import state as state_module
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.publish import longest
 from wallaroo_runtime.spark.row import DATA, DONE
-from wallaroo_runtime.spark.state import SMALL_LOG_BYTES, BucketProcessor, to_signed, to_unsigned
+from wallaroo_runtime.spark.state import SMALL_LOG_BYTES, BucketProcessor, compaction_ratio, to_signed, to_unsigned
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.session import BucketResult, Version
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 pytestmark = pytest.mark.slow
@@ -71,9 +72,14 @@ def test_rows_are_put_in_order_and_the_version_moves(processor: BucketProcessor)
     processor.close()
     assert staged_lines(found) == ["aa => 1", "ab => 1", "ab => 2", "ac => 1"]
     counter, nonce, snapshot, delta = tester.peekValueState("version_s1", 11)
-    assert (counter, snapshot) == (1, 0)
+    assert (counter, delta) == (1, 0)
     assert nonce != 0
-    assert delta == sum(len(entry) for (entry,) in tester.peekListState("log_s1", 11))
+    assert snapshot == sum(len(entry) for (entry,) in tester.peekListState("log_s1", 11))
+    tester.test(11, [data_row(["ad"], 9)])
+    processor.close()
+    counter, _, first, delta = tester.peekValueState("version_s1", 11)
+    assert (counter, first) == (2, snapshot)
+    assert snapshot + delta == sum(len(entry) for (entry,) in tester.peekListState("log_s1", 11))
 
 
 def test_deltas_become_a_snapshot_when_they_outweigh_it(processor: BucketProcessor) -> None:
@@ -88,6 +94,36 @@ def test_deltas_become_a_snapshot_when_they_outweigh_it(processor: BucketProcess
     assert snapshot == len(entries[0][0]) > 0
     assert b'"aa"' in entries[0][0]
     assert b'"ab"' in entries[0][0]
+
+
+def test_a_snapshot_of_nothing_leaves_no_log(processor: BucketProcessor) -> None:
+    """Spark's real store refuses an empty list: `rehearse` would fail before every query."""
+    tester = TwsTester(processor)
+    tester.test(11, [data_row(["aa"], 0)])
+    assert tester.peekListState("log_s1", 11)
+    processor._states["s1"].store(BucketResult(Version(2, 1), changes=[], is_snapshot=True))
+    assert not tester.peekListState("log_s1", 11)
+    assert tester.peekValueState("version_s1", 11) == (2, 1, 0, 0)
+
+
+def test_buckets_that_grow_alike_are_not_compacted_together() -> None:
+    ratios = [compaction_ratio(bucket) for bucket in range(64)]
+    assert all(1 <= ratio < 2 for ratio in ratios)
+    for count in (4, 8, 16, 64):  # a small application has the first ones alone
+        parts = sorted([*ratios[:count], 2])
+        assert max(after - before for before, after in zip(parts, parts[1:], strict=False)) < 3 / count
+
+
+def test_a_bucket_is_compacted_when_its_own_ratio_is_reached(processor: BucketProcessor) -> None:
+    tester = TwsTester(processor)
+    tester.test(11, [data_row(["aa"], 0)])
+    size = 10 * SMALL_LOG_BYTES
+    limit = int(size * compaction_ratio(IDS.index(11)))
+    for delta, is_compacted in ((limit - 1, False), (limit + 1, True)):
+        version = tester.peekValueState("version_s1", 11)
+        tester.updateValueState("version_s1", 11, (*version[:2], size, delta))
+        tester.test(11, [data_row(["ab"], version[0])])
+        assert (tester.peekValueState("version_s1", 11)[3] == 0) == is_compacted
 
 
 def test_finished_rows_are_staged_as_they_are(processor: BucketProcessor) -> None:

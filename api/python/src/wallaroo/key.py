@@ -4,8 +4,8 @@ import base64
 import zlib
 from typing import Any
 
-_SPREAD = 0x9E3779B1
-_MASK = 0xFFFFFFFF
+SPREAD = 0x9E3779B1
+MASK = 0xFFFFFFFF
 _CONTROL = frozenset([*range(0x20), *range(0x7F, 0xA0)])
 
 
@@ -58,5 +58,5 @@ def bucket_of(key: bytes, bucket_count: int) -> int:
         >>> 0 <= bucket_of(b"a", 8) < 8
         True
     """
-    spread = zlib.crc32(key) * _SPREAD & _MASK
+    spread = zlib.crc32(key) * SPREAD & MASK
     return spread * bucket_count >> 32

@@ -24,6 +24,7 @@ from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
 VERSION_SCHEMA = "counter LONG, nonce LONG, snapshot_bytes LONG, delta_bytes LONG"
 LOG_SCHEMA = "entry BINARY"
 SMALL_LOG_BYTES = 256 * 1024  # deltas up to here are not worth a snapshot, however small the state is
+GOLDEN_RATIO = 0.6180339887498949
 FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
 
 
@@ -35,6 +36,14 @@ def to_signed(nonce: int) -> int:
 def to_unsigned(value: int) -> int:
     """Return what `to_signed` was given."""
     return value % (1 << 64)
+
+
+def compaction_ratio(bucket: int) -> float:
+    """Return how many times the size of a bucket's snapshot its deltas may have: 1 to 2 times.
+
+    Buckets grow alike: with one ratio for all, one micro-batch would write all of an application's state.
+    """
+    return 1 + bucket * GOLDEN_RATIO % 1
 
 
 class BucketState:
@@ -51,9 +60,9 @@ class BucketState:
         counter, nonce, self._snapshot_bytes, self._delta_bytes = found or (0, 0, 0, 0)
         return Version(counter, to_unsigned(nonce))
 
-    def wants_snapshot(self) -> bool:
-        """Say whether the deltas outweigh the snapshot; valid after `version`."""
-        return self._delta_bytes > max(self._snapshot_bytes, SMALL_LOG_BYTES)
+    def wants_snapshot(self, bucket: int) -> bool:
+        """Say whether the deltas of a bucket outweigh its snapshot; valid after `version`."""
+        return self._delta_bytes > max(self._snapshot_bytes * compaction_ratio(bucket), SMALL_LOG_BYTES)
 
     def log(self) -> Iterator[bytes]:
         """Yield the entries of the log, oldest first."""
@@ -65,8 +74,11 @@ class BucketState:
         """Write what a call changed, as part of Spark's micro-batch."""
         size = sum(map(len, result.changes))
         rows = [(entry,) for entry in result.changes]
-        if result.is_snapshot:
-            self._log.put(rows)
+        if result.is_snapshot or result.version.counter == 1:  # the first changes are all that there is
+            if rows:
+                self._log.put(rows)
+            else:  # Spark does not take an empty list
+                self._log.clear()
             self._snapshot_bytes, self._delta_bytes = size, 0
         elif rows:
             self._log.appendList(rows)
@@ -173,7 +185,7 @@ class BucketProcessor(StatefulProcessor):
             session = self._sessions[stage.id] = StateSession(channel, self.level.opening(stage, self._attempt))
         state = self._states[stage.id]
         version = state.version()
-        result = session.run_bucket(bucket, version, frames, state.log, state.wants_snapshot())
+        result = session.run_bucket(bucket, version, frames, state.log, state.wants_snapshot(bucket))
         reach("task.after_reply")
         state.store(result)
         return result

@@ -15,7 +15,7 @@ from wallaroo.worker.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.keyed import StateEntry
 from wallaroo.worker.letter import Unread
 from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import UNREAD, BucketState, Cell, Table
+from wallaroo.worker.state import UNREAD, BucketState, Cell, NotAsked, Table
 from wallaroo.worker.turn import WindowTurn
 from wallaroo.worker.value import PICKLED, NotSerializableError, StateReadError
 
@@ -85,8 +85,7 @@ class BucketRun:
         turn = WindowTurn(self._stage, state)
         for frame in self._of_states(turn):
             part = self._read(frame, state)
-            cells = self._cells(part, state)
-            states = [cell.live for cell in cells]
+            cells, states = self._states(part, state)
             dirty = bytearray(len(cells))
             loop, flight = self._stage.loops[part.entry.number], self._stage.flight
             columns = self._columns(part.keys, part.times)
@@ -95,7 +94,8 @@ class BucketRun:
             if failed is not None:
                 return None
             changed = self._changed.setdefault(part.entry.node.state_port, {})
-            changed.update(compress(zip(part.keys, cells, strict=True), dirty))
+            pairs = zip(part.keys, cells, strict=True)
+            changed.update(pairs if 0 not in dirty else compress(pairs, dirty))
         if not turn.attempt():
             return None
         try:
@@ -207,6 +207,17 @@ class BucketRun:
             yield keys
         if self._stage.has_times:
             yield times
+
+    def _states(self, part: _Messages, state: BucketState) -> tuple[list[Cell], list[Any]]:
+        """Return cells and live states of the keys; see `_cells`."""
+        cells: list[Any] = list(map(part.table.get, part.keys))
+        # The loops of `_cells` are for the first message of a key; with a million keys they would cost all others, too.
+        if part.entry.closed_keys is None and set(map(type, cells)) == {Cell}:
+            states = [cell.live for cell in cells]
+            if NotAsked not in set(map(type, states)):
+                return cells, states
+        cells = self._cells(part, state)
+        return cells, [cell.live for cell in cells]
 
     def _cells(self, part: _Messages, state: BucketState) -> list[Cell]:
         """Return the states of the keys; messages of keys that cannot have one become dead letters.

@@ -19,6 +19,7 @@ MAX_CLASSES = 1000
 HEAP_TYPE = 1 << 9  # made by a class statement, or as such
 _dumps, _fields = pickle.dumps, attrgetter("__dict__")
 _START = pickle.PROTO + bytes((PROTOCOL,))
+_START_BYTES = len(_START)
 _BUILD = pickle.BUILD + pickle.STOP
 # A class with one of these may be pickled or read in its own way; object's own are as good as none.
 _HOOKS = (
@@ -54,7 +55,7 @@ def dump(value: Any) -> bytes:
         fields = _dumps(value.__dict__, PROTOCOL)
         # An object that contains itself must be the same object again when it is read.
         if fields.find(template.name) < 0:
-            return template.head + fields[2:-1] + _BUILD
+            return template.head + fields[_START_BYTES:-1] + _BUILD
     return _dumps(value, PROTOCOL)
 
 
@@ -69,7 +70,7 @@ def dump_all(values: Sequence[Any]) -> list[bytes]:
         fields = list(map(_dumps, map(_fields, values), repeat(PROTOCOL)))
         if template.name not in b"".join(fields):
             head = template.head
-            return [head + each[2:-1] + _BUILD for each in fields]
+            return [head + each[_START_BYTES:-1] + _BUILD for each in fields]
     return list(map(dump, values))
 
 

@@ -1,10 +1,11 @@
 """Live state: one copy per bucket, under the version that it belongs to, within a bound of bytes."""
 
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from operator import add
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from wallaroo.frame import FrameError, encode_frame, read_frame
@@ -17,7 +18,13 @@ ENTRY_BYTES = 1024 * 1024
 LIVE_FACTOR = 5
 KEY_BYTES = 200
 ENTRY_COST = 16  # what a state costs in an entry beside its key and its bytes
-UNREAD: Any = object()
+
+
+class NotAsked:
+    """Stands for a state that no message has asked for since it came from the log."""
+
+
+UNREAD: Any = NotAsked()
 
 
 class Version(NamedTuple):
@@ -148,19 +155,19 @@ class BucketState:
             NotSerializableError: One cannot be written.
         """
         for port, table in sorted(states.items()):
-            keys, values = list(table), self._dumped(port, table)
+            keys, cells, values = list(table), list(table.values()), self._dumped(port, table)
             sizes = list(map(len, values))
-            for cell, size in zip(table.values(), sizes, strict=True):
-                self._written += size - (cell.size if cell.size > 0 else 0)
+            self._written += sum(sizes) - sum([cell.size for cell in cells if cell.size > 0])
+            for cell, size in zip(cells, sizes, strict=True):
                 cell.size = size
-            start = total = 0
-            for end, cost in enumerate(map(add, sizes, map(len, keys))):
-                if end > start and total + cost + ENTRY_COST > ENTRY_BYTES - 64:
-                    yield _entry(port, keys[start:end], values[start:end], self.codec)
-                    start, total = end, 0
-                total += cost + ENTRY_COST
-            if values:
-                yield _entry(port, keys[start:], values[start:], self.codec)
+            costs = [size + len(key) + ENTRY_COST for size, key in zip(sizes, keys, strict=True)]
+            ends = list(accumulate(costs, initial=0))
+            start = 0
+            while start < len(keys):
+                # As many as fit, but one at least.
+                end = max(start + 1, bisect_right(ends, ends[start] + ENTRY_BYTES - 64) - 1)
+                yield _entry(port, keys[start:end], values[start:end], self.codec)
+                start = end
 
     def window_entries(self, port: int, window: Window, *, is_whole: bool) -> Iterator[bytes]:
         """Yield frames of the states of a window step: of the keys that changed, or of all.
@@ -175,12 +182,13 @@ class BucketState:
             raise NotSerializableError(window, err) from err
 
     def _dumped(self, port: int, table: Table) -> list[bytes]:
-        cells = list(table.values())
         if self.watch is not None:
             return self._dumped_one_by_one(port, table)
+        cells = table.values()
+        lives = [cell.live for cell in cells]
         try:
-            if all(cell.live is not UNREAD for cell in cells):
-                return self.codec.dump_all([cell.live for cell in cells])
+            if NotAsked not in set(map(type, lives)):
+                return self.codec.dump_all(lives)
             return [cell.data if cell.live is UNREAD else self.codec.dump(cell.live) for cell in cells]
         except BaseException:
             return self._dumped_one_by_one(port, table)
