@@ -10,6 +10,7 @@ import pytest
 
 from arrival import Arrivals
 from life import Life, free_port
+from remote import Site, running
 from run import WAIT_S, Run, framed, wait_until, wallaroo
 
 pytestmark = pytest.mark.jvm
@@ -138,4 +139,20 @@ def test_a_run_that_waits_for_a_receiver_can_be_stopped(tmp_path: Path) -> None:
         assert run.end(WAIT_S) == 0, run.said()
     arrivals.reads.set()
     wait_until(lambda: run.processes(str(tmp_path)) == [], lambda: "the end of all processes")
+    arrivals.close()
+
+
+@pytest.mark.slow
+def test_an_egress_elsewhere_gets_nothing_of_such_a_sink(tmp_path: Path) -> None:
+    arrivals = Arrivals()
+    app = Path(__file__).parent / "recovery" / "sequence" / "app.py"
+    with running(Site(tmp_path, "")) as site:
+        with site.run(app, arrivals, *DIRECT) as run:
+            run.send(counted(0, 7_000))
+            run.wait_for("messages_out", 7_000)
+            assert run.last("sent_by_tasks") == 7_000
+            assert run.stop() == 0, run.said()
+        kept = [path.name for path in site.egress.directory.rglob("*.frames")]
+    assert kept == []
+    assert arrivals.lines == 7_000 and not arrivals.repeated and not arrivals.differences
     arrivals.close()
