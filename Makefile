@@ -62,7 +62,7 @@ fault: setup ## the long run: 1,000,000 messages, 50 workers killed with a call 
 poison: setup ## the long run: 100 messages among 1,000,000 that spoil, end or hang their worker
 	$(BIN)/python tests/poison.py $(if $(SEED),--seed $(SEED))
 
-test-cluster: setup ## a standalone cluster of separate hosts: kills, growth, restarts elsewhere
+test-cluster: setup ## a standalone cluster of separate hosts, HDFS and YARN: kills, growth, restarts elsewhere
 	$(BIN)/pytest -m cluster
 
 windows: setup ## windows over a million messages each, with deaths in the middle, against the plain reference

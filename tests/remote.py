@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,16 +91,41 @@ class Site:
         """Return all services."""
         return [*self.gateways.values(), self.egress]
 
-    def run(self, app: Path, receiver: Receiver, *options: object) -> Run:
-        """Run on a machine that has never seen the application."""
+    def run(self, app: Path, receiver: Receiver, *options: object, checkpoint: str = "", **environment: str) -> Run:
+        """Run on a machine that has never seen the application.
+
+        Args:
+            app: What is run.
+            receiver: Of its sink.
+            options: Further ones.
+            checkpoint: URL; empty: a directory that all machines see.
+            environment: Further variables.
+        """
         self.drivers += 1
         home = self.folder / f"driver-{self.drivers}"
         home.mkdir()
         return Run(
-            app, receiver, f"file://{self.folder}/checkpoint", *self.options(), *options, source=self.source,
+            app, receiver, checkpoint or f"file://{self.folder}/checkpoint", *self.options(), *options,
+            source=self.source,
             prefix=("unshare", "--map-root-user", "--mount", "sh", "-c", HIDING, self.hidden),
-            XDG_STATE_HOME=str(home),
+            XDG_STATE_HOME=str(home), **environment,
         ).ready()  # fmt: skip
+
+
+def counted(texts: list[str]) -> list[str]:
+    """Return the lines of a word count, in order, counted here."""
+    seen: Counter[str] = Counter()
+    lines = []
+    for word in (word for text in texts for word in text.split(" ")):
+        seen[word] += 1
+        lines.append(f"{word} => {seen[word]}")
+    return lines
+
+
+def kill(run: Run) -> None:
+    """Kill a driver; the Java virtual machine that it has started ends with it."""
+    os.killpg(run.process.pid, signal.SIGKILL)
+    run.process.wait(timeout=60)
 
 
 @contextlib.contextmanager

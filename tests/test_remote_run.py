@@ -4,16 +4,14 @@ The driver runs in a mount namespace in which an empty file system covers those 
 """
 
 import json
-import os
 import signal
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from case import Case
-from remote import Service, Site, running
+from remote import Service, Site, counted, kill, running
 from run import Receiver, Run, finish, framed, wallaroo
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
@@ -25,22 +23,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
     """Give one gateway and an egress."""
     with running(Site(tmp_path, "")) as made:
         yield made
-
-
-def counted(texts: list[str]) -> list[str]:
-    """Return the lines of a word count, in order, counted here."""
-    seen: Counter[str] = Counter()
-    lines = []
-    for word in (word for text in texts for word in text.split(" ")):
-        seen[word] += 1
-        lines.append(f"{word} => {seen[word]}")
-    return lines
-
-
-def kill(run: Run) -> None:
-    """Kill a driver; the Java virtual machine that it has started ends with it."""
-    os.killpg(run.process.pid, signal.SIGKILL)
-    run.process.wait(timeout=60)
 
 
 @pytest.mark.parametrize("language", ["python", "go"])

@@ -85,6 +85,12 @@ def conf_of(texts: list[str]) -> dict[str, str]:
     return found
 
 
+def location_of(arguments: argparse.Namespace) -> str:
+    """Return the checkpoint, when it is at a URL; else an empty text."""
+    place = arguments.checkpoint or ""
+    return place if URL.match(place) else ""
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the application; returns when it has been stopped or is idle."""
     # Late: everything below imports Spark's Python side sooner or later.
@@ -96,16 +102,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise usage_error(reason, "", (), "give seconds, e.g. 10", "wallaroo run")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
-    place = arguments.checkpoint or ""
-    is_elsewhere = bool(URL.match(place))
+    location = location_of(arguments)
     options = RunOptions(
         app=app,
         args=tuple(arguments.parts.app),
         inputs=arguments.inputs,
         outputs=arguments.outputs,
         master=arguments.master,
-        checkpoint=Path(place) if place and not is_elsewhere else None,
-        location=place if is_elsewhere else "",
+        checkpoint=Path(arguments.checkpoint) if arguments.checkpoint and not location else None,
+        location=location,
         fresh=arguments.fresh,
         on_error=arguments.on_error,
         deliveries=tuple(arguments.delivery),

@@ -36,7 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
         reason = "nothing says what shall change"
         raise usage_error(reason, "", (), "give --partitions, or --buckets", "wallaroo state rescale")
     if "://" in arguments.checkpoint:
-        reason, fix = "only a checkpoint in a directory of this machine can be", "give a directory"
+        reason = "only one in a directory of this machine can be"
+        fix = "begin one with more: --fresh --conf spark.sql.shuffle.partitions=N"
         raise RunError.of("R663", USAGE, path=arguments.checkpoint, reason=reason, fix=fix)
     path = find_directory(arguments.checkpoint)
     begun = time.monotonic()

@@ -6,17 +6,18 @@ on the cluster. `--dry-run` prints the command and starts nothing.
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.cli.option import OWN, VISIBLE, Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
+from wallaroo_runtime.cli.remote import remote_of
 from wallaroo_runtime.cli.reporter import READY
-from wallaroo_runtime.cli.run import add_run_options, conf_of
+from wallaroo_runtime.cli.run import add_run_options, conf_of, location_of
 from wallaroo_runtime.worker.app import AppKind, resolve
 
 SUBMIT = {"--deploy-mode": True, "--restart": True, "--dry-run": False}
-FOR_SPARK = {"--conf": True, "--master": True}
 # What the JVM of a driver must be told before it starts.
 OF_DRIVER = ("spark.driver.memory",)
 
@@ -50,8 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
     # Late: they read archives and know of Spark.
     from wallaroo_runtime.deploy.application import check_runnable, load_application
     from wallaroo_runtime.deploy.delivery import delivered
+    from wallaroo_runtime.deploy.location import check_services
     from wallaroo_runtime.deploy.master import check_master
-    from wallaroo_runtime.deploy.submit import DriverKeeper, check_deploy_mode, client_command, cluster_command
+    from wallaroo_runtime.deploy.submission import Submission
+    from wallaroo_runtime.deploy.submit import DriverKeeper, check_deploy_mode, client_command
 
     tell_split(arguments.parts)
     app = app_of(arguments, "wallaroo submit")
@@ -59,25 +62,42 @@ def run(arguments: argparse.Namespace) -> int:
     check_deploy_mode(arguments.master, arguments.deploy_mode)
     _check(arguments, app, in_cluster)
     conf = conf_of(arguments.conf)
+    check_services(location_of(arguments), remote_of(arguments))
     topology = load_application(app, (), arguments.inputs, arguments.outputs).topology
     check_runnable(delivered(topology, arguments.delivery))
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
     if in_cluster:
-        from wallaroo_runtime.spark.session import JAVA_OPTIONS, SETTINGS
-
-        settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
-        files = {"--token-file": arguments.token_file, "--tls-ca": arguments.tls_ca}
-        _, tokens = extracted(tokens, {**FOR_SPARK, **dict.fromkeys(files, True)})
-        given = {option: Path(file) for option, file in files.items() if file}
-        tokens += [token for option, file in given.items() for token in (option, file.name)]
-        command = cluster_command(app, arguments.master, conf, settings, tokens, list(given.values()))
+        command = _cluster_command(arguments, app, conf, tokens)
     else:
         command = client_command([str(Path(app).absolute()), *tokens])
     if arguments.dry_run:
         print(shlex.join(command))
         return 0
     check_master(arguments.master)
+    if in_cluster:
+        return Submission(command, arguments.master, tell).run()
     return DriverKeeper(command, READY, restarts=arguments.restart == "on-failure").run()
+
+
+def _cluster_command(arguments: argparse.Namespace, app: str, conf: Mapping[str, str], tokens: list[str]) -> list[str]:
+    """Return the command of spark-submit; the driver gets the user's settings too, else its own would win over them."""
+    from wallaroo_runtime.deploy.location import is_remote
+    from wallaroo_runtime.deploy.submit import cluster_command
+    from wallaroo_runtime.spark.session import JAVA_OPTIONS, REMOTE_FILES, SETTINGS
+
+    settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
+    if is_remote(location_of(arguments)):
+        settings |= REMOTE_FILES
+    shipped = {"--token-file": arguments.token_file, "--tls-ca": arguments.tls_ca}
+    _, tokens = extracted(tokens, {"--master": True, **dict.fromkeys(shipped, True)})
+    given = {option: Path(file) for option, file in shipped.items() if file}
+    tokens += [token for option, file in given.items() for token in (option, file.name)]
+    return cluster_command(app, arguments.master, conf, settings, tokens, list(given.values()))
+
+
+def tell(text: str) -> None:
+    """Print a line to stdout."""
+    print(text, flush=True)
 
 
 def _check(arguments: argparse.Namespace, app: str, in_cluster: bool) -> None:

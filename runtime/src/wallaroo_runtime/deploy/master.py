@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from wallaroo_runtime.deploy.yarn import resource_managers
 from wallaroo_runtime.errors import RunError
 
 CLUSTER_PARTITIONS = 16
@@ -13,7 +14,6 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit, which has then found 
 CONNECT_S = 5.0
 STANDALONE_PORT = 7077
 KINDS = ("local", "local[N]", "spark://HOST:PORT", "yarn", "k8s://https://HOST:PORT")
-YARN_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 def cores(master: str) -> int | None:
@@ -58,12 +58,9 @@ def check_master(master: str) -> None:
 
 
 def _addresses(master: str) -> Iterator[tuple[str, int]]:
-    """Yield where a cluster takes connections; nothing when only Hadoop's configuration knows."""
+    """Yield where a cluster takes connections."""
     if master == "yarn":
-        if not any(os.environ.get(name) for name in YARN_VARIABLES):
-            reason = f"neither {' nor '.join(YARN_VARIABLES)} is set"
-            fix = "let one of them name the directory of the cluster's configuration"
-            raise RunError.of("R659", master=master, reason=reason, fix=fix)
+        yield from resource_managers(os.environ)
         return
     found = re.fullmatch(r"(spark://|k8s://)(.+)", master)
     if found is None:

@@ -17,6 +17,7 @@ from wallaroo_runtime.deploy.delivery import delivered
 from wallaroo_runtime.deploy.flow import Flow
 from wallaroo_runtime.deploy.idle import IdleWatch
 from wallaroo_runtime.deploy.interface import explained
+from wallaroo_runtime.deploy.location import check_answer, check_services, is_remote
 from wallaroo_runtime.deploy.manifest import Directory, LocalDirectory
 from wallaroo_runtime.deploy.master import check_master, cores, shuffle_partitions
 from wallaroo_runtime.deploy.peer import Peers
@@ -24,7 +25,7 @@ from wallaroo_runtime.deploy.place import Place, default_directory
 from wallaroo_runtime.deploy.remote import RemoteOptions
 from wallaroo_runtime.deploy.service import needs_worker, open_sources, stop_left_behind
 from wallaroo_runtime.deploy.snapshot import Reporter
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.spark.java import check_java
@@ -95,8 +96,10 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
         check_runnable(topology)
         if application.archive and cores(options.master):
             check_platform(application.path, application.archive.manifest)
+        check_services(options.location, options.remote)
         check_java()
         check_master(options.master)
+        check_answer(options.location)
         place = Place.take(_path_of(options, application))
         try:
             if options.fresh:
@@ -124,17 +127,10 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
 
 
 def _path_of(options: RunOptions, application: Application) -> Path:
-    """Return the directory of this machine that a run uses.
-
-    Raises:
-        RunError: R608, the checkpoint is elsewhere, and journal and outbox would be here.
-    """
+    """Return the directory of this machine that a run uses."""
     topology = application.topology
     if not options.location:
         return options.checkpoint or default_directory(topology.name, topology.workers[0].language, application.path)
-    if not (options.remote.gateways and options.remote.egress):
-        reason = f"--checkpoint {options.location} needs a gateway and an egress elsewhere"
-        raise RunError.of("R608", USAGE, reason=reason, fix="give --gateway and --egress, or a directory")
     return default_directory(topology.name, topology.workers[0].language, Path(options.location))
 
 
@@ -155,8 +151,10 @@ def _session(options: RunOptions, topology: Topology, partitions: int, logs: Pat
     """Return the running Spark session, with Kafka's connector where it is used; our signal handlers stay."""
     from wallaroo_runtime.spark.connector import connector_jars, jar_settings
     from wallaroo_runtime.spark.kafka import uses_kafka
-    from wallaroo_runtime.spark.session import create_session
+    from wallaroo_runtime.spark.session import REMOTE_FILES, create_session, memory_settings
 
+    memory = memory_settings(options.master, options.bounds.state_cache_bytes)
+    files = REMOTE_FILES if is_remote(options.location) else {}
     jars = jar_settings(connector_jars(options.kafka_jars)) if uses_kafka(topology) else {}
     with _kept_signals():
         return create_session(
@@ -164,7 +162,10 @@ def _session(options: RunOptions, topology: Topology, partitions: int, logs: Pat
             master=options.master,
             shuffle_partitions=partitions,
             directory=logs,
-            settings=jars | {name: value for name, value in options.conf.items() if name != PARTITIONS},
+            settings=memory
+            | files
+            | jars
+            | {name: value for name, value in options.conf.items() if name != PARTITIONS},
         )
 
 

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.deploy.yarn import driver_settings
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.worker.app import resolve
 from wallaroo_runtime.worker.launch import status_text
@@ -62,7 +63,7 @@ def cluster_command(
         master: As spark-submit takes it.
         conf: Settings of the user.
         settings: Of the driver's JVM, unless the user has set them.
-        arguments: Of `wallaroo run`, without the application and without settings of Spark.
+        arguments: Of `wallaroo run`, without application and master.
         files: Further ones that the driver gets, which `arguments` name without a directory.
     """
     pyspark = find_spec("pyspark")
@@ -70,7 +71,8 @@ def cluster_command(
     home = os.environ.get("SPARK_HOME") or str(Path(pyspark.origin).parent)
     path = Path(resolve(app).path)
     driver = Path(__file__).parents[1] / "cli" / "driver.py"
-    pairs = [item for pair in {**settings, **conf}.items() for item in ("--conf", "=".join(pair))]
+    own = {**settings, **(driver_settings(os.environ) if master == "yarn" else {})}
+    pairs = [item for pair in {**own, **conf}.items() for item in ("--conf", "=".join(pair))]
     command = [f"{home}/bin/spark-submit", "--master", master, "--deploy-mode", "cluster", *pairs]
     shipped = ",".join(str(file.absolute()) for file in (path, *files))
     return [*command, "--files", shipped, str(driver), "run", path.name, "--master", master, *arguments]

@@ -1,5 +1,6 @@
 """What a worker's spec becomes on the executor that a task runs on."""
 
+import os
 import shutil
 from dataclasses import replace
 from functools import cache
@@ -38,8 +39,9 @@ def located(spec: WorkerSpec) -> WorkerSpec:
     Raises:
         RunError: R655 or R657, the archive cannot be used here.
     """
-    if not spec.log_directory:  # where Spark keeps what its executors say
-        spec = replace(spec, log_directory=str(Path.cwd()))
+    if not spec.log_directory:  # where the cluster keeps what its executors say
+        of_yarn = os.environ.get("LOG_DIRS", "").partition(",")[0] if "CONTAINER_ID" in os.environ else ""
+        spec = replace(spec, log_directory=of_yarn or str(Path.cwd()))
     if not spec.archive:
         return spec
     root = Path(SparkFiles.getRootDirectory()).absolute()

@@ -14,6 +14,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RUN, RunError
 
 MARK = "wallaroo-error:"
+HADOOP_ADVICE = "; For more details see"
 _MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
 _ENDS = ("stopped SparkContext", "SparkContext was shut down", "Shutdown in progress")  # what Spark says at its end
 _NO_ROOM = re.compile(r"^.*(?:No space left on device|Disk quota exceeded|File too large).*$", re.MULTILINE)
@@ -65,12 +66,13 @@ def needing_java(log: Path) -> Iterator[None]:
         raise RunError.of("R617", process="Spark process", reason=reason, log=log) from error
 
 
-def translated(report: str, checkpoint: str = "") -> RunError:
+def translated(report: str, checkpoint: str = "", log: Path | None = None) -> RunError:
     """Return the error that Spark's report of a failed query is about, without Spark's and the JVM's stack traces.
 
     Args:
         report: What Spark says.
         checkpoint: Its checkpoint directory; empty: it has none yet.
+        log: Where Spark writes, unless spark-submit has started it.
 
     Example:
         >>> print(translated(str(TaskFailure(RunError.of("R602", reason="no `java` on PATH")))))
@@ -88,4 +90,6 @@ def translated(report: str, checkpoint: str = "") -> RunError:
     reason = (
         ": ".join(python_errors[-1]) if python_errors else next(iter(report.strip().splitlines()), "no reason given")
     )
-    return RunError.of("R611", RUN, reason=reason, fix="look into spark.log in the checkpoint's logs")
+    reason = reason.partition(HADOOP_ADVICE)[0]
+    source = str(log) if log is not None and log.exists() else "what the driver's Spark has logged"
+    return RunError.of("R611", RUN, reason=reason, fix=f"look into {source}; run again to continue from the checkpoint")

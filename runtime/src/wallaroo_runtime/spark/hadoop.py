@@ -5,11 +5,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.failure import HADOOP_ADVICE
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
+UNREACHABLE = ("ConnectException", "UnknownHostException", "ConnectTimeoutException", "NoRouteToHostException")
+FIXES = {
+    UNREACHABLE: "start it, or correct the address; run again, and it continues from the checkpoint",
+    ("UnsupportedFileSystemException", "ClassNotFoundException"): (
+        "Spark's jars do not have it; give it, e.g. --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}"
+    ),
+}
+OTHER_FIX = "check address and permissions, and run again; it continues from the checkpoint"
 
 
 class HadoopDirectory:
@@ -19,7 +29,7 @@ class HadoopDirectory:
         session: Its JVM is used, with its configuration of Hadoop.
         url: With a scheme: `file:///var/checkpoint`, `hdfs://name/checkpoint`, `s3a://bucket/checkpoint`.
 
-    Raises (from every method): `RunError` R616, the file system says no.
+    Raises (from every method): `RunError` R684, the file system says no.
     """
 
     def __init__(self, session: SparkSession, url: str) -> None:
@@ -40,9 +50,12 @@ class HadoopDirectory:
     def _told(self, what: str) -> Iterator[None]:
         try:
             yield
-        except Py4JJavaError as error:
-            reason = str(error.java_exception.toString()).splitlines()[0][:300]
-            raise RunError.of("R616", path=what, reason=reason) from error
+        except (Py4JJavaError, PySparkException) as error:
+            text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
+            reason = text.splitlines()[0].partition(HADOOP_ADVICE)[0][:300]
+            fix = next((fix for names, fix in FIXES.items() if any(name in reason for name in names)), OTHER_FIX)
+            version = self._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+            raise RunError.of("R684", path=what, reason=reason, fix=fix.format(version=version)) from error
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None when there is none."""

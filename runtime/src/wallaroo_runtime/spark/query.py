@@ -224,7 +224,7 @@ class RunningQuery:
             return failure
         with needing_java(self._log):
             error = self._query.exception()
-            return None if error is None else translated(str(error), self._checkpoint)
+            return None if error is None else translated(str(error), self._checkpoint, self._log)
 
     def progress(self) -> Progress:
         """Return how far the query has come."""

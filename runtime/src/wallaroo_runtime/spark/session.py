@@ -43,6 +43,21 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
 LOCAL_SETTINGS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+CONTAINERS = ("yarn", "k8s://")
+# PySpark's processes and the worker itself, while the collector holds all of a worker near 1.25 times its cache.
+MIB, BESIDE_STATE_MIB = 1024 * 1024, 512
+# Paths of a container's directory are too long for Spark's sockets.
+YARN_SETTINGS = {"spark.python.unix.domain.socket.enabled": "false"}
+# Of HDFS and its like: the other class does not replace what the first attempt at a micro-batch has left there, and a
+# name node that is started again should find its clients waiting. Six times six attempts, a second apart: connections
+# and calls count by themselves.
+REMOTE_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{STREAMING}.checkpointing.FileContextBasedCheckpointFileManager"
+    ),
+    "spark.hadoop.dfs.client.retry.policy.enabled": "true",
+    "spark.hadoop.dfs.client.retry.policy.spec": "1000,5",
+}
 # The JVM moves frames and computes little: with the small compiler and collector 24 million words of the word count
 # took 25 CPU seconds in all processes, with Spark's defaults 30.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -62,6 +77,18 @@ appender.file.policies.size.size = 8MB
 appender.file.strategy.type = DefaultRolloverStrategy
 appender.file.strategy.max = 2
 """
+
+
+def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
+    """Return what the container of an executor needs beside the JVM: Spark's own default knows of no worker.
+
+    Example:
+        >>> memory_settings("yarn", 512 * 1024 * 1024), memory_settings("spark://host:7077", 0)
+        ({'spark.executor.memoryOverhead': '1152m'}, {})
+    """
+    if not master.startswith(CONTAINERS):
+        return {}
+    return {"spark.executor.memoryOverhead": f"{cache_bytes * 5 // 4 // MIB + BESIDE_STATE_MIB}m"}
 
 
 def create_session(
@@ -86,14 +113,13 @@ def create_session(
     log4j = directory / "log4j2.properties"
     log4j.write_text(LOG4J.format(path=directory / "spark.log"), encoding="utf-8")
     settings = settings or {}
-    place = _local_settings() if is_local(master) else {"spark.executor.extraJavaOptions": JAVA_OPTIONS}
     if SUBMITTED not in os.environ:  # else spark-submit has chosen the interpreters
         os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable)
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.Builder().master(retrying(master)).appName(application)
     chosen = (
         SETTINGS
-        | place
+        | _settings_of(master)
         | {
             "spark.sql.shuffle.partitions": str(shuffle_partitions),
             "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/wallaroo-warehouse-{os.getuid()}",
@@ -134,9 +160,11 @@ def _first_line(error: Exception) -> str:
     return text.strip().partition("\n")[0]
 
 
-def _local_settings() -> dict[str, str]:
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return LOCAL_SETTINGS
+def _settings_of(master: str) -> dict[str, str]:
+    if is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        return LOCAL_SETTINGS
+    return {"spark.executor.extraJavaOptions": JAVA_OPTIONS} | (YARN_SETTINGS if master == "yarn" else {})
 
 
 def is_local(master: str | None) -> bool:
