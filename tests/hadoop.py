@@ -2,9 +2,7 @@
 
 import contextlib
 import ctypes
-import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import pyspark
 
+import maven
 from life import free_port
 from run import wait_until
 from standalone import cmdline, descendants
@@ -23,8 +22,7 @@ COORDINATES = (
     "org.slf4j:slf4j-reload4j:1.7.36",
     "org.bouncycastle:bcpkix-jdk18on:1.78.1",
 )
-PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-FETCH_S, START_S, STOP_S = 600, 120.0, 30.0
+START_S, STOP_S = 120.0, 30.0
 NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 RESOURCE_MANAGER = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
@@ -44,36 +42,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def jars() -> Path:
-    """Return the directory of Hadoop's jars, of the version that Spark has; fetched once and kept."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "wallaroo")
-    target = cache / f"hadoop-{VERSION}"
-    if not target.is_dir():
-        fetching = cache / f"{target.name}.{os.getpid()}"
-        fetching.mkdir(parents=True)
-        pom = fetching / "pom.xml"
-        pom.write_text(_pom())
-        command = ["mvn", "-q", "-B", "-f", str(pom), PLUGIN, "-DincludeScope=runtime", f"-DoutputDirectory={fetching}"]
-        subprocess.run(command, check=True, timeout=FETCH_S)
-        try:
-            fetching.rename(target)
-        except OSError:  # another run was faster
-            shutil.rmtree(fetching)
-    return target
-
-
-def _pom() -> str:
-    names = ("groupId", "artifactId", "version")
-    dependencies = [
-        "".join(f"<{name}>{value}</{name}>" for name, value in zip(names, coordinate.split(":"), strict=True))
-        for coordinate in COORDINATES
-    ]
-    return f"""\
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>tests</groupId><artifactId>hadoop</artifactId><version>1</version>
-  <dependencies>{"".join(f"<dependency>{text}</dependency>" for text in dependencies)}</dependencies>
-</project>
-"""
+    """Return the directory of Hadoop's jars, of the version that Spark has."""
+    return maven.jars(f"hadoop-{VERSION}", *COORDINATES)
 
 
 class Daemon:

@@ -1,7 +1,5 @@
 """A real Kafka broker for tests: fetched with Maven, one node, no ZooKeeper, ports that the system chooses."""
 
-import os
-import shutil
 import socket
 import subprocess
 import time
@@ -10,35 +8,16 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+import maven
+
 VERSION = "4.1.1"
-POM = f"""\
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>tests</groupId><artifactId>broker</artifactId><version>1</version>
-  <dependencies>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version></dependency>
-  </dependencies>
-</project>
-"""  # noqa: E501
-PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-FETCH_S, START_S, STOP_S = 600, 60, 30
+COORDINATE = f"org.apache.kafka:kafka_2.13:{VERSION}"
+START_S, STOP_S = 60, 30
 
 
 def jars() -> Path:
-    """Return the directory of the broker's jars; fetched once and kept."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "wallaroo")
-    target = cache / f"kafka-{VERSION}"
-    if not target.is_dir():
-        fetching = cache / f"{target.name}.{os.getpid()}"
-        fetching.mkdir(parents=True)
-        (fetching / "pom.xml").write_text(POM)
-        command = ["mvn", "-q", "-B", "-f", str(fetching / "pom.xml"), PLUGIN, "-DincludeScope=runtime"]
-        subprocess.run([*command, f"-DoutputDirectory={fetching}"], check=True, timeout=FETCH_S)
-        try:
-            fetching.rename(target)
-        except OSError:  # another run was faster
-            shutil.rmtree(fetching)
-    return target
+    """Return the directory of the broker's jars."""
+    return maven.jars(f"kafka-{VERSION}", COORDINATE)
 
 
 def free_port() -> int:

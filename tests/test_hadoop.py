@@ -298,6 +298,7 @@ def _check(run: Run) -> None:
 
 
 def test_a_resource_manager_that_is_away_is_told(hadoop: Hadoop, site: Site, archives: Callable[[str], Path]) -> None:
+    """The last one: it leaves no YARN."""
     hadoop.resource_manager.kill()
     arguments = ("--in", site.source, "--out", "127.0.0.1:9", "--checkpoint", f"{hadoop.url}/away")
     environment = os.environ | hadoop.environment()

@@ -2,18 +2,24 @@
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
+from py4j.java_collections import JavaMap
+from pyspark.java_gateway import launch_gateway
 
 from wallaroo_runtime.cli import dead_letters, egress, gateway, pack, run, state, submit
 from wallaroo_runtime.cli.parser import Parser
 from wallaroo_runtime.cli.run import conf_of
 from wallaroo_runtime.deploy.address import parse_addresses
+from wallaroo_runtime.spark.session import LOCAL_SETTINGS, REMOTE_FILES, SETTINGS, YARN_SETTINGS, memory_settings
 
+# Names that a user makes, or Hadoop's.
+FREE = ("spark.kubernetes.executor.volumes.", "spark.hadoop.")
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TEXT = (DOCS / "operators.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -111,11 +117,67 @@ def test_manifest_submits_what_submit_takes() -> None:
     assert found["RoleBinding"]["subjects"][0]["name"] == pod["serviceAccountName"]
 
 
+@pytest.fixture(scope="module")
+def java() -> Iterator[Any]:
+    """Give a Java virtual machine with Spark's jars, which bring Kubernetes' own classes of its objects."""
+    gateway = launch_gateway()
+    yield gateway.jvm
+    gateway.shutdown()
+
+
+def unknown_fields(found: Any, document: Any, path: str) -> Iterator[str]:
+    """Yield the fields of a document that Kubernetes' class of it does not have."""
+    if isinstance(document, list):
+        for number, entry in enumerate(document):
+            yield from unknown_fields(found[number], entry, f"{path}/{number}")
+    elif isinstance(document, dict) and not isinstance(found, JavaMap):
+        yield from (f"{path}/{name}" for name in found.getAdditionalProperties())
+        for name, value in document.items():
+            if isinstance(value, dict | list):
+                part = getattr(found, f"get{name[0].upper()}{name[1:]}")()
+                yield from unknown_fields(part, value, f"{path}/{name}")
+
+
+@pytest.mark.jvm
+def test_fields_of_the_manifest_are_those_of_kubernetes(java: Any) -> None:
+    classes = java.io.fabric8.kubernetes.client.utils.KubernetesSerialization()
+
+    def unknown(document: Any) -> list[str]:
+        return list(unknown_fields(classes.unmarshal(yaml.safe_dump(document)), document, document["kind"]))
+
+    found = manifests()
+    assert [name for document in found.values() for name in unknown(document)] == []
+    container = found["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    container["volumeMount"] = container.pop("volumeMounts")
+    assert unknown(found["Deployment"]) == ["Deployment/spec/template/spec/containers/0/volumeMount"]
+
+
+@pytest.mark.jvm
+def test_settings_are_those_of_spark(java: Any) -> None:
+    """A setting that Spark does not know is no error to it."""
+    for name in (
+        "internal.config.package$",
+        "deploy.k8s.Config$",
+        "deploy.yarn.config.package$",
+        "sql.internal.SQLConf$",
+    ):
+        java.java.lang.Class.forName(f"org.apache.spark.{name}")
+    for name in ("Python$", "UI$", "Network$", "Streaming$"):
+        java.java.lang.Class.forName(f"org.apache.spark.internal.config.{name}")
+    manifest = (DOCS / "kubernetes" / "driver.yaml").read_text(encoding="utf-8")
+    told = set(re.findall(r"\b(spark\.[a-z][\w.]*\w)(?==)", TEXT + manifest))
+    ours = {*SETTINGS, *LOCAL_SETTINGS, *YARN_SETTINGS, *REMOTE_FILES, *memory_settings("yarn", 0)}
+    find = java.org.apache.spark.internal.config.ConfigEntry.findEntry
+    assert find("spark.executor.memoryOverheads") is None
+    assert [name for name in sorted(told | ours) if not name.startswith(FREE) and find(name) is None] == []
+
+
 def test_image_has_what_the_manifest_names() -> None:
     text = (DOCS / "kubernetes" / "Dockerfile").read_text(encoding="utf-8")
     lines = re.sub(r"\\\n\s*", "", text).splitlines()
     words = [line.split()[0] for line in lines if line and not line.startswith("#")]
     assert words == ["ARG", "FROM", "ARG", "USER", "COPY", "RUN", "ENV", "WORKDIR", "USER"]
+    assert "XDG_STATE_HOME=/tmp" in text  # the user of Spark's image has no home
     (python,) = re.findall(r"PYSPARK_PYTHON=(\S+)", text)
     assert f"spark.pyspark.python={python}" in (DOCS / "kubernetes" / "driver.yaml").read_text(encoding="utf-8")
     runtime = (DOCS.parent / "runtime" / "pyproject.toml").read_text(encoding="utf-8")

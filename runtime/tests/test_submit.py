@@ -25,6 +25,11 @@ from wallaroo_runtime.errors import RunError
 CASE = Path(__file__).parents[2] / "tests" / "cases" / "reverse"
 MASTER = "spark://127.0.0.1:1"  # nobody listens there
 WAIT_S = 30.0
+KAFKA_ARGUMENTS = tuple(
+    f"--kafka_{side}_{name}={value}"
+    for side in ("source", "sink")
+    for name, value in (("topic", side), ("brokers", "127.0.0.1:9092"))
+)
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +113,26 @@ def test_cluster_mode_of_yarn_says_where_python_is(
     monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")  # spark-submit takes it along
     _, out, _ = said(capsys, *options)
     assert "spark.pyspark.python" not in out
+
+
+def test_cluster_mode_takes_the_connector_of_kafka_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, jar = tmp_path / "app.tar.gz", tmp_path / "connector.jar"
+    jar.touch()
+    pack(PackOptions(str(CASE.parent / "celsius_kafka" / "app.py"), file, KAFKA_ARGUMENTS))
+    options = (
+        "--master",
+        "k8s://https://h",
+        "--deploy-mode",
+        "cluster",
+        "--checkpoint",
+        "/c",
+        "--kafka-jars",
+        str(jar),
+    )
+    code, out, _ = said(capsys, str(file), *options, "--dry-run")
+    assert code == 0
+    assert f"spark.jars={jar}" in shlex.split(out)
+    assert "--kafka-jars" not in out
 
 
 @pytest.mark.parametrize("master", [MASTER, "local[2]"])

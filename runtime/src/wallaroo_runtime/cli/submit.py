@@ -8,7 +8,7 @@ import argparse
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.cli.option import OWN, VISIBLE, Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
@@ -16,6 +16,9 @@ from wallaroo_runtime.cli.remote import remote_of
 from wallaroo_runtime.cli.reporter import READY
 from wallaroo_runtime.cli.run import add_run_options, conf_of, location_of
 from wallaroo_runtime.worker.app import AppKind, resolve
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.topology.model import Topology
 
 SUBMIT = {"--deploy-mode": True, "--restart": True, "--dry-run": False}
 # What the JVM of a driver must be told before it starts.
@@ -67,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_runnable(delivered(topology, arguments.delivery))
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
     if in_cluster:
-        command = _cluster_command(arguments, app, conf, tokens)
+        command = _cluster_command(arguments, app, topology, conf, tokens)
     else:
         command = client_command([str(Path(app).absolute()), *tokens])
     if arguments.dry_run:
@@ -79,17 +82,23 @@ def run(arguments: argparse.Namespace) -> int:
     return DriverKeeper(command, READY, restarts=arguments.restart == "on-failure").run()
 
 
-def _cluster_command(arguments: argparse.Namespace, app: str, conf: Mapping[str, str], tokens: list[str]) -> list[str]:
+def _cluster_command(
+    arguments: argparse.Namespace, app: str, topology: "Topology", conf: Mapping[str, str], tokens: list[str]
+) -> list[str]:
     """Return the command of spark-submit; the driver gets the user's settings too, else its own would win over them."""
     from wallaroo_runtime.deploy.location import is_remote
     from wallaroo_runtime.deploy.submit import cluster_command
+    from wallaroo_runtime.spark.connector import connector_jars
+    from wallaroo_runtime.spark.kafka import uses_kafka
     from wallaroo_runtime.spark.session import JAVA_OPTIONS, REMOTE_FILES, SETTINGS
 
     settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
     if is_remote(location_of(arguments)):
         settings |= REMOTE_FILES
+    if uses_kafka(topology):
+        settings["spark.jars"] = ",".join(map(str, connector_jars(arguments.kafka_jars)))
     shipped = {"--token-file": arguments.token_file, "--tls-ca": arguments.tls_ca}
-    _, tokens = extracted(tokens, {"--master": True, **dict.fromkeys(shipped, True)})
+    _, tokens = extracted(tokens, {"--master": True, "--kafka-jars": True, **dict.fromkeys(shipped, True)})
     given = {option: Path(file) for option, file in shipped.items() if file}
     tokens += [token for option, file in given.items() for token in (option, file.name)]
     return cluster_command(app, arguments.master, conf, settings, tokens, list(given.values()))

@@ -1,5 +1,6 @@
 """One run of an application, from its name to its end."""
 
+import os
 import signal
 import threading
 import time
@@ -19,7 +20,7 @@ from wallaroo_runtime.deploy.idle import IdleWatch
 from wallaroo_runtime.deploy.interface import explained
 from wallaroo_runtime.deploy.location import check_answer, check_services, is_remote
 from wallaroo_runtime.deploy.manifest import Directory, LocalDirectory
-from wallaroo_runtime.deploy.master import check_master, cores, shuffle_partitions
+from wallaroo_runtime.deploy.master import SUBMITTED, check_master, cores, shuffle_partitions
 from wallaroo_runtime.deploy.peer import Peers
 from wallaroo_runtime.deploy.place import Place, default_directory
 from wallaroo_runtime.deploy.remote import RemoteOptions
@@ -155,7 +156,9 @@ def _session(options: RunOptions, topology: Topology, partitions: int, logs: Pat
 
     memory = memory_settings(options.master, options.bounds.state_cache_bytes)
     files = REMOTE_FILES if is_remote(options.location) else {}
-    jars = jar_settings(connector_jars(options.kafka_jars)) if uses_kafka(topology) else {}
+    # spark-submit has been given them for a driver that it starts.
+    needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ
+    jars = jar_settings(connector_jars(options.kafka_jars)) if needs_jars else {}
     with _kept_signals():
         return create_session(
             topology.name,
