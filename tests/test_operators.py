@@ -18,8 +18,11 @@ from wallaroo_runtime.cli.run import conf_of
 from wallaroo_runtime.deploy.address import parse_addresses
 from wallaroo_runtime.spark.session import LOCAL_SETTINGS, REMOTE_FILES, SETTINGS, YARN_SETTINGS, memory_settings
 
-# Names that a user makes, or Hadoop's.
-FREE = ("spark.kubernetes.executor.volumes.", "spark.hadoop.")
+# Of a user's choice, of Hadoop, of a state store, and one that Spark reads by its name alone.
+FREE = (
+    *("spark.kubernetes.executor.volumes.", "spark.hadoop.", "spark.sql.streaming.stateStore.rocksdb."),
+    "spark.sql.streaming.checkpointFileManagerClass",
+)
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TEXT = (DOCS / "operators.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -123,6 +126,8 @@ def java() -> Iterator[Any]:
     gateway = launch_gateway()
     yield gateway.jvm
     gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=30)
 
 
 def unknown_fields(found: Any, document: Any, path: str) -> Iterator[str]:
@@ -131,9 +136,10 @@ def unknown_fields(found: Any, document: Any, path: str) -> Iterator[str]:
         for number, entry in enumerate(document):
             yield from unknown_fields(found[number], entry, f"{path}/{number}")
     elif isinstance(document, dict) and not isinstance(found, JavaMap):
-        yield from (f"{path}/{name}" for name in found.getAdditionalProperties())
+        unknown = set(found.getAdditionalProperties())
+        yield from (f"{path}/{name}" for name in unknown)
         for name, value in document.items():
-            if isinstance(value, dict | list):
+            if isinstance(value, dict | list) and name not in unknown:
                 part = getattr(found, f"get{name[0].upper()}{name[1:]}")()
                 yield from unknown_fields(part, value, f"{path}/{name}")
 
