@@ -1,7 +1,6 @@
 """A real HDFS and a real YARN on loopback: each daemon is a process of its own; the jars come from Maven."""
 
 import contextlib
-import ctypes
 import re
 import signal
 import socket
@@ -28,17 +27,16 @@ DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 RESOURCE_MANAGER = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 NODE_MANAGER = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 LOOPBACK, ANY_PORT = "127.0.0.1", "127.0.0.1:0"
-# Containers of a node outlive a node manager that is killed; those of a process namespace do not.
-NODE = ("unshare", "--map-root-user", "--mount", "--mount-proc", "--pid", "--fork", "--kill-child")
-PR_SET_PDEATHSIG = 1
+MORTAL = ("setpriv", "--pdeathsig", "KILL")
+# Containers of a node outlive a node manager that is killed; those of a process namespace do not. A new user namespace
+# makes a process forget what shall end it, so it comes first.
+NODE = ("unshare", "--map-root-user", *MORTAL, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 LOG = """\
 log4j.rootLogger=INFO, console
 log4j.appender.console=org.apache.log4j.ConsoleAppender
 log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 """
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def jars() -> Path:
@@ -56,7 +54,7 @@ class Daemon:
         prefix: What starts it.
     """
 
-    def __init__(self, name: str, main: str, conf: Path, prefix: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, main: str, conf: Path, prefix: tuple[str, ...] = MORTAL) -> None:
         self.name, self._main, self._conf, self._prefix = name, main, conf, prefix
         self.log = conf.parent / f"{name}.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -71,7 +69,7 @@ class Daemon:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 self.command(), cwd=self.log.parent, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, preexec_fn=_end_with_parent,  # noqa: PLW1509 - the child only sets its signal
+                start_new_session=True,
             )  # fmt: skip
         return self
 
@@ -97,10 +95,6 @@ class Daemon:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(STOP_S)
-
-
-def _end_with_parent() -> None:
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Hadoop:
