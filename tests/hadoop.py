@@ -10,9 +10,10 @@ from pathlib import Path
 import pyspark
 
 import maven
+from host import descendants
 from life import free_port
 from run import wait_until
-from standalone import cmdline, descendants
+from standalone import cmdline
 
 JARS = Path(pyspark.__file__).parent / "jars"
 VERSION = next(JARS.glob("hadoop-client-api-*.jar")).stem.removeprefix("hadoop-client-api-")

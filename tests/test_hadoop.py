@@ -14,9 +14,10 @@ import pytest
 
 from case import Case
 from hadoop import LOOPBACK, Hadoop
+from host import descendants
 from remote import Site, counted, kill, running
 from run import STOP_S, WAIT_S, Receiver, Run, finish, framed, wait_until, wallaroo
-from standalone import cmdline, descendants
+from standalone import cmdline
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 CASE = Case("word_count")
