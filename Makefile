@@ -65,10 +65,11 @@ poison: setup ## the long run: 100 messages among 1,000,000 that spoil, end or h
 test-cluster: setup ## a standalone cluster of separate hosts, HDFS and YARN: kills, growth, restarts elsewhere
 	$(BIN)/pytest -m cluster
 
-windows: setup ## windows over a million messages each, with deaths in the middle, against the plain reference
+windows: setup ## four kinds of windows over a million messages each, in Python and Go, with deaths in the middle
 	$(BIN)/python tests/window.py $(if $(MESSAGES),--messages $(MESSAGES))
 
-bench-windows: setup ## memory and rate of a worker with an open window for each of a million keys
+bench-windows: setup ## windows: messages per second through all, and memory of a worker with a million keys
+	$(BIN)/python tests/window.py --calm
 	$(BIN)/python tests/bench/window.py
 
 test-connectors: setup ## the connector programs, with Redis, PostgreSQL, an AMQP broker, S3, Kinesis and Kafka

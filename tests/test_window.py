@@ -1,14 +1,14 @@
-"""Windows stay exact while a worker and the driver die; `make windows` is the long run."""
+"""Windows stay exact while workers and the driver die; `make windows` is the long run."""
 
 from pathlib import Path
 
 import pytest
 
-from window import WINDOWS, check
+from window import APPS, check
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 
 
-@pytest.mark.parametrize("kind", WINDOWS)
-def test_windows_are_those_of_the_reference(kind: str, tmp_path: Path) -> None:
-    assert check(kind, 60_000, 3_000, tmp_path).endswith("equal")
+@pytest.mark.parametrize("language", APPS)
+def test_windows_are_those_of_the_reference(language: str, tmp_path: Path) -> None:
+    assert check(language, 20_000, 10, tmp_path).endswith("equal")

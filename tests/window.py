@@ -1,11 +1,13 @@
 """Windows over generated messages, while workers and the driver are killed, against the plain reference.
 
-`make windows` runs them over 1,000,000 messages each: windows of 9 s every 3 s by the time of arrival and by the time
-in the data, and windows of 7 messages. The reference reads what the journal holds: messages, their times, and ticks.
+`make windows` runs an application in Python and one in Go, over 1,000,000 messages for each of four kinds: windows of
+9 s every 3 s by the time in the data and by that of arrival, windows of 5 s that wait for late messages, and windows of
+7 messages. The reference reads what the journal holds: messages, their times, and ticks.
 """
 
 import argparse
 import contextlib
+import json
 import os
 import random
 import signal
@@ -27,20 +29,22 @@ from wallaroo_runtime.ingest import JournalReader
 sys.path.insert(0, str(TESTS.parent / "topology-schema" / "vectors"))
 from make_windows import Reference, counts, ranges
 
-APP = TESTS / "recovery" / "window" / "app.py"
+APPS = {"python": TESTS / "recovery" / "window" / "app.py", "go": TESTS / "recovery" / "window"}
 WINDOWS = {
-    "ingest": ranges(9000, 3000),
     "event": ranges(9000, 3000, time="event"),
+    "ingest": ranges(9000, 3000),
+    "tumbling": ranges(5000, delay=1000, time="event"),
     "count": counts(7),
 }
 KEYS = 400
 PRIME, BASE = (1 << 61) - 1, 1_000_003
-FAULTS = ("worker.after_compute:4", "worker.after_reply:9", "driver.before_record:3")
+FAULTS = ("worker.after_compute:3", "worker.after_reply:6", "worker.before_compute:10", "driver.before_record:3")
 START_MS, BLOCK = 1_700_000_000_000, 500
-# An hour and a half of data; now and then a key is silent for longer than windows wait.
+# An hour and a half of data for a million; now and then a key is silent for longer than windows wait.
 STEP_MS = 5
-# When no message came for 18 s, or 5 s in a count window, a key has given out everything; a tick may come 1 s later.
-SILENCE_MS = 20_000
+# When no message came for 20 s (twice range and delay), a key has given out everything; a tick may come 1 s later.
+SILENCE_MS = 22_000
+LOOK_S, DEATH_S = 0.5, 300.0
 
 
 def texts(messages: int, seed: int) -> Iterator[bytes]:
@@ -56,123 +60,222 @@ def texts(messages: int, seed: int) -> Iterator[bytes]:
 
 
 class Sender:
-    """Sends the messages at a rate, in a thread, and waits until they are safe."""
+    """Sends the messages to every source within some seconds, in a thread, and waits until they are safe.
 
-    def __init__(self, address: str, messages: int, rate: int, seed: int) -> None:
-        host, _, port = address.rpartition(":")
-        self._address, self._messages, self._rate, self._seed = (host, int(port)), messages, rate, seed
+    Attributes:
+        may_end: Set it to let the second half be sent.
+    """
+
+    def __init__(self, addresses: list[tuple[str, int]], messages: int, seconds: float, seed: int) -> None:
+        self._addresses, self._messages, self._rate, self._seed = addresses, messages, messages / seconds, seed
+        self.may_end = threading.Event()
         self.is_done = False
         self.fault: BaseException | None = None
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
         try:
-            with socket.create_connection(self._address, timeout=60) as connection:
-                self._send(connection)
-                finish(connection)
+            with contextlib.ExitStack() as stack:
+                connections = [
+                    stack.enter_context(socket.create_connection(address, timeout=300)) for address in self._addresses
+                ]
+                self._send(connections)
+                for connection in connections:
+                    finish(connection)
         except BaseException as err:
             self.fault = err
         self.is_done = True
 
-    def _send(self, connection: socket.socket) -> None:
+    def _send(self, connections: list[socket.socket]) -> None:
         began, sent = time.monotonic(), 0
         source = texts(self._messages, self._seed)
         while block := list(islice(source, BLOCK)):
-            connection.sendall(framed(block))
+            data = framed(block)
+            for connection in connections:
+                connection.sendall(data)
             sent += len(block)
+            if sent - len(block) < self._messages // 2 <= sent:
+                assert self.may_end.wait(DEATH_S), "nobody asked for the second half"
+                began = time.monotonic() - sent / self._rate
             time.sleep(max(0.0, began + sent / self._rate - time.monotonic()))
 
 
-def events(journal: Path, window: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return messages and ticks of a journal as the reference takes them."""
-    found: list[dict[str, Any]] = []
-    reader = JournalReader(journal)
-    for piece in reader.read(0, reader.end().offset):
-        for header, at, _ in split_frames(piece):
+class Kept:
+    """Keeps a whole journal: links its segments, which are removed when they are processed.
+
+    Args:
+        journal: The journal of a run.
+        folder: Where the links go.
+    """
+
+    def __init__(self, journal: Path, folder: Path) -> None:
+        self._journal, self.folder = journal, folder
+        self._last = {True: 0, False: 0}  # times of the last tick and message
+        self._looked = 0
+        folder.mkdir()
+
+    def look(self) -> None:
+        """Link new segments; a segment lives much longer than from one look to the next."""
+        for segment in self._journal.glob("*.journal"):
+            with contextlib.suppress(FileExistsError, FileNotFoundError):
+                os.link(segment, self.folder / segment.name)
+        with contextlib.suppress(FileNotFoundError):
+            head = (self._journal / "head").read_bytes()
+            (self.folder / "head").write_bytes(head)
+
+    def frames(self, begin: int, end: int) -> Iterator[tuple[Any, bytes, int]]:
+        """Yield header of each frame, and where it is: bytes and position."""
+        for piece in JournalReader(self.folder).read(begin, end):
+            for header, at, _ in split_frames(piece):
+                yield header, piece, at
+
+    def silence(self) -> int:
+        """Return how many milliseconds the last tick is behind the last message."""
+        self.look()
+        begin, self._looked = self._looked, JournalReader(self.folder).end().offset
+        for header, _, _ in self.frames(begin, self._looked):
+            self._last[header.port == TICK_PORT] = header.timestamp_ms
+        return self._last[True] - self._last[False]
+
+
+class Expected:
+    """What the references give for all that a journal holds.
+
+    Attributes:
+        lines: For each kind and key, the lines in order.
+        open: How many keys have open windows.
+        ticks: How many ticks there were.
+    """
+
+    def __init__(self, kept: Kept, kinds: dict[int, str]) -> None:
+        self._references = {port: Reference(WINDOWS[kind]) for port, kind in kinds.items()}
+        self.ticks = 0
+        for header, piece, at in kept.frames(0, JournalReader(kept.folder).end().offset):
             if header.port == TICK_PORT:
-                found.append({"sequence": header.sequence, "tick": header.timestamp_ms})
-                continue
-            data, place = read_frame(piece, at).data, 0
-            for sequence in range(header.sequence, header.sequence + header.count):
-                end = place + 4 + int.from_bytes(data[place : place + 4], "big")
-                own, key, value = data[place + 4 : end].decode().split(" ")
-                time_ms = int(own) if window.get("time") == "event" else header.timestamp_ms
-                found.append({"sequence": sequence, "key": key, "time": time_ms, "value": int(value)})
-                place = end
-    return found
+                self.ticks += 1
+                for reference in self._references.values():
+                    reference.tick(header.sequence, header.timestamp_ms)
+            else:
+                self._messages(header, read_frame(piece, at).data)
+        self.lines: dict[tuple[str, str], list[str]] = {}
+        for port, reference in self._references.items():
+            for each in reference.given:
+                text = f"{kinds[port]} {each.key} {digest(each.values)}"
+                self.lines.setdefault((kinds[port], each.key), []).append(text)
+        self.open = sum(len(reference.keys) for reference in self._references.values())
+
+    def _messages(self, header: Any, data: bytes) -> None:
+        reference, place = self._references[header.port], 0
+        for sequence in range(header.sequence, header.sequence + header.count):
+            end = place + 4 + int.from_bytes(data[place : place + 4], "big")
+            own, key, value = data[place + 4 : end].decode().split(" ")
+            time_ms = int(own) if reference.is_event else header.timestamp_ms
+            reference.message(sequence, key, time_ms, int(value))
+            place = end
 
 
-def silence(journal: Path) -> int:
-    """Return how many milliseconds the last tick is behind the last message."""
-    last = {True: 0, False: 0}
-    reader = JournalReader(journal)
-    for piece in reader.read(0, reader.end().offset):
-        for header, _, _ in split_frames(piece):
-            last[header.port == TICK_PORT] = header.timestamp_ms
-    return last[True] - last[False]
-
-
-def line(key: str, values: tuple[int, ...]) -> str:
-    """Return what the application gives for a window."""
-    digest = 0
+def digest(values: tuple[int, ...]) -> str:
+    """Return what the application says of the values of a window."""
+    found = 0
     for value in values:
-        digest = (digest * BASE + value) % PRIME
-    return f"{key} {len(values)} {digest}"
+        found = (found * BASE + value) % PRIME
+    return f"{len(values)} {found}"
 
 
-def by_key(lines: list[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def by_key(lines: list[str]) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
     for each in lines:
-        found.setdefault(each.partition(" ")[0], []).append(each)
+        kind, key, _ = each.split(" ", 2)
+        found.setdefault((kind, key), []).append(each)
     return found
 
 
-def expected(journal: Path, kind: str) -> tuple[Reference, list[str]]:
-    """Return the reference after all that the journal holds, and its lines."""
-    reference = Reference(WINDOWS[kind])
-    reference.run(events(journal, WINDOWS[kind]))
-    return reference, [line(each.key, each.values) for each in reference.given]
+def ports(checkpoint: Path) -> dict[int, str]:
+    """Return the kind of windows behind each source, by the source's port."""
+    document = json.loads((checkpoint / "application.json").read_text())
+    sources = [source for pipeline in document["topology"]["pipelines"] for source in pipeline["sources"]]
+    return {document["ports"][source["path"]]: source["name"] for source in sources}
 
 
-def check(kind: str, messages: int, rate: int, folder: Path, seed: int = 7) -> str:
-    """Run one kind of windows through the deaths of `FAULTS`; return what was seen.
+def check(language: str, messages: int, seconds: float, folder: Path, seed: int = 7) -> str:
+    """Run all kinds of windows through the deaths of `FAULTS`; return what was seen.
+
+    Args:
+        language: Of the application.
+        messages: How many each kind gets.
+        seconds: Within which they are sent.
+        folder: Empty; the checkpoint goes there.
+        seed: Of the messages.
 
     Raises:
         AssertionError: The output differs from the reference's, or something did not die.
     """
-    source, checkpoint, fired = f"127.0.0.1:{free_port(seed)}", folder / "checkpoint", folder / "fired"
+    addresses = [("127.0.0.1", free_port(seed + number)) for number in range(len(WINDOWS))]
+    source = ",".join(f"{host}:{port}" for host, port in addresses)
+    checkpoint, fired = folder / "checkpoint", folder / "fired"
     fired.mkdir()
     faults = {"WALLAROO_FAULT": ",".join(FAULTS), "WALLAROO_FAULT_DIR": str(fired)}
 
     def start() -> Run:
-        return Run(APP, receiver, checkpoint, "--", "--windows", kind, source=source, **faults)
+        return Run(APPS[language], receiver, checkpoint, source=source, **faults)
 
     began = time.monotonic()
     with Receiver() as receiver, contextlib.ExitStack() as stack:
         run = stack.enter_context(start()).ready()
         stack.callback(_end_left_behind, checkpoint)
-        sender = Sender(source, messages, rate, seed)
-        wait_until(lambda: run.process.poll() is not None, lambda: f"the death of the driver:\n{run.said()}", 300)
+        kept, sender = Kept(checkpoint / "journal", folder / "kept"), Sender(addresses, messages, seconds, seed)
+        wait_until(lambda: run.process.poll() is not None, lambda: f"the death of the driver:\n{run.said()}", DEATH_S)
         assert run.process.returncode == -signal.SIGKILL, run.said()
+        assert not sender.is_done, "the driver did not die in the middle"
+        sender.may_end.set()
         run = stack.enter_context(start()).ready()
-        wait_until(lambda: sender.is_done, lambda: f"{messages} messages to be sent:\n{run.said()}", 1200)
+        _watch(run, kept, lambda: sender.is_done, f"{messages} messages to be sent", 1200)
         assert sender.fault is None, sender.fault
-        journal = checkpoint / "journal"
-        run.wait_while_alive(lambda: silence(journal) >= SILENCE_MS, lambda: "ticks behind the last message", 120)
-        reference, wanted = expected(journal, kind)
-        run.wait_while_alive(
-            lambda: len(receiver.lines()) >= len(wanted),
-            lambda: f"{len(wanted)} windows, have {len(receiver.lines())}",
-            900,
-        )
+        sent = time.monotonic() - began
+        _watch(run, kept, lambda: len(list(fired.iterdir())) == len(FAULTS), f"the deaths of {FAULTS}", DEATH_S)
+        _watch(run, kept, lambda: kept.silence() >= SILENCE_MS, "ticks behind the last message", 180)
+        expected = Expected(kept, ports(checkpoint))
+        size = sum(len(line) + 1 for lines in expected.lines.values() for line in lines)
+        _watch(run, kept, lambda: receiver.size >= size, f"{size} bytes of windows", 900)
         assert run.stop() == 0, run.said()
-        assert {path.name for path in fired.iterdir()} == set(FAULTS)
         found = by_key(receiver.lines())
-    assert found == by_key(wanted), _difference(found, by_key(wanted))
-    assert not reference.keys, f"{len(reference.keys)} keys have open windows: the run ended too early"
-    ticks = sum("tick" in event for event in events(journal, WINDOWS[kind]))
-    spent = time.monotonic() - began
-    return f"{kind}: {messages:,} messages, {len(wanted):,} windows, {ticks} ticks, {spent:.0f} s; equal"
+    assert found == expected.lines, _difference(found, expected.lines)
+    assert not expected.open, f"{expected.open} keys have open windows: the run ended too early"
+    windows = {kind: sum(len(lines) for (each, _), lines in found.items() if each == kind) for kind in WINDOWS}
+    given = ", ".join(f"{kind} {count:,}" for kind, count in windows.items())
+    return (
+        f"{language}: {messages:,} messages to each kind, sent after {sent:.0f} s; windows: {given}; "
+        f"{expected.ticks} ticks; {time.monotonic() - began:.0f} s; equal"
+    )
+
+
+def calm(language: str, messages: int, folder: Path, seed: int = 7) -> str:
+    """Send all messages at full speed and kill nothing; return the rate, from the first byte sent to the last batch."""
+    addresses = [("127.0.0.1", free_port(seed + number)) for number in range(len(WINDOWS))]
+    source = ",".join(f"{host}:{port}" for host, port in addresses)
+    with Receiver() as receiver, Run(APPS[language], receiver, folder / "checkpoint", source=source) as run:
+        run.ready()
+        began, sender = time.monotonic(), Sender(addresses, messages, 1e-9, seed)
+        sender.may_end.set()
+        total = messages * len(WINDOWS)
+        run.wait_while_alive(
+            lambda: bool(sender.fault) or run.last("messages_processed") >= total, lambda: f"{total} messages", 900
+        )
+        assert sender.fault is None, sender.fault
+        spent = time.monotonic() - began
+        assert run.stop() == 0, run.said()
+    return f"{language}: {total:,} messages in {spent:.1f} s, {total / spent / 1000:.0f} thousand messages/s"
+
+
+def _watch(run: Run, kept: Kept, holds: Any, what: str, seconds: float) -> None:
+    """Wait for a condition of a run that goes on, and keep its journal meanwhile."""
+
+    def looked() -> bool:
+        assert run.process.poll() is None, f"ended ({run.process.returncode}) before {what}:\n{run.said()}"
+        kept.look()
+        return bool(holds())
+
+    wait_until(looked, lambda: f"{what}; the run said:\n{run.said()}", seconds, every=LOOK_S)
 
 
 def _end_left_behind(checkpoint: Path) -> None:
@@ -182,7 +285,7 @@ def _end_left_behind(checkpoint: Path) -> None:
         stop_left_behind(checkpoint)
 
 
-def _difference(found: dict[str, list[str]], wanted: dict[str, list[str]]) -> str:
+def _difference(found: dict[Any, list[str]], wanted: dict[Any, list[str]]) -> str:
     for key in sorted({*found, *wanted}):
         mine, theirs = found.get(key, []), wanted.get(key, [])
         for at in range(max(len(mine), len(theirs))):
@@ -192,16 +295,21 @@ def _difference(found: dict[str, list[str]], wanted: dict[str, list[str]]) -> st
 
 
 def main() -> int:
-    """Run all kinds; returns the exit code."""
+    """Run both languages; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=1_000_000)
-    parser.add_argument("--rate", type=int, default=20_000)
-    parser.add_argument("--kinds", default=",".join(WINDOWS))
+    parser.add_argument("--messages", type=int, default=1_000_000, help="to each kind of windows")
+    parser.add_argument("--seconds", type=float, default=40.0, help="within which they are sent")
+    parser.add_argument("--languages", default=",".join(APPS))
+    parser.add_argument("--calm", action="store_true", help="kill nothing, compare nothing, and tell the rate")
     options = parser.parse_args()
-    print(f"load {os.getloadavg()[0]:.1f}", flush=True)
-    for kind in options.kinds.split(","):
+    for language in options.languages.split(","):
+        print(f"load {os.getloadavg()[0]:.1f}", flush=True)
         with tempfile.TemporaryDirectory(prefix="wallaroo-windows-") as folder:
-            print(check(kind, options.messages, options.rate, Path(folder)), flush=True)
+            place = Path(folder)
+            if options.calm:
+                print(calm(language, options.messages, place), flush=True)
+            else:
+                print(check(language, options.messages, options.seconds, place), flush=True)
     return 0
 
 

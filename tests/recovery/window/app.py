@@ -1,6 +1,7 @@
 """Windows whose output tells which messages they hold, and in which order; `tests/recovery/README.md` says how."""
 
 import struct
+from functools import reduce
 
 import wallaroo
 
@@ -8,21 +9,23 @@ PRIME, BASE = (1 << 61) - 1, 1_000_003
 
 
 def application_setup(args):
-    in_host, in_port = wallaroo.tcp_parse_input_addrs(args)[0]
-    out_host, out_port = wallaroo.tcp_parse_output_addrs(args)[0]
-    kind = args[args.index("--windows") + 1]
-    decoder = EventDecoder() if kind == "event" else Decoder()
-    if kind == "count":
-        windows = wallaroo.count_windows(7).over(Digest)
-    else:
-        windows = wallaroo.range_windows(wallaroo.seconds(9)).with_slide(wallaroo.seconds(3)).over(Digest)
-    pipeline = (
-        wallaroo.source("values", wallaroo.TCPSourceConfig(in_host, in_port, decoder))
-        .key_by(key)
-        .to(windows)
-        .to_sink(wallaroo.TCPSinkConfig(out_host, out_port, encode))
-    )
-    return wallaroo.build_application(f"Windows ({kind})", pipeline)
+    sliding = wallaroo.range_windows(wallaroo.seconds(9)).with_slide(wallaroo.seconds(3))
+    tumbling = wallaroo.range_windows(wallaroo.seconds(5)).with_delay(wallaroo.seconds(1))
+    kinds = {
+        "event": (EventDecoder(), sliding),
+        "ingest": (Decoder(), sliding),
+        "tumbling": (EventDecoder(), tumbling),
+        "count": (Decoder(), wallaroo.count_windows(7)),
+    }
+    pipelines = [
+        wallaroo.source(kind, wallaroo.TCPSourceConfig(host, port, decoder)).key_by(key).to(windows.over(Digest(kind)))
+        for (kind, (decoder, windows)), (host, port) in zip(
+            kinds.items(), wallaroo.tcp_parse_input_addrs(args), strict=True
+        )
+    ]
+    host, port = wallaroo.tcp_parse_output_addrs(args)[0]
+    merged = reduce(lambda first, second: first.merge(second), pipelines)
+    return wallaroo.build_application("Windows", merged.to_sink(wallaroo.TCPSinkConfig(host, port, encode)))
 
 
 class Decoder:
@@ -52,6 +55,12 @@ def key(data):
 class Digest(wallaroo.Aggregation):
     """How many values, and a number that depends on all of them and on their order."""
 
+    def __init__(self, kind):
+        self.kind = kind
+
+    def name(self):
+        return f"digest {self.kind}"
+
     def initial_accumulator(self):
         return [0, 0]
 
@@ -64,7 +73,7 @@ class Digest(wallaroo.Aggregation):
         return [accumulator1[0] + accumulator2[0], (shifted + accumulator2[1]) % PRIME]
 
     def output(self, key, accumulator):
-        return f"{key} {accumulator[0]} {accumulator[1]}"
+        return f"{self.kind} {key} {accumulator[0]} {accumulator[1]}"
 
 
 @wallaroo.encoder
