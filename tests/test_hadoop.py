@@ -234,8 +234,9 @@ def test_the_printed_command_runs_the_driver_on_yarn(
             wait_until(lambda: hadoop.containers(MASTER) not in ([], [master]), lambda: "another attempt", LONG_S)
             exchange.send(PARTS[2])
             exchange.receive()
-            states = hadoop.files("/python/spark/state/0")
-            assert len([name for name in states if Path(name).name.isdigit()]) == 4  # settings reach the driver
+            operator = Path("/python/spark/state/0")
+            stored = [path for path in map(Path, hadoop.files(str(operator))) if path.parent == operator]
+            assert sorted(path.name for path in stored if path.name.isdigit()) == ["0", "1", "2", "3"]  # as CONF says
         finally:
             process.terminate()
             process.wait(STOP_S)
