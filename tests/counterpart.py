@@ -19,19 +19,19 @@ from pathlib import Path
 
 import psycopg
 
-from kafka import PLUGIN, free_port
+import maven
+from kafka import free_port
 from run import wait_until
 
-FETCH_S, START_S, STOP_S = 600, 60.0, 30.0
+START_S, STOP_S = 60.0, 30.0
 POSTGRES = "io.zonky.test.postgres:embedded-postgres-binaries-linux-{machine}:17.5.0"
 QPID = [
-    "org.apache.qpid:qpid-broker:9.2.0", "org.apache.qpid:qpid-broker-core:9.2.0",
+    "org.apache.qpid:qpid-broker-core:9.2.0",
     "org.apache.qpid:qpid-broker-plugins-amqp-0-8-protocol:9.2.0",
     "org.apache.qpid:qpid-broker-plugins-memory-store:9.2.0",
     "org.apache.qpid:qpid-broker-plugins-logging-logback:9.2.0", "commons-cli:commons-cli:1.6.0",
 ]  # fmt: skip
-WITHOUT = {"qpid-broker"}  # it would bring every plugin
-EXCLUSION = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+QPID_MAIN = "org.apache.qpid:qpid-broker:9.2.0"  # with what it needs it would bring every plugin
 BROKER = {
     "name": "tests",
     "modelVersion": "9.0",
@@ -48,35 +48,6 @@ BROKER = {
          "virtualHostInitialConfiguration": '{"type": "Memory"}'},
     ],
 }  # fmt: skip
-
-
-def fetched(name: str, coordinates: Sequence[str]) -> Path:
-    """Return a directory with the jars of some coordinates and what they need; fetched once and kept."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "wallaroo")
-    target = cache / name
-    if target.is_dir():
-        return target
-    fetching = cache / f"{name}.{os.getpid()}"
-    fetching.mkdir(parents=True)
-    (fetching / "pom.xml").write_text(pom(coordinates))
-    command = ["mvn", "-q", "-B", "-f", str(fetching / "pom.xml"), PLUGIN, "-DincludeScope=runtime"]
-    subprocess.run([*command, f"-DoutputDirectory={fetching}"], check=True, timeout=FETCH_S)
-    with contextlib.suppress(OSError):  # another run may have been faster
-        fetching.rename(target)
-    shutil.rmtree(fetching, ignore_errors=True)
-    assert target.is_dir(), f"{target} was not made"
-    return target
-
-
-def pom(coordinates: Sequence[str]) -> str:
-    """Return a project that needs some coordinates."""
-    needed = []
-    for group, artifact, version in (each.split(":") for each in coordinates):
-        without = EXCLUSION if artifact in WITHOUT else ""
-        names = f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-        needed.append(f"<dependency>{names}{without}</dependency>")
-    head = "<modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>server</artifactId>"
-    return f"<project>{head}<version>1</version><dependencies>{''.join(needed)}</dependencies></project>"
 
 
 @contextlib.contextmanager
@@ -123,7 +94,7 @@ def redis(directory: Path) -> Iterator[int]:
 def postgres(log: Path) -> Iterator[str]:
     """Run PostgreSQL; gives what a client connects with."""
     machine = {"x86_64": "amd64", "aarch64": "arm64v8"}[os.uname().machine]
-    (jar,) = fetched(f"postgres-{machine}", [POSTGRES.format(machine=machine)]).glob("*.jar")
+    (jar,) = maven.jars(f"postgres-{machine}", POSTGRES.format(machine=machine)).glob("*.jar")
     # PostgreSQL does not run as root; another user cannot reach the directories of root's tests.
     user = "nobody" if os.getuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="wallaroo-postgres-") as folder:
@@ -156,7 +127,7 @@ def amqp(directory: Path) -> Iterator[str]:
     port, config = free_port(), directory / "broker.json"
     config.write_text(json.dumps(BROKER))
     command = [
-        "java", "-Xmx192m", "-XX:TieredStopAtLevel=1", "-cp", f"{fetched('qpid-9.2.0', QPID)}/*",
+        "java", "-Xmx192m", "-XX:TieredStopAtLevel=1", "-cp", f"{maven.jars('qpid-9.2.0', *QPID, alone=QPID_MAIN)}/*",
         "org.apache.qpid.server.Main", "-st", "Memory", "-icp", config, "-prop", f"qpid.amqp_port={port}",
         "-prop", f"qpid.work_dir={directory / 'broker'}",
     ]  # fmt: skip

@@ -16,15 +16,17 @@ POM = """\
   </dependencies>
 </project>
 """
-DEPENDENCY = "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+DEPENDENCY = "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 
 
-def jars(name: str, *coordinates: str) -> Path:
+def jars(name: str, *coordinates: str, alone: str = "") -> Path:
     """Return a directory of jars with all that they need to run; fetched once and kept.
 
     Args:
         name: Of the directory.
         coordinates: GROUP:ARTIFACT:VERSION of each.
+        alone: One more, which comes without what it needs.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "wallaroo")
     target = cache / name
@@ -32,7 +34,10 @@ def jars(name: str, *coordinates: str) -> Path:
         fetching = cache / f"{name}.{os.getpid()}"
         fetching.mkdir(parents=True)
         pom = fetching / "pom.xml"
-        pom.write_text(POM.format(dependencies="\n".join(DEPENDENCY.format(*each.split(":")) for each in coordinates)))
+        dependencies = [DEPENDENCY.format(*each.split(":"), "") for each in coordinates]
+        if alone:
+            dependencies.append(DEPENDENCY.format(*alone.split(":"), ALONE))
+        pom.write_text(POM.format(dependencies="\n".join(dependencies)))
         command = ["mvn", "-q", "-B", "-f", str(pom), PLUGIN, "-DincludeScope=runtime", f"-DoutputDirectory={fetching}"]
         subprocess.run(command, check=True, timeout=FETCH_S)
         try:
