@@ -50,20 +50,30 @@ def test_orders_see_the_quotes_that_arrived_before_them(deployment: Deployment, 
         assert arranged(receiver.lines()) == arranged(expected)
 
 
-def test_windows_equal_the_reference(deployment: Deployment, archives: Callable[..., Path]) -> None:
-    """Windows of 9 s every 3 s, by the time in the data."""
-    archive = archives("windows", window.APP, "--windows", "event")
-    journal = deployment.gateway.directory / "journal"
-    with Receiver(deployment.cluster.scene.listen()) as receiver, deployment.run(archive, receiver) as run:
-        run.ready().send(framed(window.texts(20_000, 7)))
-        run.wait_while_alive(lambda: window.silence(journal) >= window.SILENCE_MS, lambda: "ticks", LONG_S)
-        reference, expected = window.expected(journal, "event")
-        assert not reference.keys, "windows are open"
-        assert len(expected) > 1000
-        receiver.wait_for_lines(len(expected), run)
+def test_windows_equal_the_reference(deployment: Deployment, archives: Callable[..., Path], tmp_path: Path) -> None:
+    """Windows of 9 s every 3 s by the time in the data and by that of arrival, windows that wait, and counts."""
+    count = len(window.WINDOWS)
+    archive = archives("windows", window.APPS["python"], inputs=",".join(f"127.0.0.1:{7010 + n}" for n in range(count)))
+    kept = window.Kept(deployment.gateway.directory / "journal", tmp_path / "kept")
+    with (
+        Receiver(deployment.cluster.scene.listen()) as receiver,
+        deployment.run(archive, receiver, sources=count) as run,
+    ):
+        run.ready()
+        data = framed(window.texts(20_000, 7))
+        for source in range(count):
+            with run.connect(source) as connection:
+                connection.sendall(data)
+                finish(connection)
+        run.wait_while_alive(lambda: kept.silence() >= window.SILENCE_MS, lambda: "ticks", LONG_S)
+        expected = window.Expected(kept, window.ports(Path(deployment.checkpoint.removeprefix("file://"))))
+        assert not expected.open, "windows are open"
+        lines = sum(map(len, expected.lines.values()))
+        assert lines > 1000
+        receiver.wait_for_lines(lines, run)
         read_nothing_from_files(run)
         assert run.stop() == 0, run.said()
-        assert window.by_key(receiver.lines()) == window.by_key(expected)
+        assert window.by_key(receiver.lines()) == expected.lines
 
 
 def test_connector_sends_to_a_gateway_elsewhere(deployment: Deployment, archives: Callable[..., Path]) -> None:
