@@ -1,5 +1,6 @@
 """What ends a run that is not the user code's fault: told once, with its cause, and the next run continues."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from case import CASES
+from host import descendants
 from run import TESTS, WAIT_S, Receiver, Run, framed, wallaroo
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
@@ -71,14 +73,12 @@ def test_a_worker_that_breaks_the_rules_ends_the_run(tmp_path: Path) -> None:
 
 def java_of(run: Run) -> int:
     """Return the Java virtual machine that a run has started."""
-    (found,) = [
-        int(entry.name)
-        for entry in Path("/proc").iterdir()
-        if entry.name.isdigit()
-        and (entry / "comm").read_text().strip() == "java"
-        and int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == run.process.pid
-    ]
-    return found
+    found = []
+    for process in descendants(run.process.pid):
+        with contextlib.suppress(OSError):  # it has ended
+            found += [process] if Path(f"/proc/{process}/comm").read_text().strip() == "java" else []
+    (java,) = found
+    return java
 
 
 def test_signals_for_all_processes_at_once_stop_a_run_in_order(tmp_path: Path) -> None:
@@ -93,7 +93,8 @@ def test_signals_for_all_processes_at_once_stop_a_run_in_order(tmp_path: Path) -
             receiver.wait_for_lines(2, run)
             java = java_of(run)
             for process in {run.process.pid, java, *run.processes(str(tmp_path / "c"))}:  # as a service manager
-                os.kill(process, signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):  # those before it ended it
+                    os.kill(process, signal.SIGTERM)
             assert run.end() == 0, run.said()
         with Run(REVERSE, receiver, tmp_path / "c") as run:
             run.ready().send(framed([b"ghi"]))
