@@ -11,7 +11,6 @@ from wallaroo_runtime.deploy.keeper import Keeper
 from wallaroo_runtime.deploy.peer import Peers
 from wallaroo_runtime.deploy.process import Process
 from wallaroo_runtime.deploy.snapshot import Snapshot
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.home import Moves, by_executor
 
 if TYPE_CHECKING:
@@ -49,8 +48,6 @@ class Flow:
         error = self._query.exception()
         if error is not None:
             raise error
-        if not self._query.is_active:
-            raise RunError.of("R611", reason="it ended without an error", fix="look into spark.log of the checkpoint")
         for keeper in self._keepers:
             keeper.check()
         for number, gateway in enumerate(self._peers.gateways):

@@ -1,6 +1,7 @@
 """Workers beside a gateway: they cut and make messages where the executors' workers cannot be asked."""
 
 import secrets
+from dataclasses import replace
 from pathlib import Path
 
 from wallaroo_runtime.topology.model import Topology
@@ -46,14 +47,8 @@ class HostedWorkers:
     def _spec(self, name: str) -> WorkerSpec:
         worker = self._topology.worker(name)
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        spec = WorkerSpec(
-            application=self._topology.name,
-            name=worker.name,
-            command=tuple(worker.command),
-            directory=worker.directory,
-            args=tuple(worker.args),
-            interface_hash=worker.interface_hash,
-            deadline_ms=worker.call_deadline_ms,
+        spec = replace(
+            WorkerSpec.of(self._topology, worker),
             cache_bytes=CACHE_BYTES,
             processes=1,
             run=secrets.token_hex(DIGITS),

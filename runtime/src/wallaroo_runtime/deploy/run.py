@@ -37,6 +37,7 @@ BUCKETS_PER_PARTITION = 4
 LOOK_S = 0.1
 PARTITIONS = "spark.sql.shuffle.partitions"
 PROGRESS_S = 1.0
+SIGNALS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ def _run(
     stopped: threading.Event,
 ) -> None:
     # Late: pyspark takes a second to import, and a run that cannot start need not wait for it.
-    from wallaroo_runtime.spark.failure import needing_java
+    from wallaroo_runtime.spark.failure import JavaEnded, needing_java
     from wallaroo_runtime.spark.kafka import check_kafka
     from wallaroo_runtime.spark.query import QueryOptions, start_query
     from wallaroo_runtime.spark.session import stop_session
@@ -261,7 +262,12 @@ def _run(
         flow = Flow(peers, query, reporter.note)
         flow.check()
         reporter.initialized(peers.addresses(), checkpoint.path)
-        _watch(options, reporter, flow, stopped)
+        try:
+            _watch(options, reporter, flow, stopped)
+        except JavaEnded:
+            # Who signals all processes of a run, as a service manager does, may reach Java's first.
+            if not stopped.wait(SIGNALS_S):
+                raise
         for gateway in peers.gateways:
             gateway.stop()
         query.stop()

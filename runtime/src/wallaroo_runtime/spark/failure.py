@@ -39,6 +39,15 @@ def carried() -> Iterator[None]:
         raise TaskFailure(error) from error
 
 
+class JavaEnded(RunError):
+    """The Java virtual machine has ended, or was told to (R617)."""
+
+    @classmethod
+    def because(cls, reason: str, log: Path) -> "JavaEnded":
+        """Say how it is known to have ended, and what Spark's log is."""
+        return cls(RunError.of("R617", process="Spark process", reason=reason, log=log).diagnostics)
+
+
 def is_end_of_java(error: BaseException) -> bool:
     """Say whether an error of Py4J means that the Java virtual machine has ended, or is about to."""
     if not isinstance(error, Py4JJavaError):
@@ -63,7 +72,7 @@ def needing_java(log: Path) -> Iterator[None]:
         if not is_end_of_java(error):
             raise
         reason = "the Java virtual machine is gone"
-        raise RunError.of("R617", process="Spark process", reason=reason, log=log) from error
+        raise JavaEnded.because(reason, log) from error
 
 
 def translated(report: str, checkpoint: str = "", log: Path | None = None) -> RunError:
@@ -86,6 +95,8 @@ def translated(report: str, checkpoint: str = "", log: Path | None = None) -> Ru
         # The line names the file where the system told it.
         reason, place = full[0].strip().removeprefix("Caused by: "), checkpoint or "not made yet"
         return RunError.of("R630", RUN, reason=reason, path=place, temporary=gettempdir())
+    if log is not None and any(sign in report for sign in _ENDS):
+        return JavaEnded.because("it was told to end", log)
     python_errors = _PYTHON_ERROR.findall(report)
     reason = (
         ": ".join(python_errors[-1]) if python_errors else next(iter(report.strip().splitlines()), "no reason given")

@@ -18,7 +18,7 @@ from wallaroo_runtime.egress import SinkConfig
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.remote import JournalPlace, OutputPlace
-from wallaroo_runtime.spark.failure import is_end_of_java, needing_java, translated
+from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
@@ -204,12 +204,6 @@ class RunningQuery:
         self._is_stopped = False
 
     @property
-    def is_active(self) -> bool:
-        """Whether the query runs."""
-        with needing_java(self._log):
-            return bool(self._query.isActive)
-
-    @property
     def is_busy(self) -> bool:
         """Whether a micro-batch is under way, or a source that Spark reads was not yet asked for its first one."""
         with needing_java(self._log):
@@ -223,13 +217,16 @@ class RunningQuery:
         if failure is not None:
             return failure
         with needing_java(self._log):
+            if self._query.isActive:
+                return None
             error = self._query.exception()
-            return None if error is None else translated(str(error), self._checkpoint, self._log)
+        if error is not None:
+            return translated(str(error), self._checkpoint, self._log)
+        return None if self._is_stopped else JavaEnded.because("it was told to end", self._log)
 
     def progress(self) -> Progress:
         """Return how far the query has come."""
-        with needing_java(self._log):
-            report = self._query.lastProgress
+        report = self._report()
         counted = replace(
             self._progress,
             batches=self._publisher.batches,
@@ -251,6 +248,16 @@ class RunningQuery:
         with self._lock:
             self._progress = counted
         return counted
+
+    def _report(self) -> Mapping[str, Any] | None:
+        """Return what Spark says of the latest micro-batch; once stopped, there may be nobody left to ask."""
+        try:
+            with needing_java(self._log):
+                return self._query.lastProgress
+        except JavaEnded:
+            if not self._is_stopped:
+                raise
+            return None
 
     def new_findings(self) -> list[Diagnostic]:
         """Return what was found wrong since the last call and does not end the query."""

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,14 +35,8 @@ def worker_specs(
     if archive is not None:
         ship(session, archive, logs)
     return {
-        worker.name: WorkerSpec(
-            application=topology.name,
-            name=worker.name,
-            command=tuple(worker.command),
-            directory=worker.directory,
-            args=tuple(worker.args),
-            interface_hash=worker.interface_hash,
-            deadline_ms=worker.call_deadline_ms,
+        worker.name: replace(
+            WorkerSpec.of(topology, worker),
             cache_bytes=cache_bytes,
             check_persist=check_persist,
             run=session.sparkContext.applicationId,

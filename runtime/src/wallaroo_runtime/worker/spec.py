@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.topology.model import Topology, Worker
 from wallaroo_runtime.worker.archive import ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER, SITE, this_platform
 
 CACHE_BYTES = 512 * 1024 * 1024
@@ -59,6 +60,19 @@ class WorkerSpec:
     archive_digest: str = ""
     python: str = ""
     python_path: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, topology: Topology, worker: Worker) -> "WorkerSpec":
+        """Return what a topology says of one of its workers."""
+        return cls(
+            application=topology.name,
+            name=worker.name,
+            command=tuple(worker.command),
+            directory=worker.directory,
+            args=tuple(worker.args),
+            interface_hash=worker.interface_hash,
+            deadline_ms=worker.call_deadline_ms,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object."""
