@@ -134,6 +134,48 @@ def delivered(document: Document, *deliveries: str) -> Document:
     return made
 
 
+def every_kind() -> Document:
+    """All kinds of sources, steps, windows and sinks, with all properties that each may have."""
+    end = {"max_message_bytes": 1048576, "codec": "json", "worker": "main", "on_error": "dead_letter"}
+    address, brokers = {"host": "127.0.0.1", "port": 0}, {"brokers": ["127.0.0.1:9092", "[::1]:9093"]}
+    kinds: list[Document] = [
+        {"kind": "tcp"} | address | {"framing": {"kind": "u64be"}},
+        {"kind": "kafka", "topic": "orders.v1"} | brokers | {"start": "start", "partitions": [{"number": 0, "start": "7"}, {"number": 3}], "options": {"kafka.isolation.level": "read_committed"}},
+        {"kind": "connector"} | address | {"cookie": "🍪", "max_credits": 1, "refill_credits": 1},
+        {"kind": "spark", "format": "csv", "options": {"path": "/srv/in", "sep": ";"}, "schema": "id LONG, at TIMESTAMP, text STRING", "value": "text", "key": "id", "timestamp": "at"},
+    ]  # fmt: skip
+    names = ["tcp", "kafka", "connector", "spark"]
+    sources = [
+        {"path": f"0/sources/{n}", "name": name} | kind | end
+        for n, (name, kind) in enumerate(zip(names, kinds, strict=True))
+    ]
+    generator = {"path": "0/sources/4", "name": "generator", "kind": "generator", "codec": "int64", "worker": "main"}
+    windows: list[Document] = [
+        {"kind": "range", "range_ms": 9000, "slide_ms": 3000, "delay_ms": 500, "late": "fire_per_message", "time": "event"},
+        {"kind": "count", "count": 3, "flush_ms": 1000},
+    ]  # fmt: skip
+    by_message = {"codec": "native", "key": {"kind": "message"}}
+    last = {"codec": "native", "worker": "main"}
+    steps = [
+        {"path": "0/steps/0", "name": "key", "kind": "key_by", "inputs": [each["path"] for each in sources], "codec": "json", "worker": "keys", "component": "key", "on_error": "fail"},
+        {"path": "0/steps/1", "name": "last", "kind": "window", "inputs": ["0/steps/0"], "state": {"name": "last", **by_message}, "window": windows[0]} | last,
+        {"path": "0/steps/2", "name": "one", "kind": "collect", "inputs": ["0/sources/4", "0/steps/1"]} | last,
+        {"path": "0/steps/3", "name": "three", "kind": "window", "inputs": ["0/steps/2"], "state": {"name": "three", **by_message}, "window": windows[1]} | last,
+        {"path": "0/steps/4", "name": "sum", "kind": "state_computation_multi", "inputs": ["0/steps/3"], "state": {"name": "sum", **by_message}} | last,
+    ]  # fmt: skip
+    to = {"inputs": ["0/steps/4"], "worker": "main", "on_error": "fail"}
+    sinks = [
+        {"path": "0/sinks/0", "name": "tcp", "kind": "tcp", "host": "::1", "port": 7002, "delivery": "outbox"} | to,
+        {"path": "0/sinks/1", "name": "connector", "kind": "connector", "host": "localhost", "port": 7100, "cookie": ""} | to,
+        {"path": "0/sinks/2", "name": "kafka", "kind": "kafka", "topic": "sums"} | brokers | {"options": {"kafka.acks": "all"}} | to,
+        {"path": "0/sinks/3", "name": "spark", "kind": "spark", "format": "parquet", "options": {"path": "/srv/out"}, "value": "sum"} | to,
+    ]  # fmt: skip
+    # The hash of {"components": [{"name": "key", "kind": "key_by", "input": "json", "output": "json"}]} in canonical form.
+    library = "sha256:6fe5fe18d8dabca8deb85fd4a46f449290a10b1cea778ecfb4459a1bb3d979d5"
+    workers = [worker(), worker("keys", language="go", command=["/srv/keys"], interface_hash=library)]
+    return application("Every kind", pipeline("all", [*sources, generator], steps, sinks), workers=workers)
+
+
 LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
 VALID: dict[str, Document] = {
     "word_count": word_count([*LETTERS, "!"], "dead_letter"),
@@ -149,6 +191,7 @@ VALID: dict[str, Document] = {
     "branches": branches(),
     "policies": policies(),
     "deliveries": delivered(branches(), "executor", "outbox"),
+    "every_kind": every_kind(),
 }
 
 
@@ -270,6 +313,10 @@ INVALID: dict[str, Document] = {
     "wrong_path": bad([("T215", f"{T0}/path")], "long_chain", put("0/steps/9", *STEP0, "path")),
     "state_keys_conflict": bad([("T218", "/pipelines/1/steps/0/state/key")], "shared_state", put(["AAPL"], "pipelines", 1, "steps", 0, "state", "key", "values")),
     "same_address": bad([("T219", "/pipelines/1/sources/0/port")], "shared_state", put(7010, "pipelines", 1, "sources", 0, "port")),
+    "cookie_missing": bad([("T102", "/pipelines/0/sinks/1")], "every_kind", drop("pipelines", 0, "sinks", 1, "cookie")),
+    "more_refill_than_credits": bad([("T102", "/pipelines/0/sources/2/refill_credits")], "every_kind", put(2, "pipelines", 0, "sources", 2, "refill_credits")),
+    "slide_past_range": bad([("T102", "/pipelines/0/steps/1/window/slide_ms")], "every_kind", put(9001, "pipelines", 0, "steps", 1, "window", "slide_ms")),
+    "no_broker": bad([("T102", "/pipelines/0/sources/1/brokers")], "every_kind", put([], "pipelines", 0, "sources", 1, "brokers")),
     "unknown_worker": bad([("T220", f"{T0}/worker")], "reverse", put("mian", *STEP0, "worker")),
     "three_faults": bad(
         [("T102", f"{S0}/port"), ("T203", "/pipelines/1/name"), ("T213", "/pipelines/1/steps/0/inputs/0")], "shared_state",

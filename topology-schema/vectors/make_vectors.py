@@ -194,7 +194,8 @@ def codec_vectors() -> dict[str, Any]:
 
 def interface_hash(document: dict[str, Any]) -> str:
     def stripped(part: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in part.items() if name not in ("host", "port", "delivery")}
+        left_out = ("host", "port", "cookie", "brokers", "delivery")
+        return {name: value for name, value in part.items() if name not in left_out}
 
     pipelines = [
         {"name": p["name"], "sources": [stripped(s) for s in p["sources"]], "steps": p["steps"], "sinks": [stripped(s) for s in p["sinks"]]}
@@ -206,8 +207,8 @@ def interface_hash(document: dict[str, Any]) -> str:
 
 
 def with_hash(document: dict[str, Any]) -> dict[str, Any]:
-    workers = [worker | {"interface_hash": interface_hash(document)} for worker in document["workers"]]
-    return document | {"workers": workers}
+    program, *libraries = document["workers"]
+    return document | {"workers": [program | {"interface_hash": interface_hash(document)}, *libraries]}
 
 
 def interface_vectors() -> dict[str, Any]:
