@@ -23,7 +23,7 @@ from wallaroo.frame import encode_frame
 from wallaroo_runtime.egress import Outbox, StagingWriter
 
 pytestmark = pytest.mark.slow
-DEADLINE_S = 15.0
+DEADLINE_S = 60.0
 
 
 class Receiver(threading.Thread):
