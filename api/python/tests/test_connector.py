@@ -201,7 +201,7 @@ def test_a_source_connector_waits_for_the_application(tmp_path: Path, monkeypatc
 def test_a_sink_connector_reads_frames_also_after_a_restart(tmp_path: Path) -> None:
     port = free_port()
     connector = experimental.SinkConnector(arguments(tmp_path, "out", out=port), required_params=["topic"])
-    connector.listen()
+    assert connector.listen() == ("127.0.0.1", port)
     try:
         with pytest.raises(TimeoutError):
             connector.read(timeout=0.01)

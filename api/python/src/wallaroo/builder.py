@@ -8,7 +8,7 @@ from wallaroo import check, component
 from wallaroo.application import CREATE, DEAD_LETTER, Application, Pipeline, RemoteComponent, State
 from wallaroo.component import Place
 from wallaroo.config import SinkConfig, SourceConfig
-from wallaroo.connector import SINK_PORT, SOURCE_PORT, SinkConnectorConfig, SourceConnectorConfig, hint_of
+from wallaroo.connector.config import SINK_PORT, SOURCE_PORT, SinkConnectorConfig, SourceConnectorConfig, hint_of
 from wallaroo.declaration import Declaration
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.error import WallarooParameterError
@@ -40,6 +40,8 @@ class ApplicationBuilder:
         >>> ab = ab.new_pipeline("Echo", wallaroo.TCPSourceConfig("127.0.0.1", "7010", decode))
         >>> ab.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "7002", encode)).build().name
         'Echo'
+
+    Source: Wallaroo 0.1 to 0.5.
     """
 
     def __init__(self, name: str, *, on_error: str | None = None) -> None:

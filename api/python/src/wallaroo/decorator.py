@@ -34,12 +34,17 @@ def computation(name: str) -> Callable[[Function], Computation]:
     Args:
         name: Name of the step, as the topology and the logs show it.
 
+    Raises:
+        WallarooParameterError: The name is no text, or what is decorated no function (T207).
+
     Example:
         >>> @computation("reverse")
         ... def reverse(data):
         ...     return data[::-1]
         >>> reverse("abc"), reverse().name()
         ('cba', 'reverse')
+
+    Source: Wallaroo 0.4 to 0.6.
     """
     return _named(Computation, name)
 
@@ -52,12 +57,17 @@ def computation_multi(name: str) -> Callable[[Function], ComputationMulti]:
     Args:
         name: Name of the step.
 
+    Raises:
+        WallarooParameterError: The name is no text, or what is decorated no function (T207).
+
     Example:
         >>> @computation_multi("split")
         ... def split(data):
         ...     return data.split(" ")
         >>> split("a b")
         ['a', 'b']
+
+    Source: Wallaroo 0.4 to 0.6; None items since 0.5.
     """
     return _named(ComputationMulti, name)
 
@@ -76,6 +86,9 @@ def state_computation(name: str, state: Any = None) -> Callable[[Function], Stat
     Args:
         name: Name of the step.
         state: Class that makes the state of a key; its constructor takes no arguments.
+
+    Raises:
+        WallarooParameterError: The name is no text, or what is decorated no function (T207).
 
     Example:
         >>> class Total:
@@ -105,6 +118,9 @@ def state_computation_multi(name: str, state: Any = None) -> Callable[[Function]
         name: Name of the step.
         state: As for `state_computation`.
 
+    Raises:
+        WallarooParameterError: The name is no text, or what is decorated no function (T207).
+
     Example:
         >>> @state_computation_multi("pair", state=list)
         ... def pair(data, state):
@@ -112,6 +128,8 @@ def state_computation_multi(name: str, state: Any = None) -> Callable[[Function]
         ...     return [data, len(state)]
         >>> pair("a", [])
         ['a', 1]
+
+    Source: Wallaroo 0.4 to 0.5 without, 0.6 with a state class.
     """
     return _named(StateComputationMulti, name, state)
 
@@ -120,6 +138,12 @@ def key_extractor(function: Function) -> KeyExtractor:
     """Make a function `f(data)` a key extractor for `key_by`: it returns a key as str, bytes or int.
 
     It runs once per message and again after a restart, so it must depend on the message alone.
+
+    Args:
+        function: Takes a message.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
 
     Example:
         >>> @key_extractor
@@ -138,12 +162,20 @@ def partition(function: Function) -> Partition:
 
     It runs once per message and again after a restart, so it must depend on the message alone.
 
+    Args:
+        function: Takes a message.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
     Example:
         >>> @partition
         ... def first_letter(data):
         ...     return data[0]
         >>> first_letter("abc")
         'a'
+
+    Source: Wallaroo 0.4 and 0.5.
     """
     return Partition(function)
 
@@ -151,12 +183,20 @@ def partition(function: Function) -> Partition:
 def encoder(function: Function) -> Encoder:
     r"""Make a function `f(data)` an encoder: it returns bytes, str (sent as UTF-8), or None to send nothing.
 
+    Args:
+        function: Takes a message. For Kafka and Spark it may return a pair of value and key, too.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
     Example:
         >>> @encoder
         ... def line(data):
         ...     return data + "\n"
         >>> line("abc")
         'abc\n'
+
+    Source: Wallaroo 0.4 to 0.6.
     """
     return Encoder(function)
 
@@ -169,7 +209,7 @@ def decoder(header_length: int, length_fmt: str) -> Callable[[Function], Decoder
         length_fmt: Format of `struct` that reads the payload's length from them.
 
     Raises:
-        WallarooParameterError: The two do not go together.
+        WallarooParameterError: The two do not go together, or what is decorated is no function (T207).
 
     Example:
         >>> @decoder(header_length=4, length_fmt=">I")
@@ -177,6 +217,8 @@ def decoder(header_length: int, length_fmt: str) -> Callable[[Function], Decoder
         ...     return bs.decode("utf-8")
         >>> text.payload_length(bytes([0, 0, 0, 44]))
         44
+
+    Source: Wallaroo 0.4 to 0.6.
     """
     try:
         size = struct.calcsize(length_fmt)

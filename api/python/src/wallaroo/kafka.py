@@ -91,6 +91,18 @@ class KafkaSinkConfig(SinkConfig):
         options: Settings of Kafka's client.
         on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
 
+    Attributes:
+        said: Topic, brokers and options, as they go to Kafka's client.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.encoder
+        ... def encode(order):
+        ...     return order["text"], order["symbol"]
+        >>> sink = KafkaSinkConfig("orders", [("127.0.0.1", 9092)], "Warn", 5, 100_000, encode)
+        >>> sink.said.topic, sink.said.options["kafka.linger.ms"]
+        ('orders', 5)
+
     Source: Wallaroo 0.1 to 0.4.
     """
 
@@ -144,6 +156,18 @@ class DefaultKafkaSourceCLIParser(_BySourceOptions):
         name: What the options begin with.
         on_error: As for `KafkaSourceConfig`.
 
+    Attributes:
+        said: What the options say; faults are told when the application is built (T240).
+
+    Example:
+        >>> import wallaroo
+        >>> from wallaroo.argument import given
+        >>> args = "--orders_topic in --orders_brokers 127.0.0.1:9092 --orders_offset_default END"
+        >>> with given(args.split()):  # as `wallaroo run` does around `application_setup`
+        ...     source = DefaultKafkaSourceCLIParser(wallaroo.Decoder(bytes.decode, 4, ">I"), name="orders")
+        >>> source.said.topic, source.said.brokers, source.said.start
+        ('in', [('127.0.0.1', '9092')], 'end')
+
     Source: Wallaroo 0.5 and 0.6.
     """
 
@@ -158,6 +182,16 @@ class CustomKafkaSourceCLIParser(_BySourceOptions):
         args: What `application_setup` got.
         decoder: Object (or class) with `decode(bs)`, which gets a record's value.
         on_error: As for `KafkaSourceConfig`.
+
+    Attributes:
+        said: What the options say; faults are told when the application is built (T240).
+
+    Example:
+        >>> import wallaroo
+        >>> args = "--kafka_source_topic in --kafka_source_brokers one,two:9093 --kafka_source_partitions 0,1"
+        >>> source = CustomKafkaSourceCLIParser(args.split(), wallaroo.Decoder(bytes.decode, 4, ">I"))
+        >>> source.said.brokers, source.said.partitions
+        ([('one', '9092'), ('two', '9093')], [{'number': 0}, {'number': 1}])
 
     Source: Wallaroo 0.5 and 0.6.
     """
@@ -178,6 +212,18 @@ class DefaultKafkaSinkCLIParser(_BySinkOptions):
         name: What the options begin with.
         on_error: As for `KafkaSinkConfig`.
 
+    Attributes:
+        said: What the options say; faults are told when the application is built (T240).
+
+    Example:
+        >>> import wallaroo
+        >>> from wallaroo.argument import given
+        >>> args = "--kafka_sink_topic out --kafka_sink_brokers 127.0.0.1:9092 --kafka_sink_produce_acks 1"
+        >>> with given(args.split()):  # as `wallaroo run` does around `application_setup`
+        ...     sink = DefaultKafkaSinkCLIParser(wallaroo.Encoder(str.encode))
+        >>> sink.said.topic, sink.said.options
+        ('out', {'kafka.acks': '1'})
+
     Source: Wallaroo 0.5 and 0.6.
     """
 
@@ -192,6 +238,16 @@ class CustomKafkaSinkCLIParser(_BySinkOptions):
         args: What `application_setup` got.
         encoder: As for `KafkaSinkConfig`.
         on_error: As for `KafkaSinkConfig`.
+
+    Attributes:
+        said: What the options say; faults are told when the application is built (T240).
+
+    Example:
+        >>> import wallaroo
+        >>> args = "--kafka_sink_topic out --kafka_sink_brokers one,two:9093 --kafka_sink_producer_compression lz4"
+        >>> sink = CustomKafkaSinkCLIParser(args.split(), wallaroo.Encoder(str.encode))
+        >>> sink.said.brokers, sink.said.options
+        ([('one', '9092'), ('two', '9093')], {'kafka.compression.type': 'lz4'})
 
     Source: Wallaroo 0.5 and 0.6.
     """

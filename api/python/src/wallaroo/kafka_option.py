@@ -99,8 +99,11 @@ def sink_topic(name: str, args: Sequence[str]) -> Topic:
 def kafka_parse_source_options(args: Sequence[str]) -> tuple[str, list[tuple[str, str]], str]:
     """Return topic, brokers and log level of the options `--kafka_source_topic`, `_brokers` and `_log_level`.
 
+    Args:
+        args: What `application_setup` got; other options are left alone.
+
     Raises:
-        WallarooParameterError: Topic or brokers are missing, or a value is not usable.
+        WallarooParameterError: Topic or brokers are missing, or a value is not usable (T240).
 
     Example:
         >>> kafka_parse_source_options(["--kafka_source_topic", "in", "--kafka_source_brokers", "127.0.0.1"])
@@ -117,8 +120,11 @@ def kafka_parse_sink_options(args: Sequence[str]) -> tuple[str, list[tuple[str, 
 
     The options are `--kafka_sink_topic`, `_brokers`, `_log_level`, `_max_produce_buffer_ms` and `_max_message_size`.
 
+    Args:
+        args: What `application_setup` got; other options are left alone.
+
     Raises:
-        WallarooParameterError: Topic or brokers are missing, or a value is not usable.
+        WallarooParameterError: Topic or brokers are missing, or a value is not usable (T240).
 
     Example:
         >>> kafka_parse_sink_options(["--kafka_sink_topic", "out", "--kafka_sink_brokers", "h:1234"])

@@ -127,6 +127,14 @@ def offer(value: Any, *, input: str = "json", output: str = "json") -> Offer:
 
     Raises:
         WallarooParameterError: It is none of these, or there is no such codec (T207).
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.computation("length")
+        ... def length(text):
+        ...     return len(text)
+        >>> offer(length, input="string", output="int64").to_json()
+        {'name': 'length', 'kind': 'computation', 'input': 'string', 'output': 'int64'}
     """
     place = Place("offer", "", called_from(), [])
     for parameter, codec in (("input", input), ("output", output)):

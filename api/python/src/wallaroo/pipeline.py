@@ -52,7 +52,8 @@ class Misplaced:
 class Pipeline:
     """Sources, steps and sinks. It never changes: every method returns a new pipeline.
 
-    Two pipelines that go on from one share what they have in common, so both get its messages.
+    Two pipelines that go on from one share what they have in common, so both get its messages. `from_source` begins
+    one, as `wallaroo.source` does; programs do not call the class.
 
     Example:
         >>> import wallaroo
@@ -65,7 +66,7 @@ class Pipeline:
         >>> @wallaroo.encoder
         ... def encode(data):
         ...     return data
-        >>> lines = wallaroo.source("lines", wallaroo.TCPSourceConfig("127.0.0.1", "7010", decode))
+        >>> lines = Pipeline.from_source("lines", wallaroo.TCPSourceConfig("127.0.0.1", "7010", decode))
         >>> lines = lines.to(reverse).to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "7002", encode))
         >>> wallaroo.build_application("Reverse", lines).name
         'Reverse'

@@ -79,6 +79,16 @@ class SparkSinkConfig(SinkConfig):
         encoder: Object (or class) with `encode(data)`; it returns bytes or str, or a pair of value and key.
         value: What is written, as a select list over the columns `value` and `key`, both BINARY.
         on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.encoder
+        ... def encode(order):
+        ...     return order["text"], order["symbol"]
+        >>> columns = "cast(key AS STRING) AS symbol, value"
+        >>> sink = SparkSinkConfig("parquet", {"path": "/data/out"}, encode, columns)
+        >>> sink.options, sink.value
+        ({'path': '/data/out'}, 'cast(key AS STRING) AS symbol, value')
     """
 
     def __init__(

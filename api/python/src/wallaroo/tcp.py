@@ -143,11 +143,19 @@ class Address(tuple[str, str]):
 def tcp_parse_input_addrs(args: Sequence[str]) -> list[Address]:
     """Return the addresses of `-i/--in [NAME@]HOST:PORT,...` as (host, port) pairs of text, each with its `name`.
 
+    Args:
+        args: What `application_setup` got; other options are left alone.
+
+    Raises:
+        WallarooParameterError: The option is missing, or is no list of addresses (T211).
+
     Example:
         >>> tcp_parse_input_addrs(["wallaroo", "--in", "127.0.0.1:7010,127.0.0.1:7011"])
         [('127.0.0.1', '7010'), ('127.0.0.1', '7011')]
         >>> tcp_parse_input_addrs(["wallaroo", "--in", "orders@127.0.0.1:7010"])[0].name
         'orders'
+
+    Source: Wallaroo 0.1 to 0.6.
     """
     return _addresses("source", "-i", "--in", args)
 
@@ -155,9 +163,17 @@ def tcp_parse_input_addrs(args: Sequence[str]) -> list[Address]:
 def tcp_parse_output_addrs(args: Sequence[str]) -> list[Address]:
     """Return the addresses of `-o/--out HOST:PORT,...` as (host, port) pairs of text.
 
+    Args:
+        args: What `application_setup` got; other options are left alone.
+
+    Raises:
+        WallarooParameterError: The option is missing, or is no list of addresses (T211).
+
     Example:
         >>> tcp_parse_output_addrs(["wallaroo", "--out", "127.0.0.1:7002"])
         [('127.0.0.1', '7002')]
+
+    Source: Wallaroo 0.1 to 0.6.
     """
     return _addresses("sink", "-o", "--out", args)
 

@@ -15,37 +15,92 @@ LATE = {"drop": "drop", "fire-per-message": "fire_per_message", "place-in-oldest
 
 
 def nanoseconds(count: int) -> int:
-    """Return a span of time in nanoseconds. Source: Wallaroo 0.6."""
+    """Return a span of time in nanoseconds, as windows take it.
+
+    Args:
+        count: How many nanoseconds.
+
+    Example:
+        >>> range_windows(nanoseconds(3_000_000))
+        range_windows(3000000)
+
+    Source: Wallaroo 0.6.
+    """
     return count
 
 
 def microseconds(count: int) -> int:
-    """Return a span of time in nanoseconds. Source: Wallaroo 0.6."""
+    """Return so many microseconds in nanoseconds.
+
+    Args:
+        count: How many microseconds.
+
+    Example:
+        >>> microseconds(5), microseconds(1_000_000) == seconds(1)
+        (5000, True)
+
+    Source: Wallaroo 0.6.
+    """
     return count * 1000
 
 
 def milliseconds(count: int) -> int:
-    """Return a span of time in nanoseconds. Source: Wallaroo 0.6."""
+    """Return so many milliseconds in nanoseconds.
+
+    Args:
+        count: How many milliseconds.
+
+    Example:
+        >>> range_windows(milliseconds(250))
+        range_windows(250000000)
+
+    Source: Wallaroo 0.6.
+    """
     return count * 1_000_000
 
 
 def seconds(count: int) -> int:
-    """Return a span of time in nanoseconds. Source: Wallaroo 0.6.
+    """Return so many seconds in nanoseconds.
+
+    Args:
+        count: How many seconds.
 
     Example:
-        >>> seconds(2), minutes(1), hours(1) == minutes(60)
-        (2000000000, 60000000000, True)
+        >>> seconds(2)
+        2000000000
+
+    Source: Wallaroo 0.6.
     """
     return count * 1_000_000_000
 
 
 def minutes(count: int) -> int:
-    """Return a span of time in nanoseconds. Source: Wallaroo 0.6."""
+    """Return so many minutes in nanoseconds.
+
+    Args:
+        count: How many minutes.
+
+    Example:
+        >>> minutes(1), minutes(1) == seconds(60)
+        (60000000000, True)
+
+    Source: Wallaroo 0.6.
+    """
     return seconds(60 * count)
 
 
 def hours(count: int) -> int:
-    """Return a span of time in nanoseconds. Source: Wallaroo 0.6."""
+    """Return so many hours in nanoseconds.
+
+    Args:
+        count: How many hours.
+
+    Example:
+        >>> range_windows(hours(1)).with_slide(minutes(30))
+        range_windows(3600000000000).with_slide(1800000000000)
+
+    Source: Wallaroo 0.6.
+    """
     return minutes(60 * count)
 
 
@@ -81,6 +136,24 @@ def count_windows(count: int) -> "CountWindowsBuilder":
 
     Raises:
         WallarooParameterError: It is not an int of 1 to 1,000,000,000.
+
+    Example:
+        >>> import wallaroo
+        >>> class Total(wallaroo.Aggregation):
+        ...     def initial_accumulator(self):
+        ...         return [0]
+        ...
+        ...     def update(self, input, accumulator):
+        ...         accumulator[0] += input
+        ...
+        ...     def combine(self, accumulator1, accumulator2):
+        ...         return [accumulator1[0] + accumulator2[0]]
+        ...
+        ...     def output(self, key, accumulator):
+        ...         return key, accumulator[0]
+        >>> totals = count_windows(100).over(Total)  # to be handed to `to`, behind `key_by`
+        >>> totals.fields
+        {'kind': 'count', 'count': 100, 'flush_ms': 5000}
 
     Source: Wallaroo 0.6.
     """

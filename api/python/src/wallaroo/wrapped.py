@@ -21,11 +21,26 @@ def declared(module: str, qualname: str) -> "BaseWrapped":
 
 
 class BaseWrapped:
-    """A decorated function.
+    """A decorated function; what all decorators make.
 
     `f()` gives the object, `f(x)` runs the function. Pickles hold its module and name.
 
-    Source: Wallaroo 0.4 and 0.5, where `f` and `f()` are the same object too.
+    Args:
+        function: The user's function.
+        name: Name of the step; None: the function's.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.computation("reverse")
+        ... def reverse(data):
+        ...     return data[::-1]
+        >>> isinstance(reverse, BaseWrapped), reverse() is reverse, reverse("abc"), reverse.name()
+        (True, True, 'cba', 'reverse')
+
+    Source: Wallaroo 0.4 and 0.5, where `f` and `f()` are the same object too; the class is public since 0.5.2.
     """
 
     kind = "component"
@@ -64,7 +79,17 @@ class BaseWrapped:
 
 
 class Computation(BaseWrapped):
-    """One message in, at most one out."""
+    """One message in, at most one out; what `computation` makes. Parameters are those of `BaseWrapped`.
+
+    It may be made of a function that stands elsewhere and cannot be decorated.
+
+    Example:
+        >>> upper = Computation(str.upper, "upper")
+        >>> upper.name(), upper.compute("abc")
+        ('upper', 'ABC')
+
+    Source: Wallaroo 0.5.2.
+    """
 
     kind = "computation"
 
@@ -74,7 +99,15 @@ class Computation(BaseWrapped):
 
 
 class ComputationMulti(BaseWrapped):
-    """One message in, any number out."""
+    """One message in, any number out; what `computation_multi` makes. Parameters are those of `BaseWrapped`.
+
+    Example:
+        >>> split = ComputationMulti(str.split, "split")
+        >>> split.compute_multi("to be or")
+        ['to', 'be', 'or']
+
+    Source: Wallaroo 0.5.2.
+    """
 
     kind = "computation_multi"
 
@@ -98,7 +131,29 @@ class _WithState(BaseWrapped):
 
 
 class StateComputation(_WithState):
-    """A message and its state in; (output or None, persist) out, with a state class the output or None."""
+    """A message and its state in; (output or None, persist) out, with a state class the output or None.
+
+    What `state_computation` makes.
+
+    Args:
+        function: Takes message and state.
+        name: Name of the step; None: the function's.
+        state_class: Makes the state of a key; None where the pipeline names the class.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
+    Example:
+        >>> def add(data, state):
+        ...     state["sum"] = state.get("sum", 0) + data
+        ...     return state["sum"]
+        >>> total = StateComputation(add, "total", state_class=dict)
+        >>> state = total.state_class()
+        >>> total.compute(3, state), total.compute(4, state)
+        (3, 7)
+
+    Source: Wallaroo 0.5.2; with a state class 0.6.
+    """
 
     kind = "state_computation"
 
@@ -108,7 +163,20 @@ class StateComputation(_WithState):
 
 
 class StateComputationMulti(_WithState):
-    """A message and its state in; (list of outputs or None, persist) out, with a state class the list or None."""
+    """A message and its state in; (list of outputs or None, persist) out, with a state class the list or None.
+
+    What `state_computation_multi` makes. Parameters are those of `StateComputation`.
+
+    Example:
+        >>> def pair(data, state):
+        ...     state.append(data)
+        ...     return state[-2:] if len(state) % 2 == 0 else None
+        >>> pairs, state = StateComputationMulti(pair, "pairs", list), []
+        >>> pairs.compute_multi("a", state), pairs.compute_multi("b", state)
+        (None, ['a', 'b'])
+
+    Source: Wallaroo 0.5.2; with a state class 0.6.
+    """
 
     kind = "state_computation_multi"
 
@@ -118,7 +186,14 @@ class StateComputationMulti(_WithState):
 
 
 class Partition(BaseWrapped):
-    """Gives a message's key."""
+    """Gives a message's key: str, bytes or int; what `partition` makes. Parameters are those of `BaseWrapped`.
+
+    Example:
+        >>> Partition(len).partition("abc")
+        3
+
+    Source: Wallaroo 0.5.2.
+    """
 
     kind = "partition"
 
@@ -128,7 +203,16 @@ class Partition(BaseWrapped):
 
 
 class KeyExtractor(BaseWrapped):
-    """Gives a message's key. Source: Wallaroo 0.6."""
+    """Gives a message's key: str, bytes or int; what `key_extractor` makes. Parameters are those of `BaseWrapped`.
+
+    Example:
+        >>> def symbol(order):
+        ...     return order["symbol"]
+        >>> KeyExtractor(symbol).extract_key({"symbol": "AAPL", "amount": 5})
+        'AAPL'
+
+    Source: Wallaroo 0.6.
+    """
 
     kind = "key_extractor"
 
@@ -138,7 +222,14 @@ class KeyExtractor(BaseWrapped):
 
 
 class Encoder(BaseWrapped):
-    """Turns a message into the bytes that a sink sends."""
+    """Turns a message into the bytes that a sink sends; what `encoder` makes. Parameters are those of `BaseWrapped`.
+
+    Example:
+        >>> Encoder(str.encode).encode("abc")
+        b'abc'
+
+    Source: Wallaroo 0.5.2.
+    """
 
     kind = "encoder"
 
@@ -148,7 +239,24 @@ class Encoder(BaseWrapped):
 
 
 class Decoder(BaseWrapped):
-    """Turns a payload into a message."""
+    """Turns a payload into a message; what `decoder` makes, which also checks the two lengths.
+
+    Args:
+        function: Takes a payload.
+        header_length: Bytes that stand before each payload.
+        length_fmt: Format of `struct` that reads the payload's length in bytes from them.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+        struct.error: There is no such format.
+
+    Example:
+        >>> text = Decoder(bytes.decode, header_length=2, length_fmt=">H")
+        >>> text.header_length(), text.payload_length(bytes([0, 3])), text.decode(b"abc")
+        (2, 3, 'abc')
+
+    Source: Wallaroo 0.5.2.
+    """
 
     kind = "decoder"
     parameters = ("bs",)
@@ -172,7 +280,17 @@ class Decoder(BaseWrapped):
 
 
 class StateBuilder:
-    """Makes the state of a key from a class. Source: Wallaroo 0.5."""
+    """Makes the state of a key from a class.
+
+    Args:
+        state_class: Class, or function, that takes no arguments.
+
+    Example:
+        >>> StateBuilder(dict).build()
+        {}
+
+    Source: Wallaroo 0.5.
+    """
 
     def __init__(self, state_class: Callable[[], Any]) -> None:
         self.state_class = state_class

@@ -1,5 +1,5 @@
 """Connectors: their configs, and beside them the programs that come with the SDK, each a module of its own."""
 
-from wallaroo.connector.config import SINK_PORT, SOURCE_PORT, SinkConnectorConfig, SourceConnectorConfig, hint_of
+from wallaroo.connector.config import SinkConnectorConfig, SourceConnectorConfig
 
-__all__ = ["SINK_PORT", "SOURCE_PORT", "SinkConnectorConfig", "SourceConnectorConfig", "hint_of"]
+__all__ = ["SinkConnectorConfig", "SourceConnectorConfig"]

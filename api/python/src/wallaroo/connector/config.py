@@ -33,6 +33,16 @@ class SourceConnectorConfig(TCPSourceConfig):
         refill_credits: Credits are refilled when fewer than so many are left.
         on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
 
+    Raises:
+        TypeError: The parameters are in neither order.
+
+    Example:
+        >>> from wallaroo.experimental import octet_message_decoder, octet_message_encoder
+        >>> encode, decode = octet_message_encoder(str.encode), octet_message_decoder(bytes.decode)
+        >>> feed = SourceConnectorConfig("feed", encode, decode, 7100, cookie="word", max_credits=10, refill_credits=4)
+        >>> feed.name, feed.host, feed.cookie, feed.credits
+        ('feed', '127.0.0.1', 'word', (10, 4))
+
     Source: Wallaroo 0.5.4, 0.6.1, and its unreleased version, which has the cookie.
     """
 
@@ -84,6 +94,16 @@ class SinkConnectorConfig(TCPSinkConfig):
         cookie: Word that the application says; None: the connector does not speak the connector protocol.
         on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
         delivery: Who writes to the connector, as for `TCPSinkConfig`.
+
+    Raises:
+        TypeError: The parameters are in neither order.
+
+    Example:
+        >>> from wallaroo.experimental import stream_message_decoder, stream_message_encoder
+        >>> encode, decode = stream_message_encoder(str.encode), stream_message_decoder(bytes.decode)
+        >>> out = SinkConnectorConfig("out", encode, decode, 7200, host="sink.local")
+        >>> out.name, out.host, out.cookie
+        ('out', 'sink.local', None)
 
     Source: Wallaroo 0.5.4, 0.6.1, and its unreleased version, which has the cookie.
     """

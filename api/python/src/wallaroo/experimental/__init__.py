@@ -1,7 +1,7 @@
 """Connectors as Wallaroo 0.5 and 0.6 had them: how messages travel, and the programs at the other end."""
 
 from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig
-from wallaroo.experimental.at_least_once import AtLeastOnceSourceConnector
+from wallaroo.experimental.at_least_once import AtLeastOnceSourceConnector, Stream
 from wallaroo.experimental.connectors import (
     BaseIter,
     BaseSource,
@@ -29,6 +29,7 @@ __all__ = [
     "SinkConnectorConfig",
     "SourceConnector",
     "SourceConnectorConfig",
+    "Stream",
     "StreamDecoderError",
     "ThrottledFileReader",
     "TransactionalSinkConnector",

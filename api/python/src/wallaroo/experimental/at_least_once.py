@@ -20,8 +20,16 @@ class Stream:
     """A stream of messages of its own.
 
     Attributes:
+        id: Its number, below 2**64; the same after each start of the connector.
+        name: Its name.
         point_of_reference: Up to where everything is processed, as far as the connector knows.
         is_open: Whether the application takes its messages now.
+
+    Example:
+        >>> Stream(1, "bell")
+        Stream(id=1, name='bell', point_of_reference=0, is_open=False)
+
+    Source: Wallaroo, unreleased.
     """
 
     id: int
@@ -45,6 +53,40 @@ class AtLeastOnceSourceConnector(threading.Thread):
         host: Where the application listens.
         port: Port as text or number.
         delay: Seconds to wait after each message.
+
+    Attributes:
+        credits: How many messages the application takes now.
+        failure: What went wrong last; None while all is well.
+
+    Example:
+        >>> import socket, struct
+        >>> class Bell(AtLeastOnceSourceConnector):
+        ...     stream, is_due = Stream(1, "bell"), False
+        ...
+        ...     def stream_opened(self, stream):  # also after a failure; what was processed is not sent again
+        ...         self.is_due = stream.point_of_reference == 0
+        ...
+        ...     def send_next(self):
+        ...         was_due, self.is_due = self.is_due, False
+        ...         if was_due:
+        ...             self.write(self.stream, 1, b"ring")
+        ...         return was_due
+        ...
+        ...     def is_finished(self):
+        ...         return self.stream.point_of_reference == 1
+        >>> with socket.create_server(("127.0.0.1", 0)) as listener:
+        ...     listener.settimeout(10)
+        ...     bell = Bell("0.0.1", "word", "tower", "1", *listener.getsockname())
+        ...     bell.add_stream(bell.stream)
+        ...     bell.start()
+        ...     application, _ = listener.accept()
+        ...     application.settimeout(10)
+        >>> with application, application.makefile("rb") as received:  # what the application says and gets
+        ...     application.sendall(protocol.ok(10) + protocol.notify_ack(1, 0, is_accepted=True))
+        ...     received.read(90)[-4:]  # HELLO, NOTIFY and MESSAGE
+        ...     application.sendall(protocol.framed(protocol.ACK, struct.pack(">IIQQ", 1, 1, 1, 1)))
+        ...     bell.wait_until_finished(10)
+        b'ring'
 
     Source: Wallaroo, unreleased.
     """

@@ -10,7 +10,22 @@ from wallaroo.experimental.at_least_once import AtLeastOnceSourceConnector, Stre
 
 
 class BaseIter(ABC):
-    """Gives messages one by one."""
+    """Gives messages one by one; an iterator of which subclasses write `__next__` alone.
+
+    Example:
+        >>> class Countdown(BaseIter):
+        ...     left = 3
+        ...
+        ...     def __next__(self):
+        ...         if self.left == 0:
+        ...             raise StopIteration
+        ...         self.left -= 1
+        ...         return self.left
+        >>> list(Countdown())
+        [2, 1, 0]
+
+    Source: Wallaroo, unreleased.
+    """
 
     def __iter__(self) -> "BaseIter":
         return self
@@ -34,6 +49,30 @@ class BaseSource(BaseIter):
     Attributes:
         name: Name of the stream, unique in the application; bytes in UTF-8 count as the text.
         key: Key of messages that have none of their own.
+
+    Example:
+        >>> class Letters(BaseSource):
+        ...     name, at = "letters", 0
+        ...
+        ...     def __next__(self):
+        ...         if self.at == 3:
+        ...             raise StopIteration
+        ...         self.at += 1
+        ...         return b"abc"[self.at - 1 : self.at], self.at
+        ...
+        ...     def reset(self, pos=0):
+        ...         self.at = pos
+        ...
+        ...     def point_of_ref(self):
+        ...         return self.at
+        >>> letters = Letters()
+        >>> next(letters), next(letters)
+        ((b'a', 1), (b'b', 2))
+        >>> letters.reset(1)  # the application has processed the first message only
+        >>> next(letters), letters.point_of_ref()
+        ((b'b', 2), 2)
+
+    Source: Wallaroo, unreleased.
     """
 
     name: str | bytes
@@ -52,10 +91,30 @@ class BaseSource(BaseIter):
 
 
 class FramedFileReader(BaseSource):
-    """The messages of a file, each behind its length of 4 bytes, big-endian; points of reference are offsets.
+    r"""The messages of a file, each behind its length of 4 bytes, big-endian; points of reference are offsets in bytes.
+
+    It ends where the file does, also within a message.
 
     Args:
         filename: The file; also the stream's name.
+
+    Raises:
+        OSError: The file cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     _ = file.write(b"\0\0\0\4ding\0\0\0\4dong")
+        ...     file.flush()
+        ...     reader = FramedFileReader(file.name)
+        >>> list(reader)
+        [(b'ding', 8), (b'dong', 16)]
+        >>> reader.reset(8)
+        >>> next(reader)
+        (b'dong', 16)
+        >>> reader.close()
+
+    Source: Wallaroo, unreleased.
     """
 
     def __init__(self, filename: str) -> None:
@@ -87,12 +146,28 @@ class FramedFileReader(BaseSource):
 
 
 class ThrottledFileReader(FramedFileReader):
-    """The messages of a file, as `FramedFileReader` gives them, but never too many of them at one time.
+    r"""The messages of a file, as `FramedFileReader` gives them, but never too many of them at one time.
 
     Args:
         filename: The file; also the stream's name.
         rate: Most messages in a second; 0: as many as there are.
         most_unacknowledged: Most messages that are given and not yet acknowledged; 0: as many as there are.
+
+    Raises:
+        OSError: The file cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     _ = file.write(b"\0\0\0\4ding\0\0\0\4dong")
+        ...     file.flush()
+        ...     reader = ThrottledFileReader(file.name, most_unacknowledged=1)
+        >>> next(reader), next(reader)  # None: nothing now
+        ((b'ding', 8), (None, 8))
+        >>> reader.wallaroo_acked(8)
+        >>> next(reader)
+        (b'dong', 16)
+        >>> reader.close()
 
     Source: Wallaroo, unreleased.
     """
@@ -127,6 +202,18 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
     """Sends the messages of several sources in turn; ends when all of them have ended and everything is acknowledged.
 
     Parameters are those of `AtLeastOnceSourceConnector`. Sources are added before `start`.
+
+    Example:
+        >>> import tempfile
+        >>> connector = MultiSourceConnector("0.0.1", "word", "tower", "1", "127.0.0.1", 7100)
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     bells = FramedFileReader(file.name)
+        >>> stream = connector.add_source(bells)  # then `connector.start()`
+        >>> stream.name == bells.name, stream.id == connector.get_id(bells.name.encode())
+        (True, True)
+        >>> connector.is_finished(), connector.remove_source(bells), connector.is_finished()
+        (False, None, True)
+        >>> bells.close()
 
     Source: Wallaroo, unreleased.
     """

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from wallaroo.connector import hint_of
+from wallaroo.connector.config import hint_of
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.error import WallarooParameterError
 from wallaroo.experimental.stream import LENGTH
@@ -20,7 +20,33 @@ RETRY_SECONDS = 0.5
 
 
 class UnexpectedSocketError(Exception):
-    """A connection ended, or a socket failed, while a message was on its way."""
+    """A connection ended, or a socket failed, while a message was on its way.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> directory = tempfile.TemporaryDirectory()
+        >>> program = pathlib.Path(directory.name, "lights.py")
+        >>> _ = program.write_text('''
+        ... import wallaroo
+        ... from wallaroo.experimental import stream_message_decoder, stream_message_encoder
+        ...
+        ... encode, decode = stream_message_encoder(str.encode), stream_message_decoder(bytes.decode)
+        ...
+        ... def application_setup(args):
+        ...     ab = wallaroo.ApplicationBuilder("lights").source_connector("feed", encode, decode)
+        ...     sink = wallaroo.TCPSinkConfig("127.0.0.1", 7002, wallaroo.Encoder(str.encode))
+        ...     return ab.new_pipeline("lights", "feed").to_sink(sink).build()
+        ... ''')
+        >>> feed = SourceConnector(["--application-module", str(program), "--connector", "feed"])
+        >>> try:
+        ...     feed.write("on")  # before `connect`
+        ... except UnexpectedSocketError as error:
+        ...     print(error)
+        the connector has no connection
+        >>> directory.cleanup()
+
+    Source: Wallaroo 0.6.1.
+    """
 
 
 def parse_connector_args(
@@ -116,6 +142,38 @@ class SourceConnector(_Connector):
 
     Raises:
         WallarooParameterError: A parameter is missing, or the application has no such connector.
+        DiagnosticError: The application cannot be loaded.
+
+    Attributes:
+        name: The connector's name.
+        params: Its parameters.
+        config: Its config in the application.
+
+    Example:
+        >>> import pathlib, socket, tempfile
+        >>> directory = tempfile.TemporaryDirectory()
+        >>> program = pathlib.Path(directory.name, "bells.py")
+        >>> _ = program.write_text('''
+        ... import wallaroo
+        ... from wallaroo.experimental import stream_message_decoder, stream_message_encoder
+        ...
+        ... encode, decode = stream_message_encoder(str.encode), stream_message_decoder(bytes.decode)
+        ...
+        ... def application_setup(args):
+        ...     ab = wallaroo.ApplicationBuilder("bells").source_connector("feed", encode, decode)
+        ...     sink = wallaroo.TCPSinkConfig("127.0.0.1", 7002, wallaroo.Encoder(str.encode))
+        ...     return ab.new_pipeline("bells", "feed").to_sink(sink).build()
+        ... ''')
+        >>> feed = SourceConnector(["--application-module", str(program), "--connector", "feed"])
+        >>> with socket.create_server(("127.0.0.1", 0)) as listener:  # what the application does
+        ...     feed.connect(port=listener.getsockname()[1])
+        ...     application, _ = listener.accept()
+        >>> feed.write("ring")
+        >>> with application:
+        ...     application.recv(100)[-4:]
+        b'ring'
+        >>> feed.close()
+        >>> directory.cleanup()
 
     Source: Wallaroo 0.5.4 and 0.6.1.
     """
@@ -181,16 +239,56 @@ class SourceConnector(_Connector):
 
 
 class SinkConnector(_Connector):
-    """Takes the output of an application, as a program of its own. Parameters are those of `SourceConnector`.
+    """Takes the output of an application, as a program of its own.
+
+    Parameters, attributes and errors are those of `SourceConnector`.
+
+    Example:
+        >>> import pathlib, socket, tempfile
+        >>> directory = tempfile.TemporaryDirectory()
+        >>> program = pathlib.Path(directory.name, "doors.py")
+        >>> _ = program.write_text('''
+        ... import wallaroo
+        ... from wallaroo.experimental import stream_message_decoder, stream_message_encoder
+        ...
+        ... encode, decode = stream_message_encoder(str.encode), stream_message_decoder(bytes.decode)
+        ...
+        ... def application_setup(args):
+        ...     source = wallaroo.TCPSourceConfig("127.0.0.1", 7010, wallaroo.Decoder(bytes.decode, 4, ">I"))
+        ...     ab = wallaroo.ApplicationBuilder("doors").sink_connector("out", encode, decode)
+        ...     return ab.new_pipeline("doors", source).to_sink("out").build()
+        ... ''')
+        >>> out = SinkConnector(["--application-module", str(program), "--connector", "out"])
+        >>> address = out.listen(port=0)
+        >>> with socket.create_connection(address) as application:
+        ...     application.sendall(out.config.encoder.encode("open"))
+        ...     out.read(timeout=10)
+        'open'
+        >>> out.close()
+        >>> directory.cleanup()
 
     Source: Wallaroo 0.5.4 and 0.6.1.
     """
 
     _connection: socket.socket | None = None
 
-    def listen(self, host: str | None = None, port: str | int | None = None, backlog: int = 0) -> None:
-        """Listen for the application, by default at the address of the connector's config."""
+    def listen(self, host: str | None = None, port: str | int | None = None, backlog: int = 0) -> tuple[str, int]:
+        """Listen for the application, by default at the address of the connector's config.
+
+        Args:
+            host: Name or address to listen at.
+            port: Port as text or number; 0 lets the system choose.
+            backlog: How many connections may wait.
+
+        Returns:
+            The address and the port.
+
+        Raises:
+            OSError: It cannot listen there.
+        """
         self._socket = socket.create_server(self._address(host, port), backlog=backlog)
+        address: tuple[str, int] = self._socket.getsockname()[:2]
+        return address
 
     def read(self, timeout: float | None = None) -> Any:
         """Return the next message; waits for the application to connect, again where it was restarted.

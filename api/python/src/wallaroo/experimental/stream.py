@@ -14,7 +14,16 @@ Function = Callable[..., Any]
 
 
 class StreamDecoderError(Exception):
-    """A frame of a stream is shorter than the time that it begins with."""
+    """A frame of a stream is shorter than the time that it begins with.
+
+    Example:
+        >>> text = stream_message_decoder(bytes.decode)
+        >>> try:
+        ...     text.decode(b"abc")
+        ... except StreamDecoderError as error:
+        ...     print(error)
+        a frame has 3 bytes; at least 8 are a time
+    """
 
 
 class StreamEncoder(BaseWrapped):
@@ -96,6 +105,12 @@ class OctetDecoder(BaseWrapped):
 def stream_message_encoder(function: Function) -> StreamEncoder:
     """Make a function `f(data)` that returns bytes or str the encoder of a stream.
 
+    Args:
+        function: Gets a message; None sends nothing.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
     Example:
         >>> @stream_message_encoder
         ... def text(data):
@@ -115,6 +130,9 @@ def stream_message_decoder(function: Function | None = None, *, event_time: bool
         function: Gets the payload.
         event_time: Whether messages have the times that their connector gives them; else that of their arrival.
 
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
     Example:
         >>> @stream_message_decoder
         ... def text(bs):
@@ -131,6 +149,20 @@ def stream_message_decoder(function: Function | None = None, *, event_time: bool
 def octet_message_encoder(function: Function) -> OctetEncoder:
     """Make a function `f(data)` that returns bytes the encoder of the connector protocol.
 
+    Args:
+        function: Gets a message; for a sink it may also return str, sent as UTF-8, or None to send nothing.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
+    Example:
+        >>> import json
+        >>> @octet_message_encoder
+        ... def encode(order):
+        ...     return json.dumps(order).encode()
+        >>> encode.encode({"amount": 5})
+        b'{"amount": 5}'
+
     Source: Wallaroo, unreleased.
     """
     return OctetEncoder(function)
@@ -138,6 +170,20 @@ def octet_message_encoder(function: Function) -> OctetEncoder:
 
 def octet_message_decoder(function: Function) -> OctetDecoder:
     """Make a function `f(bs)` the decoder of the connector protocol.
+
+    Args:
+        function: Gets the payload as bytes; returns a message, or None to drop it.
+
+    Raises:
+        WallarooParameterError: It is no function (T207).
+
+    Example:
+        >>> import json
+        >>> @octet_message_decoder
+        ... def decode(bs):
+        ...     return json.loads(bs)
+        >>> decode.decode(b'{"amount": 5}')
+        {'amount': 5}
 
     Source: Wallaroo, unreleased.
     """

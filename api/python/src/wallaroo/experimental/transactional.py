@@ -21,6 +21,34 @@ class TransactionalTarget(ABC):
 
     `sender` names the output of one sink of one application; each has offsets of its own. What `prepare` and `commit`
     have done must survive a crash before they return. `prepare` is called with one transaction at a time.
+
+    Example:
+        >>> class Rows(TransactionalTarget):  # a real one writes to disk before it returns
+        ...     def __init__(self):
+        ...         self.rows, self.ends, self.waiting = [], {}, {}
+        ...
+        ...     def committed(self, sender):
+        ...         return self.ends.get(sender, 0)
+        ...
+        ...     def prepared(self, sender):
+        ...         return {name: end for name, (end, _) in self.waiting.get(sender, {}).items()}
+        ...
+        ...     def prepare(self, sender, name, end, messages):
+        ...         self.waiting.setdefault(sender, {})[name] = end, messages
+        ...         return True
+        ...
+        ...     def commit(self, sender, name):
+        ...         self.ends[sender], messages = self.waiting[sender].pop(name)
+        ...         self.rows += messages
+        ...
+        ...     def abort(self, sender, name):
+        ...         del self.waiting[sender][name]
+        >>> target = Rows()
+        >>> target.prepare("tower 1", "t1", 4, [b"ring"]), target.rows, target.prepared("tower 1")
+        (True, [], {'t1': 4})
+        >>> target.commit("tower 1", "t1")
+        >>> target.rows, target.prepared("tower 1"), target.committed("tower 1")
+        ([b'ring'], {}, 4)
     """
 
     @abstractmethod
@@ -57,7 +85,30 @@ class TransactionalTarget(ABC):
 class TransactionalSinkConnector(SinkConnector):
     """Takes the output of an application into a target that commits: each message is there exactly once.
 
-    The application's sink is a `SinkConnectorConfig` with a cookie. Parameters are those of `SinkConnector`.
+    The application's sink is a `SinkConnectorConfig` with a cookie. Parameters, attributes and errors are those of
+    `SinkConnector`.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> directory = tempfile.TemporaryDirectory()
+        >>> program = pathlib.Path(directory.name, "gates.py")
+        >>> _ = program.write_text('''
+        ... import wallaroo
+        ... from wallaroo.experimental import SinkConnectorConfig, octet_message_decoder, octet_message_encoder
+        ...
+        ... def application_setup(args):
+        ...     encode, decode = octet_message_encoder(str.encode), octet_message_decoder(bytes.decode)
+        ...     source = wallaroo.TCPSourceConfig("127.0.0.1", 7010, wallaroo.Decoder(bytes.decode, 4, ">I"))
+        ...     ab = wallaroo.ApplicationBuilder("gates").new_pipeline("gates", source)
+        ...     return ab.to_sink(SinkConnectorConfig("out", encode, decode, 7200, cookie="word")).build()
+        ... ''')
+        >>> args = ["--application-module", str(program), "--connector", "out", "--out-file", "gates.db"]
+        >>> out = TransactionalSinkConnector(args, required_params=["file"])
+        >>> out.config.cookie, out.params.file
+        ('word', 'gates.db')
+        >>> address = out.listen(port=0)  # then `out.serve(target)`, with a `TransactionalTarget`
+        >>> out.close()
+        >>> directory.cleanup()
 
     Source: Wallaroo, unreleased: the sinks of its connector protocol.
     """
