@@ -1,4 +1,4 @@
-"""Examples in docstrings do what they print; those of Go are tests of their packages already."""
+"""Examples in docstrings do what they print, and each public name has one; those of Go are tests of their packages."""
 
 import doctest
 import importlib
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from architecture.source import PYTHON_SDK, ROOT, RUNTIME, hand_written, module_of
+from architecture.surface import example_violations, surface
 
 
 def modules() -> Iterator[str]:
@@ -22,3 +23,47 @@ def test_examples_do_what_they_print(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0, "no example of the module was found"
     assert result.failed == 0
+
+
+def test_each_public_name_has_an_example() -> None:
+    assert "\n".join(example_violations(surface())) == ""
+
+
+class Bell:
+    """Rings.
+
+    Example:
+        >>> Bell()
+        <Bell>
+    """
+
+
+class Silent(Bell):
+    """Does not ring, though a Bell() does."""
+
+
+class Loud(Bell):
+    pass
+
+
+class Imported:
+    """Is not used where it is imported.
+
+    Example:
+        >>> from bells import Imported
+        >>> Bell(), "Imported"  # Imported
+        (<Bell>, 'Imported')
+    """
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Bell, []),
+        (Silent, ["tower.Silent: its docstring has no example"]),
+        (Loud, ["tower.Loud: the example of its docstring does not use it"]),
+        (Imported, ["tower.Imported: the example of its docstring does not use it"]),
+    ],
+)
+def test_planted_name_without_an_example(value: type, expected: list[str]) -> None:
+    assert list(example_violations({f"tower.{value.__name__}": value})) == expected

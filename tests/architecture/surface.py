@@ -1,0 +1,36 @@
+"""The public surface of the Python SDK, and the rule that each name of it has an example."""
+
+import ast
+import doctest
+import importlib
+import inspect
+from collections.abc import Iterator, Mapping
+
+PACKAGES = ("wallaroo", "wallaroo.connector", "wallaroo.experimental")
+
+
+def surface() -> dict[str, object]:
+    """Return what is public, by name; names of a package in `wallaroo` begin with that package's."""
+    found = {}
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        prefix = f"{package}.".removeprefix("wallaroo.")
+        found.update({prefix + name: getattr(module, name) for name in module.__all__})
+    return found
+
+
+def example_violations(public: Mapping[str, object]) -> Iterator[str]:
+    """Yield names whose docstring has no example, or one that does not use the name, such as an inherited one."""
+    for name, value in public.items():
+        examples = doctest.DocTestParser().get_examples(inspect.getdoc(value) or "")
+        if not examples:
+            yield f"{name}: its docstring has no example"
+        elif name.rpartition(".")[2] not in used("".join(example.source for example in examples)):
+            yield f"{name}: the example of its docstring does not use it"
+
+
+def used(text: str) -> set[str]:
+    """Return the names and attributes that a program reads; those that it imports or defines alone do not count."""
+    nodes = list(ast.walk(ast.parse(text)))
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
