@@ -87,7 +87,8 @@ func JSON[T any]() Codec[T] {
 	}
 }
 
-// Gob returns a codec with encoding/gob. Each value stands for itself, with the description of its type.
+// Gob returns a codec with encoding/gob. Each value stands for itself, with the description of its type. What encoding/gob leaves out comes
+// back as it does there: fields that are not exported as zero values, a pointer to a zero value as nil, -0.0 as 0.0, an empty slice as nil.
 func Gob[T any]() Codec[T] {
 	return functions[T]{
 		func(value T) ([]byte, error) {
