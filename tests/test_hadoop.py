@@ -107,9 +107,35 @@ def test_a_driver_killed_goes_on_from_hdfs(hadoop: Hadoop, site: Site) -> None:
     done = wallaroo("run", other, *options, *site.options())
     assert done.returncode == 1
     assert done.stderr.startswith(f'R603 checkpoint {place} belongs to application "')
-    done = wallaroo("state", "rescale", place, "--partitions", "3")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"R663 checkpoint {place} cannot be rescaled; ")
+
+
+def test_rescaled_in_hdfs_while_a_driver_is_left(hadoop: Hadoop, site: Site) -> None:
+    app, place = CASE.app("python"), f"{hadoop.url}/rescaled"
+    command = ("state", "rescale", place, "--partitions", 3, "--buckets", 5, *site.options())
+    with Receiver() as receiver:
+        with site.run(app, receiver, checkpoint=place) as first:
+            first.send(payload(PARTS[0]))
+            receiver.wait_for_lines(len(counted(PARTS[0])), first)
+            killed = os.environ | {"WALLAROO_FAULT": "rescale.before_record:1", "TMPDIR": str(site.folder)}
+            done = wallaroo(*command, seconds=LONG_S, env=killed)
+            assert done.returncode == -signal.SIGKILL
+            assert ended(first) == 1  # its gateway serves the rescale
+            assert '"code": "R644"' in first.said()
+        with site.run(app, receiver, checkpoint=place) as second:  # as if nobody had begun
+            second.send(payload(PARTS[1]))
+            receiver.wait_for_lines(len(counted(PARTS[0] + PARTS[1])), second)
+            assert second.stop() == 0, second.said()
+        done = wallaroo(*command, seconds=LONG_S)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("3 shuffle partitions of 5 buckets, were 2 of 4; moved the states of 3 keys, ")
+        assert sorted({name.split("/")[2] for name in hadoop.files("/rescaled") if "/spark" in name}) == ["spark-2"]
+        with site.run(app, receiver, checkpoint=place) as third:
+            third.send(payload(PARTS[2]))
+            lines = receiver.wait_for_lines(len(counted(TEXTS[: 3 * 4_000])), third)
+            assert third.stop() == 0, third.said()
+        assert sorted(lines) == sorted(counted(TEXTS[: 3 * 4_000]))
+    again = wallaroo(*command, seconds=LONG_S)
+    assert again.stdout == "3 shuffle partitions of 5 buckets, as before; nothing to do\n", again.stderr
 
 
 def test_a_file_system_that_cannot_be_used(site: Site) -> None:

@@ -127,7 +127,7 @@ def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.C
     [
         (
             ["s3a://bucket/c", "--buckets", "5"],
-            "R663 checkpoint s3a://bucket/c cannot be rescaled; only one in a directory",
+            "R608 --checkpoint s3a://bucket/c needs a gateway and an egress elsewhere",
         ),
         (["c"], "R608 nothing says what shall change"),
         (["c", "--partitions", "0"], "R608 --partitions 0 is not possible"),

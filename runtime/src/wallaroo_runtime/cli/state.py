@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from wallaroo_runtime.cli.parser import Parser, usage_error
-from wallaroo_runtime.cli.run import MAX_PARTITIONS
+from wallaroo_runtime.cli.remote import add_remote, remote_of
+from wallaroo_runtime.cli.run import MAX_PARTITIONS, conf_of, location_of
 from wallaroo_runtime.deploy.place import find_directory
-from wallaroo_runtime.deploy.rescale import Rescaled, rescale
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.deploy.rescale import Rescaled, rescale, rescale_at
 
 MAX_BUCKETS = 1024
 
@@ -24,6 +24,14 @@ def add_parser(subparsers: Any) -> None:
     add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run; it must not run now")
     add("--partitions", type=int, metavar="N", help="shuffle partitions: tasks of a stage with state")
     add("--buckets", type=int, metavar="M", help="buckets of each partition; a new checkpoint has 4")
+    add(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark; for a checkpoint at a URL",
+    )
+    add_remote(action)
     add("--json", action="store_true", help="what was done as a JSON object; findings as a JSON array")
 
 
@@ -35,13 +43,11 @@ def run(arguments: argparse.Namespace) -> int:
     if partitions is None and buckets is None:
         reason = "nothing says what shall change"
         raise usage_error(reason, "", (), "give --partitions, or --buckets", "wallaroo state rescale")
-    if "://" in arguments.checkpoint:
-        reason = "only one in a directory of this machine can be"
-        fix = "begin one with more: --fresh --conf spark.sql.shuffle.partitions=N"
-        raise RunError.of("R663", USAGE, path=arguments.checkpoint, reason=reason, fix=fix)
-    path = find_directory(arguments.checkpoint)
     begun = time.monotonic()
-    done = rescale(path, partitions, buckets)
+    if location := location_of(arguments):
+        done = rescale_at(location, partitions, buckets, remote_of(arguments), conf_of(arguments.conf))
+    else:
+        done = rescale(find_directory(arguments.checkpoint), partitions, buckets)
     seconds = time.monotonic() - begun
     if arguments.json:
         print(json.dumps({**asdict(done), "seconds": round(seconds, 3)}))

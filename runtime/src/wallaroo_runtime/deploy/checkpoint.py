@@ -9,7 +9,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.deploy.drain import Drain
 from wallaroo_runtime.deploy.manifest import Directory, LocalDirectory
 from wallaroo_runtime.deploy.place import MANIFEST, SPARK, Place
-from wallaroo_runtime.deploy.remote import RemoteOptions, service_names
+from wallaroo_runtime.deploy.remote import RemoteOptions, check_known, service_names
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.change import Change, Impact, compare
 from wallaroo_runtime.plan.port import Ports, first_ports, kept_ports
@@ -91,9 +91,7 @@ class Checkpoint:
 
     def _check_services(self, manifest: Mapping[str, Any]) -> None:
         known: dict[str, str] = manifest.get("services", {})
-        if known.keys() != self.services.keys():
-            before, now = (_told(services) for services in (known, self.services))
-            raise RunError.of("R650", path=self.directory, before=before, now=now)
+        check_known(self.directory, known, self._remote)
         self.services = dict(known)
         self.id = manifest.get("id", self.id)
 
@@ -177,10 +175,6 @@ class Checkpoint:
                     "R623", path=self.directory, left=left, reason=_listed([each.text for each in draining])
                 )
         self.changes = [change for change in changes if change.is_interface]
-
-
-def _told(services: Mapping[str, str]) -> str:
-    return " and ".join(f"{name} elsewhere" for name in sorted(services)) or "gateway and egress beside the driver"
 
 
 def _listed(reasons: list[str]) -> str:

@@ -1,18 +1,16 @@
 """Says whether a checkpoint has nothing left that only the program of its last run could deal with."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from wallaroo_runtime.deploy.hold import Hold
 from wallaroo_runtime.deploy.manifest import Directory
-from wallaroo_runtime.deploy.remote import ATTACH_PATIENCE_S, RemoteOptions, driver_of
-from wallaroo_runtime.deploy.service import UNSET, stop_left_behind
+from wallaroo_runtime.deploy.remote import RemoteOptions
+from wallaroo_runtime.deploy.service import stop_left_behind
 from wallaroo_runtime.egress.position import undelivered
 from wallaroo_runtime.ingest import JournalReader
 from wallaroo_runtime.remote._proto import service_pb2 as pb
-from wallaroo_runtime.remote.client import Client
-
-Message = pb.AttachJournalRequest | pb.AttachOutboxRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +49,7 @@ class Drain:
             return left
         # Gateways that outlived their driver still take messages in the old way; when they do not, look again.
         stop_left_behind(self.path)
-        for name in self.remote.gateways:
-            self._attach("gateway", name)
+        self._hold().take_gateways()
         return self._left(gone_sinks)
 
     def _left(self, gone_sinks: Collection[int]) -> str:
@@ -79,27 +76,14 @@ class Drain:
 
     def _status(self, kind: str, name: str = "", ports: Collection[int] = ()) -> pb.StatusReply:
         """Ask a service; whoever it serves goes on."""
-        store = self._store(kind, name)
+        hold = self._hold()
+        store = hold.store(kind, name)
         if not store:  # the checkpoint has never come to it
             return pb.StatusReply()
-        reply: pb.StatusReply = self._client(kind, name).call("Status", pb.StatusRequest(ports=ports))
+        reply: pb.StatusReply = hold.client(kind, name).call("Status", pb.StatusRequest(ports=ports))
         if reply.store != store:
-            self._attach(kind, name)  # it says what is wrong
+            hold.take(kind, name)  # it says what is wrong
         return reply
 
-    def _attach(self, kind: str, name: str) -> None:
-        """Make a service work for nobody but this driver, which wants nothing yet."""
-        driver = driver_of(self.application, self.checkpoint, self._store(kind, name), fresh=False)
-        nothing: dict[str, Callable[..., Message]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
-        self._client(kind, name).call("Attach", nothing[kind](driver=driver))
-
-    def _client(self, kind: str, name: str) -> Client:
-        address = self.remote.gateways[name] if kind == "gateway" else self.remote.egress
-        return Client(self.remote.service(kind, address), ATTACH_PATIENCE_S)
-
-    def _store(self, kind: str, name: str) -> str:
-        return self.stores[f"{kind} {name}".strip()]
-
-
-def _listen_to_nobody(driver: pb.Driver) -> pb.AttachJournalRequest:
-    return pb.AttachJournalRequest(driver=driver, fsync=UNSET.journal_fsync, backlog_bytes=UNSET.journal_bytes)
+    def _hold(self) -> Hold:
+        return Hold(self.remote, self.application, self.checkpoint, self.stores)

@@ -58,11 +58,21 @@ def read_manifest(checkpoint: Path) -> Mapping[str, Any]:
     Raises:
         RunError: R616, there is none; R698, it is damaged.
     """
-    path = checkpoint / MANIFEST
+    return manifest_in(LocalDirectory(checkpoint))
+
+
+def manifest_in(directory: Directory) -> Mapping[str, Any]:
+    """Return what a checkpoint, wherever it is, says that its application is.
+
+    Raises:
+        RunError: As `read_manifest`, and what the directory raises.
+    """
+    path = f"{directory}/{MANIFEST}"
     try:
-        manifest: Mapping[str, Any] = json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise RunError.of("R616", path=path, reason="there is no such file") from error
+        content = directory.read(MANIFEST)
+        if content is None:
+            raise RunError.of("R616", path=path, reason="there is no such file")
+        manifest: Mapping[str, Any] = json.loads(content)
     except (OSError, ValueError) as error:
         raise RunError.of("R698", path=path, reason=error) from error
     return manifest

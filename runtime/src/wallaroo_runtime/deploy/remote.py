@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -154,6 +154,26 @@ def service_names(remote: RemoteOptions) -> tuple[str, ...]:
     """Return what a checkpoint calls the services of a run."""
     gateways = tuple(f"gateway {name}".strip() for name in sorted(remote.gateways))
     return (*gateways, "egress") if remote.egress else gateways
+
+
+def check_known(directory: object, known: Iterable[str], remote: RemoteOptions) -> None:
+    """Refuse other services than those that a checkpoint was begun with.
+
+    Args:
+        directory: Of the checkpoint, for the error.
+        known: What it calls its services.
+        remote: Where the services are said to be.
+
+    Raises:
+        RunError: R650.
+    """
+    before, now = sorted(known), sorted(service_names(remote))
+    if before != now:
+        raise RunError.of("R650", path=directory, before=_told(before), now=_told(now))
+
+
+def _told(services: Sequence[str]) -> str:
+    return " and ".join(f"{name} elsewhere" for name in services) or "gateway and egress beside the driver"
 
 
 def gateways_of(

@@ -7,20 +7,27 @@ either the checkpoint as it was or the new one.
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from wallaroo.fault import reach
 from wallaroo_runtime.daemon import replace_file
-from wallaroo_runtime.deploy.manifest import read_manifest
+from wallaroo_runtime.deploy.hold import Hold
+from wallaroo_runtime.deploy.location import check_answer, check_services, is_remote
+from wallaroo_runtime.deploy.manifest import LocalDirectory, manifest_in, read_manifest
 from wallaroo_runtime.deploy.place import MANIFEST, SPARK, Place
+from wallaroo_runtime.deploy.remote import RemoteOptions, check_known
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import Plan, compile_topology
 from wallaroo_runtime.plan.port import Ports
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.topology.load import load_document
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.spark.hadoop import HadoopDirectory
 
 WORK = "rescale"
 
@@ -58,23 +65,108 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
     check_java()
     place = Place.take(path)
     try:
-        return _rescale(path, manifest, partitions, buckets)
+        return _rescale(path, manifest, _wanted(manifest, partitions, buckets), path)
     finally:
         place.release()
 
 
-def _rescale(path: Path, manifest: Mapping[str, Any], partitions: int | None, buckets: int | None) -> Rescaled:
-    now: dict[str, Any] = {**manifest}
-    now["shuffle_partitions"] = partitions or manifest["shuffle_partitions"]
-    now["buckets_per_partition"] = buckets or manifest["buckets_per_partition"]
+def rescale_at(
+    url: str, partitions: int | None, buckets: int | None, remote: RemoteOptions, conf: Mapping[str, str]
+) -> Rescaled:
+    """Give a checkpoint at a URL other numbers; it is done on a copy, in the directory for temporary files.
+
+    Args:
+        url: The checkpoint, wherever Hadoop reaches.
+        partitions: As for `rescale`.
+        buckets: As for `rescale`.
+        remote: Its gateways, which from now on serve no driver that is there already, and its egress.
+        conf: Settings of Spark, e.g. for the file system.
+
+    Raises:
+        RunError: As `rescale`; R608 or R650, `remote` lacks a service; R642 or R643, a gateway cannot be asked or is
+            another; R644, a driver was started meanwhile; R684, the file system says no.
+    """
+    # Late: pyspark takes a second to import.
+    from wallaroo_runtime.spark.hadoop import HadoopDirectory
+    from wallaroo_runtime.spark.session import REMOTE_FILES, create_session, stop_session
+
+    check_services(url, remote)
+    check_java()
+    check_answer(url)
+    settings = (REMOTE_FILES if is_remote(url) else {}) | dict(conf)
+    with TemporaryDirectory(prefix="wallaroo-rescale-") as folder:
+        work = Path(folder)
+        session = create_session(
+            "rescale", master="local[*]", shuffle_partitions=1, directory=work / "logs", settings=settings
+        )
+        try:
+            directory = HadoopDirectory(session, url)
+            manifest = manifest_in(directory)
+            check_known(directory, manifest["services"], remote)
+            hold = Hold(remote, manifest["name"], manifest["id"], manifest["services"])
+            hold.take_gateways()
+            wanted = _wanted(manifest, partitions, buckets)
+            return _rescale_copy(directory, work, manifest, wanted, session, hold.check)
+        finally:
+            stop_session(session)
+
+
+def _rescale_copy(
+    directory: "HadoopDirectory",
+    work: Path,
+    manifest: Mapping[str, Any],
+    wanted: dict[str, Any],
+    session: Any,
+    check: Callable[[], None],
+) -> Rescaled:
+    """Fetch, rescale, put back under another name; `check` raises when the checkpoint is in use meanwhile."""
+    from wallaroo_runtime.spark.rescale import relocate
+
+    spark = manifest.get("spark", SPARK)
+    directory.fetch(spark, work / spark)
+    relocate(work / spark, f"file:{work / spark}")
+    done = _rescale(work, manifest, wanted, directory, session)
+    content = LocalDirectory(work).read(MANIFEST)
+    if content is None:
+        return done
+    used = json.loads(content).get("spark", SPARK)
+    if used != spark:
+        relocate(work / used, f"{directory}/{used}")
+        directory.put(work / used, used)
+    check()
+    reach("rescale.before_record")
+    directory.write(MANIFEST, content)
+    reach("rescale.after_record")
+    for name in directory.names(""):
+        if name != used and (name == SPARK or name.startswith(f"{SPARK}-")):
+            directory.remove(name)
+    return done
+
+
+def _rescale(
+    path: Path,
+    manifest: Mapping[str, Any],
+    now: dict[str, Any],
+    place: object,
+    session: Any = None,
+) -> Rescaled:
+    """Rescale what is in a directory of this machine.
+
+    Args:
+        path: The directory.
+        manifest: Of the checkpoint.
+        now: As it shall be.
+        place: Where the user knows the checkpoint to be.
+        session: One that runs; None: it is started and stopped.
+    """
     before, after = _plan(manifest), _plan(now)
     spark = manifest.get("spark", SPARK)
     _remove_rest(path, spark)
     keys = size = 0
     if before.bucket_ids != after.bucket_ids:
-        if _has_state(path / spark, before, path):
+        if _has_state(path / spark, before, place):
             now["spark"] = _next_name(spark)
-            keys, size = _move(path, spark, now["spark"], before, after)
+            keys, size = _move(path, spark, now["spark"], before, after, session)
         reach("rescale.before_switch")
         text = json.dumps(now, ensure_ascii=False, indent=2) + "\n"
         replace_file(path / MANIFEST, text.encode("utf-8"), durable=True)
@@ -88,6 +180,13 @@ def _rescale(path: Path, manifest: Mapping[str, Any], partitions: int | None, bu
     )
 
 
+def _wanted(manifest: Mapping[str, Any], partitions: int | None, buckets: int | None) -> dict[str, Any]:
+    now: dict[str, Any] = {**manifest}
+    now["shuffle_partitions"] = partitions or manifest["shuffle_partitions"]
+    now["buckets_per_partition"] = buckets or manifest["buckets_per_partition"]
+    return now
+
+
 def _plan(manifest: Mapping[str, Any]) -> Plan:
     topology = load_document(manifest["topology"])
     return compile_topology(
@@ -98,39 +197,40 @@ def _plan(manifest: Mapping[str, Any]) -> Plan:
     )
 
 
-def _has_state(spark: Path, plan: Plan, path: Path) -> bool:
+def _has_state(spark: Path, plan: Plan, place: object) -> bool:
     """Say whether Spark has state that must be moved; checks that it can be."""
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.spark.rescale import pending_batch, state_variables
 
     batch = pending_batch(spark)
     if batch is not None:
-        raise RunError.of("R662", path=path, batch=batch)
+        raise RunError.of("R662", path=place, batch=batch)
     operators = state_variables(spark)
     found = {name for variables in operators for name in variables if name.startswith("log_")}
     planned = {f"log_{stage.id}" for level in plan.levels[1:] for stage in level if stage.has_state}
     if operators and (len(operators) != len(plan.levels) - 1 or found - planned):
         reason = "its last run has changed the application and has not processed anything since"
         raise RunError.of(
-            "R663", USAGE, path=path, reason=reason, fix="run it until a message is processed, then again"
+            "R663", USAGE, path=place, reason=reason, fix="run it until a message is processed, then again"
         )
     return bool(operators)
 
 
-def _move(path: Path, old: str, new: str, before: Plan, after: Plan) -> tuple[int, int]:
+def _move(path: Path, old: str, new: str, before: Plan, after: Plan, session: Any) -> tuple[int, int]:
     from wallaroo_runtime.spark.rescale import rescale as rescale_state
     from wallaroo_runtime.spark.session import create_session, stop_session
 
-    session = create_session(
+    used = session or create_session(
         after.application, master="local[*]", shuffle_partitions=after.shuffle_partitions, directory=path / "logs"
     )
     try:
-        moved = rescale_state(session, path / old, path / new, path / WORK, before, after)
+        moved = rescale_state(used, path / old, path / new, path / WORK, before, after)
     except RunError:
         _remove_rest(path, old)
         raise
     finally:
-        stop_session(session)
+        if session is None:
+            stop_session(used)
     os.sync()  # Spark leaves it to the system when its files are safe
     return moved.keys, moved.size
 

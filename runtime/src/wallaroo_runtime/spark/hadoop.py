@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -95,5 +96,30 @@ class HadoopDirectory:
 
     def clear(self) -> None:
         """Remove everything in the directory."""
-        with self._told(self.url):
-            self._files.delete(self._path(""), True)
+        self.remove("")
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
+        with self._told(f"{self.url}/{name}"):
+            self._files.delete(self._path(name), True)
+
+    def fetch(self, name: str, to: Path) -> None:
+        """Copy a directory to this machine.
+
+        Args:
+            name: Of the directory; nothing is copied when there is no such thing.
+            to: Does not exist.
+        """
+        path = self._path(name)
+        with self._told(f"{self.url}/{name}"):
+            if self._files.exists(path):
+                self._files.copyToLocalFile(False, path, self._local(to), True)  # without Hadoop's files of checksums
+
+    def put(self, source: Path, name: str) -> None:
+        """Make a directory that is a copy of one of this machine; one that is there is replaced."""
+        self.remove(name)
+        with self._told(f"{self.url}/{name}"):
+            self._files.copyFromLocalFile(False, True, self._local(source), self._path(name))
+
+    def _local(self, path: Path) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path.absolute().as_uri())

@@ -128,12 +128,22 @@ def _sort_logs(session: SparkSession, old: Path, folder: Path, plan: Plan) -> Mo
 def _copy(old: Path, new: Path) -> None:
     """Link the files, which Spark never changes; only where its records name the directory they are written anew."""
     shutil.copytree(old, new, copy_function=os.link)
-    for record in new.glob("state/*/_metadata/v2/[0-9]*"):
+    relocate(new, f"file:{new}")
+
+
+def relocate(checkpoint: Path, place: str) -> None:
+    """Let the records of a checkpoint of Spark's, which name its files, name them where it will be used.
+
+    Args:
+        checkpoint: A directory.
+        place: URL of the directory that it will be.
+    """
+    for record in checkpoint.glob("state/*/_metadata/v2/[0-9]*"):
         version, text = record.read_text(encoding="utf-8").split("\n", 1)
         value = json.loads(text)
         for store in value["stateStoreInfo"]:
             names = (path.rpartition("/state/")[2] for path in store["stateSchemaFilePaths"])
-            store["stateSchemaFilePaths"] = [f"file:{new}/state/{name}" for name in names]
+            store["stateSchemaFilePaths"] = [f"{place}/state/{name}" for name in names]
         _write(record, f"{version}\n{json.dumps(value, separators=(',', ':'))}")
 
 
