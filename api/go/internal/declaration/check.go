@@ -115,11 +115,8 @@ func (a *Application) checkAddresses() {
 			a.checkListener(source, names)
 		}
 		for _, sink := range pipeline.Sinks {
-			switch edge := sink.Edge.(type) {
-			case *topology.TCP:
-				a.checkAddress("sink", edge.Host, edge.Port, sink.Path, sink.Place)
-			case *topology.ConnectorSink:
-				a.checkAddress("sink", edge.Host, edge.Port, sink.Path, sink.Place)
+			if host, port, has := address(sink.Edge, sink.Found); has {
+				a.checkAddress("sink", host, port, sink.Path, sink.Place)
 			}
 		}
 	}
@@ -127,13 +124,8 @@ func (a *Application) checkAddresses() {
 
 // checkListener checks the address of a source that listens; names has the sources by their addresses so far.
 func (a *Application) checkListener(source *Source, names map[string]string) {
-	var host, port string
-	switch edge := source.Edge.(type) {
-	case *topology.TCP:
-		host, port = edge.Host, edge.Port
-	case *topology.Connector:
-		host, port = edge.Host, edge.Port
-	default:
+	host, port, has := address(source.Edge, source.Found)
+	if !has {
 		return
 	}
 	number, usable := a.checkAddress("source", host, port, source.Path, source.Place)
@@ -147,6 +139,21 @@ func (a *Application) checkListener(source *Source, names map[string]string) {
 	default:
 		names[address] = source.Name
 	}
+}
+
+// address returns where an edge listens or connects to. One whose address could not be cut in two has been reported.
+func address(edge topology.Edge, found []diagnostic.Diagnostic) (host, port string, has bool) {
+	switch of := edge.(type) {
+	case *topology.TCP:
+		host, port = of.Host, of.Port
+	case *topology.Connector:
+		host, port = of.Host, of.Port
+	case *topology.ConnectorSink:
+		host, port = of.Host, of.Port
+	default:
+		return "", "", false
+	}
+	return host, port, host+port != "" || len(found) == 0
 }
 
 func (a *Application) checkAddress(what, host, port, path string, place Place) (number int, usable bool) {
