@@ -1,6 +1,6 @@
 package wallarooapi
 
-// KafkaEncoder makes the records that a Kafka sink writes.
+// KafkaEncoder makes the records that a Kafka sink writes; the form of Wallaroo 0.5.
 type KafkaEncoder interface {
 	// Encode returns a record's value, its key (nil: none) and the number of its partition (-1: by the key). A nil
 	// value writes nothing.

@@ -13,7 +13,8 @@ type Program struct {
 //	scorer := wa.OtherProgram("scorer", "scorer.py")
 //	pipeline.To(scorer.Computation("score", "json", "float64"))
 //
-// What is wrong with it is reported where a component of it is used (T207, T210).
+// What is wrong with it is reported where a component of it is used: a name or target (T207, T210), a codec (T207), a type that its
+// codec cannot write (T262).
 func OtherProgram(worker, target string) *Program { return &Program{worker, target} }
 
 // Computation names a computation: one message in, at most one out. name is that under which the program offers it, input and output

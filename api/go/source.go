@@ -2,16 +2,18 @@ package wallarooapi
 
 // Decoder makes a message from bytes.
 type Decoder interface {
-	// Decode gets exactly the payload. The bytes may be kept but not changed. Nil discards the message.
+	// Decode gets exactly the payload. The bytes may be kept but not changed. Nil discards the message (Wallaroo 0.5.1); a panic
+	// makes the payload a dead letter (C505).
 	Decode(b []byte) interface{}
 }
 
-// FramedDecoder cuts a TCP stream into messages: each is a header of fixed length and a payload.
+// FramedDecoder cuts a TCP stream into messages: each is a header of fixed length and a payload. MakeTCPSourceConfig needs one (T223).
 type FramedDecoder interface {
 	Decoder
-	// HeaderLength returns the number of bytes before each payload, 1 to 64.
+	// HeaderLength returns the number of bytes before each payload, 1 to 64 (T224).
 	HeaderLength() uint64
 	// PayloadLength gets exactly the header and returns the length of the payload behind it. It must depend
-	// on the header alone; it is also called with made-up headers to find out the framing.
+	// on the header alone; it is also called with made-up headers to find out the framing. The
+	// length is in bytes; another one than that framing has makes the message a dead letter (C506).
 	PayloadLength(b []byte) uint64
 }

@@ -7,7 +7,7 @@ type StateComputation interface {
 	// Compute may change state in place and returns the message that goes on (nil: none) and whether the
 	// state is to be persisted. With false nothing is written for this message: what it changed is saved with the key's
 	// next true, and is undefined after the state has been read again (restart, failure, full cache).
-	// `wallaroo run --check-persist` finds such changes.
+	// `wallaroo run --check-persist` finds such changes (C510).
 	// Messages with one key come one after the other in arrival order; different keys run in parallel.
 	Compute(data interface{}, state interface{}) (interface{}, bool)
 }
@@ -24,13 +24,14 @@ type StateComputationMulti interface {
 //
 // Wallaroo 0.4 had a method Name() string too; a builder may keep it.
 type StateBuilder interface {
-	// Build returns a new state object, usually a pointer, that no other key shares.
+	// Build returns a new state object, usually a pointer, that no other key shares. Its type must have bytes (C504).
 	Build() interface{}
 }
 
-// PartitionFunction gives the key of a message as bytes.
+// PartitionFunction gives the key of a message as bytes; the form of Wallaroo 0.5.
 type PartitionFunction interface {
-	// Partition runs once per message, and again after a failure: it must depend on the message alone.
+	// Partition runs once per message, and again after a failure: it must depend on the message alone. A panic makes the message
+	// a dead letter (C501).
 	Partition(data interface{}) []byte
 }
 

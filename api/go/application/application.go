@@ -24,19 +24,21 @@ type Application struct {
 	declared *declaration.Application
 }
 
-// MakeApplication begins the declaration of an application.
+// MakeApplication begins the declaration of an application. A name that is not usable is found (T210), so is an application without
+// a sink (T204).
 func MakeApplication(name string) *Application {
 	return &Application{&declaration.Application{Name: name, Place: declaration.Caller()}}
 }
 
 // OnError says what happens when user code fails on a message, where source, step or sink say nothing of their own:
-// "dead_letter" (the default) puts the message aside, "fail" stops the query. It returns the application.
+// "dead_letter" (the default) puts the message aside, "fail" stops the query; another word is found (T207). It returns the application.
 func (a *Application) OnError(policy string) *Application {
 	a.declared.OnError = policy
 	return a
 }
 
-// NewPipeline begins a pipeline, whose name must be unique, with its source.
+// NewPipeline begins a pipeline with its source. Its name must be usable (T210) and unique (T203); it must end with ToSink, ToSinks
+// or Done (T222), and nothing may stand behind them (T212).
 func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *PipelineBuilder {
 	place := declaration.Caller()
 	pipeline := &declaration.Pipeline{Name: name, Number: len(a.declared.Pipelines), Place: place}
@@ -57,7 +59,8 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 	return &PipelineBuilder{a.declared, pipeline, node, policies}
 }
 
-// Check returns an error that describes everything that is wrong with the declaration, or nil.
+// Check returns an error that describes everything that is wrong with the declaration, or nil: for each finding its code, what is
+// wrong, the place in the document and in the program, and a remedy.
 func (a *Application) Check() error {
 	if found := a.declared.Check(); len(found) > 0 {
 		return diagnostic.Error(found)

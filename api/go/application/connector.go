@@ -22,13 +22,13 @@ type SourceConnectorConfig struct {
 
 // MakeSourceConnectorConfig describes a source that listens at host and port for the connector of a name. The decoder gets the
 // payload of a message, without its length and time. Go programs of Wallaroo had no connectors; those of Python's are started
-// with a Python module that declares a connector of this name and port.
+// with a Python module that declares a connector of this name and port. Wrong addresses are found as for MakeTCPSourceConfig.
 func MakeSourceConnectorConfig(name string, host string, port string, decoder wa.Decoder) *SourceConnectorConfig {
 	return &SourceConnectorConfig{name: name, host: host, port: port, decoder: decoder}
 }
 
 // Cookie lets the source speak the connector protocol, with this word: each message is acknowledged once it is processed.
-// It returns the config.
+// A connector may send 100,000 messages before it gets new credits. It returns the config.
 func (c *SourceConnectorConfig) Cookie(word string) *SourceConnectorConfig {
 	c.cookie = &word
 	return c
@@ -65,7 +65,7 @@ type SinkConnectorConfig struct {
 }
 
 // MakeSinkConnectorConfig describes a sink that connects to the connector of a name at host and port. The encoder gives the payload
-// of a message; its length and time are put before it.
+// of a message; its length and time are put before it. Wrong addresses are found as for MakeTCPSinkConfig.
 func MakeSinkConnectorConfig(name string, host string, port string, encoder wa.Encoder) *SinkConnectorConfig {
 	return &SinkConnectorConfig{name: name, host: host, port: port, encoder: encoder}
 }

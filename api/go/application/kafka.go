@@ -19,6 +19,8 @@ type KafkaHostPort struct {
 }
 
 // MakeKafkaHostPort describes the address of a broker, e.g. "127.0.0.1" and 9092.
+//
+// Source: Wallaroo 0.4.
 func MakeKafkaHostPort(host string, port uint64) *KafkaHostPort { return &KafkaHostPort{host, port} }
 
 // KafkaSourceConfig is a source that reads a Kafka topic. Its messages carry the keys of the records.
@@ -37,7 +39,8 @@ type KafkaSinkConfig struct{ declared declaration.Sink }
 // the end) and the settings of the client, e.g. --NAME_min_fetch_bytes, may be. Reading begins at the start of the topic where nothing else is said.
 //
 // In the second, of Wallaroo 0.4, they stand in the program. logLevel is Fine, Info, Warn or Error; nothing depends on it.
-// The decoder gets a record's value.
+// The decoder gets a record's value. Arguments that are missing or wrong are found (T240), so are wrong parameters (T207), brokers
+// (T211) and decoders (T223).
 func MakeKafkaSourceConfig(nameOrTopic string, rest ...interface{}) *KafkaSourceConfig {
 	c := &KafkaSourceConfig{}
 	switch len(rest) {
@@ -62,7 +65,8 @@ func MakeKafkaSourceConfig(nameOrTopic string, rest ...interface{}) *KafkaSource
 //
 // In the first, of Wallaroo 0.5, the application's arguments say the rest: --NAME_topic and --NAME_brokers must be there; settings
 // of the client, e.g. --NAME_max_message_size and --NAME_produce_acks, may be. In the second, of Wallaroo 0.4, they
-// stand in the program. The encoder is a wallarooapi.KafkaEncoder or a wallarooapi.KafkaPairEncoder in either form.
+// stand in the program. The encoder is a wallarooapi.KafkaEncoder or a wallarooapi.KafkaPairEncoder in either form. maxProduceBufferMs is how many
+// milliseconds a record may wait for others, maxMessageSize the most bytes of a request. Findings are as for MakeKafkaSourceConfig.
 func MakeKafkaSinkConfig(nameOrTopic string, rest ...interface{}) *KafkaSinkConfig {
 	c := &KafkaSinkConfig{}
 	switch len(rest) {

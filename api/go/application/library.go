@@ -23,7 +23,8 @@ type Library struct {
 func MakeLibrary() *Library { return &Library{declaration.NewLibrary()} }
 
 // Offer offers a computation under its name; builder is a wallarooapi.ComputationBuilder or a wallarooapi.ComputationMultiBuilder.
-// input is the codec of the messages that it takes, output that of those that it gives. It returns the library.
+// input is the codec of the messages that it takes, output that of those that it gives. A builder of
+// something else is found (T223), so are codecs that are none and names that are taken (T207). It returns the library.
 func (l *Library) Offer(builder interface{ Build() interface{} }, input, output string) *Library {
 	step := &declaration.Step{Kind: declaration.Computation, Place: declaration.Caller()}
 	if builder != nil {

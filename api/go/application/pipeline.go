@@ -18,7 +18,7 @@ type PipelineBuilder struct {
 }
 
 // OnError says what happens when what was added last (the source behind NewPipeline, the sinks behind ToSink) fails on a
-// message: "dead_letter" or "fail"; without it what the application says. It returns the builder.
+// message: "dead_letter" or "fail"; without it what the application says; another word is found (T207). It returns the builder.
 func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	for _, place := range p.policies {
 		*place = policy
@@ -26,7 +26,7 @@ func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	return p
 }
 
-// To adds a computation, or a component of another program: what e.g. wallarooapi.OtherProgram(...).Computation returns. One with
+// To adds a computation, whose builder must build a wallarooapi.Computation (T223), or a component of another program: what e.g. wallarooapi.OtherProgram(...).Computation returns. One with
 // state takes the key that each message carries, so its messages must have one.
 func (p *PipelineBuilder) To(builder wa.ComputationBuilder) *PipelineBuilder {
 	return p.addComputation("To", declaration.Computation, builder)
@@ -40,10 +40,12 @@ func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineB
 // ToStatePartition sends each message to the state of its key and runs a state computation there.
 //
 // pf is a wallarooapi.PartitionFunction or a wallarooapi.PartitionFunctionU64. Messages with one key are processed in
-// arrival order; different keys run in parallel. Pipelines that use one state name share the state.
+// arrival order; different keys run in parallel. Pipelines that use one state name share the state, and must agree on its
+// builder (T205) and its keys (T218).
 //
 // Without keys every new key gets new state (Wallaroo 0.5). A list of keys is closed (Wallaroo 0.4): a message
-// with another key becomes a dead letter.
+// with another key becomes a dead letter (C502). Other findings: a key that is listed twice (T209), a partition function that gives
+// something else (T208, T223), a state that has no bytes (C504).
 func (p *PipelineBuilder) ToStatePartition(sc wa.StateComputation, sb wa.StateBuilder, name string, pf interface{}, keys ...[]uint64) *PipelineBuilder {
 	return p.addState("ToStatePartition", sc, nil, integerKeys(name, sb, keys), pf)
 }
@@ -68,7 +70,9 @@ func (p *PipelineBuilder) ToSink(sinkConfig SinkConfig) *PipelineBuilder {
 	return p.addSinks("ToSink", sinkConfig)
 }
 
-// ToSinks ends the pipeline: every message goes to each of the sinks.
+// ToSinks ends the pipeline: every message goes to each of the sinks, at least one (T207).
+//
+// Source: Wallaroo 0.5.
 func (p *PipelineBuilder) ToSinks(sinkConfigs ...SinkConfig) *PipelineBuilder {
 	return p.addSinks("ToSinks", sinkConfigs...)
 }

@@ -19,7 +19,8 @@ type TCPSinkConfig struct {
 	delivery   string
 }
 
-// MakeTCPSinkConfig describes a sink that connects to host and port, e.g. "127.0.0.1" and "7002".
+// MakeTCPSinkConfig describes a sink that connects to host and port, e.g. "127.0.0.1" and "7002". The encoder
+// gives all bytes, framing included. An address that is none is found (T211), so is a nil encoder (T207).
 func MakeTCPSinkConfig(host string, port string, encoder wa.Encoder) *TCPSinkConfig {
 	return &TCPSinkConfig{host: host, port: port, encoder: encoder}
 }

@@ -39,7 +39,7 @@ type Application struct {
 	states   map[string]bool
 }
 
-// New begins the declaration of an application.
+// New begins the declaration of an application. A name that is not usable is found (T210), so is an application without a sink (T204).
 func New(name string) *Application {
 	place := declaration.Caller()
 	pipeline := &declaration.Pipeline{Name: name, Place: place}
@@ -49,13 +49,14 @@ func New(name string) *Application {
 }
 
 // OnError says what happens when user code fails on a message, where source, step or sink say nothing of their own:
-// "dead_letter" (the default) puts the message aside, "fail" stops the query. It returns the application.
+// "dead_letter" (the default) puts the message aside, "fail" stops the query; another word is found (T207). It returns the application.
 func (a *Application) OnError(policy string) *Application {
 	a.declared.OnError = policy
 	return a
 }
 
-// Check returns an error that describes everything that is wrong with the declaration, or nil.
+// Check returns an error that describes everything that is wrong with the declaration, or nil: for each finding its code, what is
+// wrong, the place in the document and in the program, and a remedy.
 func (a *Application) Check() error {
 	if found := a.declared.Check(); len(found) > 0 {
 		return diagnostic.Error(found)

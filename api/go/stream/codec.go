@@ -18,7 +18,8 @@ import (
 // but not change it.
 //
 // A codec serves at the edges, where its methods are handed to sources and sinks, and with Register between processes and for states.
-// Without one, values of the basic types are written as they are, others with encoding/gob, which needs exported fields.
+// Without one, values of the basic types are written as they are, others with encoding/gob, which needs exported fields (C504).
+// An error of Encode or Decode makes the message a dead letter.
 type Codec[T any] interface {
 	Encode(value T) ([]byte, error)
 	Decode(data []byte) (T, error)
@@ -104,7 +105,7 @@ func Gob[T any]() Codec[T] {
 }
 
 // Register makes a codec the form of a type's values, and of values behind pointers to it, where they move between processes or are
-// states. Call it before the application is declared, e.g. in an init function; T is no interface or pointer.
+// states. Call it before the application is declared, e.g. in an init function; T is no interface or pointer. The last call for a type counts.
 // States that were written with another form must stay readable by Decode.
 func Register[T any](codec Codec[T]) {
 	known.RegisterForm(reflect.TypeFor[T](), known.Form{

@@ -2,43 +2,32 @@ package stream_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"log"
+	"math"
 	"strings"
-	"time"
 
+	wa "wallarooapi"
+	"wallarooapi/internal/example"
 	"wallarooapi/stream"
 )
 
-// describe prints the steps of an application as the runtime gets them.
-func describe(app *stream.Application) {
-	if err := app.Check(); err != nil {
-		fmt.Println(err)
-		return
-	}
-	var document struct {
-		Pipelines []struct {
-			Steps []struct {
-				Name, Kind string
-				Inputs     []string
-				Window     *struct {
-					RangeMs int `json:"range_ms"`
-					SlideMs int `json:"slide_ms"`
-				}
-			}
+// numbers makes the numbers from 1 to 100.
+func numbers(app *stream.Application) stream.Stream[int64] {
+	next := func(_ context.Context, previous int64) (int64, error) {
+		if previous == 100 {
+			return 0, stream.ErrEnd
 		}
+		return previous + 1, nil
 	}
-	if err := json.Unmarshal([]byte(app.ToJson()), &document); err != nil {
-		fmt.Println(err)
-	}
-	for _, step := range document.Pipelines[0].Steps {
-		fmt.Print(step.Kind, " ", step.Name, " <- ", strings.Join(step.Inputs, " "))
-		if step.Window != nil {
-			fmt.Print(" ", step.Window.RangeMs, "/", step.Window.SlideMs)
-		}
-		fmt.Println()
-	}
+	return stream.From(app, "numbers", stream.GeneratorSource(1, next))
 }
+
+var (
+	// textSource decodes text behind a length of 4 bytes.
+	textSource = stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode)
+	textSink   = stream.TCPSink("127.0.0.1:7002", stream.Text.Encode)
+)
 
 type total struct{ Count uint64 }
 
@@ -54,6 +43,17 @@ func countWord(_ context.Context, word string, state *total) (counted, error) {
 	return counted{word, state.Count}, nil
 }
 
+// repeated gives the words that have come before.
+func repeated(_ context.Context, word string, state *total) ([]string, error) {
+	state.Count++
+	if state.Count == 1 {
+		return nil, nil
+	}
+	return []string{word}, nil
+}
+
+func shout(_ context.Context, word string) (string, error) { return strings.ToUpper(word), nil }
+
 func printCount(c counted) ([]byte, error) {
 	return fmt.Appendf(nil, "%s => %d\n", c.Word, c.Count), nil
 }
@@ -62,71 +62,116 @@ func self(word string) string { return word }
 
 func Example() {
 	app := stream.New("Word Count")
-	lines := stream.From(app, "lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))
-	words := stream.FlatMap(lines, "split", splitWords)
+	words := stream.FlatMap(stream.From(app, "lines", textSource), "split", splitWords)
 	counts := stream.MapState(stream.KeyBy(words, "by word", self), "count", countWord)
 	counts.To(stream.TCPSink("127.0.0.1:7002", printCount))
-	describe(app)
+	example.Show(app.ToJson(), "steps", "kind", "name", "inputs")
 	// Output:
-	// computation_multi split <- 0/sources/0
-	// key_by by word <- 0/steps/0
-	// state_computation count <- 0/steps/1
+	// computation_multi split [0/sources/0]
+	// key_by by word [0/steps/0]
+	// state_computation count [0/steps/1]
+}
+
+func ExampleApplication_Check() {
+	app := stream.New("Words")
+	words := stream.From(app, "words", stream.TCPSource("127.0.0.1", stream.U32BE, stream.Text.Decode))
+	words.To(stream.TCPSink[string]("127.0.0.1:7002", nil))
+	for line := range strings.Lines(app.Check().Error()) {
+		if !strings.HasPrefix(line, "  at ") { // the place in the program
+			fmt.Print(line)
+		}
+	}
+	// Output:
+	// T207 To: parameter sinks is without an encoder; expected what e.g. TCPSink returns for a function
+	//   fix: pass what e.g. TCPSink returns for a function
+	// T211 source address "127.0.0.1" is not usable; it is not HOST:PORT
+	//   fix: give HOST:PORT with a port of 0 to 65535
+}
+
+// What a source, step or sink says goes before what the application says.
+func ExampleApplication_OnError() {
+	app := stream.New("Words").OnError("fail")
+	shouted := stream.Map(stream.From(app, "words", textSource.OnError("dead_letter")), "shout", shout).OnError("dead_letter")
+	shouted.To(textSink.OnError("dead_letter"))
+	fmt.Println(strings.Contains(app.ToJson(), `"on_error": "fail"`))
+	example.Show(app.ToJson(), "sources", "name", "on_error")
+	example.Show(app.ToJson(), "steps", "name", "on_error")
+	example.Show(app.ToJson(), "sinks", "name", "on_error")
+	// Output:
+	// true
+	// words dead_letter
+	// shout dead_letter
+	// Words dead_letter
+}
+
+// Both sinks get every message, and a branch that ends with Done gives nothing out.
+func ExampleStream() {
+	app := stream.New("Words")
+	words := stream.From(app, "words", textSource)
+	stream.Map(words, "shout", shout).To(textSink, stream.TCPSink("127.0.0.1:7003", stream.Text.Encode))
+	stream.Map(words, "log", func(_ context.Context, word string) (string, error) {
+		log.Print(word)
+		return word, nil
+	}).Done()
+	example.Show(app.ToJson(), "steps", "name", "inputs")
+	example.Show(app.ToJson(), "sinks", "port", "inputs")
+	// Output:
+	// shout [0/sources/0]
+	// log [0/sources/0]
+	// 7002 [0/steps/0]
+	// 7003 [0/steps/0]
+}
+
+// The error ErrSkip leaves a message out.
+func ExampleMap() {
+	app := stream.New("Roots")
+	root := func(_ context.Context, number int64) (float64, error) {
+		if number < 0 {
+			return 0, stream.ErrSkip
+		}
+		return math.Sqrt(float64(number)), nil
+	}
+	stream.Map(numbers(app), "root", root).To(stream.TCPSink("127.0.0.1:7002", stream.Float64.Encode))
+	example.Show(app.ToJson(), "steps", "kind", "name")
+	// Output: computation root
 }
 
 func ExampleFilter() {
 	app := stream.New("Errors")
-	lines := stream.From(app, "lines", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))
 	isError := func(_ context.Context, line string) (bool, error) { return strings.HasPrefix(line, "E "), nil }
-	stream.Filter(lines, "errors only", isError).To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
-	describe(app)
-	// Output: computation errors only <- 0/sources/0
+	stream.Filter(stream.From(app, "lines", textSource), "errors only", isError).To(textSink)
+	example.Show(app.ToJson(), "steps", "kind", "name", "inputs")
+	// Output: computation errors only [0/sources/0]
 }
 
 func ExampleMerge() {
 	app := stream.New("Both")
-	left := stream.From(app, "left", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))
+	left := stream.From(app, "left", textSource)
 	right := stream.From(app, "right", stream.TCPSource("127.0.0.1:7011", stream.U32BE, stream.Text.Decode))
-	shout := func(_ context.Context, line string) (string, error) { return strings.ToUpper(line), nil }
-	stream.Map(stream.Merge(left, right), "shout", shout).To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
-	describe(app)
-	// Output: computation shout <- 0/sources/0 0/sources/1
+	stream.Map(stream.Merge(left, right), "shout", shout).To(textSink)
+	example.Show(app.ToJson(), "steps", "kind", "name", "inputs")
+	// Output: computation shout [0/sources/0 0/sources/1]
 }
 
-func ExampleRangeWindow() {
-	app := stream.New("Numbers")
-	next := func(_ context.Context, n int64) (int64, error) {
-		if n == 100 {
-			return 0, stream.ErrEnd
-		}
-		return n + 1, nil
-	}
-	numbers := stream.From(app, "numbers", stream.GeneratorSource(1, next))
-	sum := stream.Aggregation[int64, int64, string]{
-		Name:    "sum",
-		Initial: func() int64 { return 0 },
-		Update:  func(n, sum int64) int64 { return sum + n },
-		Combine: func(earlier, later int64) int64 { return earlier + later },
-		Output:  func(_ string, sum int64) (string, error) { return fmt.Sprintln(sum), nil },
-	}
-	window := stream.Range{Length: 9 * time.Second, Slide: 3 * time.Second}
-	stream.RangeWindow(stream.Collect(numbers), window, sum).To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
-	describe(app)
-	// Output:
-	// collect collect <- 0/sources/0
-	// window sum <- 0/steps/0 9000/3000
+// A component that another program, here one in Python, offers.
+func ExampleThrough() {
+	app := stream.New("Scores")
+	score := wa.OtherProgram("scorer", "scorer.py").Computation("score", "string", "float64")
+	stream.Through[float64](stream.From(app, "words", textSource), score).To(stream.TCPSink("127.0.0.1:7002", stream.Float64.Encode))
+	example.Show(app.ToJson(), "steps", "kind", "name", "worker", "codec")
+	// Output: computation score scorer float64
 }
 
-func ExampleJSON() {
-	type order struct {
-		Symbol string
-		Amount int
-	}
-	codec := stream.JSON[order]()
-	data, _ := codec.Encode(order{"AAPL", 3})
-	fmt.Println(string(data))
-	_, err := codec.Decode([]byte("{"))
-	fmt.Println(err)
+func ExampleLibrary() {
+	library := stream.NewLibrary()
+	stream.OfferMap(library, "shout", shout, "string", "string")
+	stream.OfferFlatMap(library, "split", splitWords, "string", "string")
+	stream.OfferMapState(library, "count", countWord, "string", "json")
+	stream.OfferFlatMapState(library, "repeated", repeated, "string", "string")
+	example.Show(library.ToJson(), "components", "name", "kind", "input", "output")
 	// Output:
-	// {"Symbol":"AAPL","Amount":3}
-	// unexpected end of JSON input
+	// count state_computation string json
+	// repeated state_computation_multi string string
+	// shout computation string string
+	// split computation_multi string string
 }

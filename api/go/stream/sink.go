@@ -12,7 +12,7 @@ import (
 // Sink is where messages of a type go.
 type Sink[T any] struct{ declared declaration.Sink }
 
-// TCPSink sends messages to the server at an address, HOST:PORT. encode returns the bytes of one message, framing included; nil, or
+// TCPSink sends messages to the server at an address, HOST:PORT (T211). encode returns the bytes of one message, framing included; nil, or
 // the error ErrSkip, sends nothing.
 func TCPSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
 	host, port, found := split("sink", address)
@@ -43,7 +43,7 @@ func ConnectorSink[T any](address, cookie string, encode func(message T) ([]byte
 	return sink
 }
 
-// KafkaSink writes records to a topic. encode returns a record's value, key and partition; a nil value, or the error ErrSkip,
+// KafkaSink writes records to a topic; one without a name or brokers is found (T207). encode returns a record's value, key and partition; a nil value, or the error ErrSkip,
 // writes nothing.
 func KafkaSink[T any](topic Kafka, encode func(message T) (Record, error)) Sink[T] {
 	edge := &topology.Kafka{Topic: topic.Topic, Brokers: topic.Brokers, Options: topic.Options}
@@ -51,13 +51,14 @@ func KafkaSink[T any](topic Kafka, encode func(message T) (Record, error)) Sink[
 }
 
 // KafkaSinkOf is KafkaSink for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and so on, as
-// Wallaroo's programs have it.
+// Wallaroo's programs have it. What is missing or wrong is found (T240).
 func KafkaSinkOf[T any](name string, args []string, encode func(message T) (Record, error)) Sink[T] {
 	edge, found := kafka.Sink(name, args)
 	return recordSink(declaration.Sink{Edge: edge, Found: found}, encode)
 }
 
-// SparkSink writes what Spark writes: one row per message, from the columns value and key.
+// SparkSink writes what Spark writes: one row per message, from the columns value and key. A format without
+// a name or a value is found (T207).
 func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink[T] {
 	edge := &topology.Spark{Format: format.Format, Options: format.Options, Value: format.Value}
 	return recordSink(declaration.Sink{Edge: edge, Found: checkFormat("SparkSink", format)}, encode)
@@ -73,7 +74,8 @@ func (s Sink[T]) OnError(policy string) Sink[T] {
 // Delivery says who writes to the server of a TCPSink. "outbox", the default: each message is sent once and in order, but for what
 // was on the wire when something died; output waits on disk for a server that is away. "executor": Spark's tasks send what they have
 // made, each over a connection of its own, before their micro-batch counts. Every message then arrives at least once, in order
-// only within a task, and a server that is away holds the application up. It returns the sink.
+// only within a task, and a server that is away holds the application up. Another word, or a sink
+// of another kind, is found (T207). It returns the sink.
 func (s Sink[T]) Delivery(by string) Sink[T] {
 	if edge, is := s.declared.Edge.(*topology.TCP); is {
 		changed := *edge

@@ -37,7 +37,7 @@ var headerBytes = map[Framing]uint64{U8: 1, U16BE: 2, U16LE: 2, U32BE: 4, U32LE:
 
 const maxCredits = 100_000
 
-// ErrEnd is the error of a generator that makes no more messages.
+// ErrEnd is the error of a generator that makes no more messages; it is no failure.
 var ErrEnd = errors.New("no more messages")
 
 // Record is a message of Kafka, of a connector or of a row of Spark, with what it has beside its value.
@@ -96,7 +96,9 @@ type Connector struct {
 	RefillCredits int
 }
 
-// TCPSource listens at an address, HOST:PORT.
+// TCPSource listens at an address, HOST:PORT; port 0 is any free one. decode gets the payload, may keep but not change it, and with
+// the error ErrSkip discards it. An address that is none is found (T211), so are two sources at one (T219), another framing and a nil
+// function (T207).
 func TCPSource[T any](address string, framing Framing, decode func(payload []byte) (T, error)) Source[T] {
 	host, port, found := split("source", address)
 	made := &framed[T]{decoder[T]{func(r Record) (T, error) { return decode(r.Value) }, symbolOf(decode), resultsOf[T]()}, framing}
@@ -107,7 +109,7 @@ func TCPSource[T any](address string, framing Framing, decode func(payload []byt
 }
 
 // PlainConnectorSource listens at an address, HOST:PORT, for a connector that does not speak the connector protocol: nothing tells it
-// what was processed. Its frames are a length and a time, which is not looked at, before the payload.
+// what was processed. Its frames are a length of 4 bytes and a time of 8, which is not looked at, before the payload.
 func PlainConnectorSource[T any](address string, decode func(payload []byte) (T, error)) Source[T] {
 	if decode == nil {
 		return TCPSource[T](address, U32LE, nil)
@@ -124,7 +126,8 @@ func PlainConnectorSource[T any](address string, decode func(payload []byte) (T,
 	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: made, Found: found}}
 }
 
-// KafkaSource reads a topic. Its messages carry the keys of the records. Value makes a decoder of one that needs the value alone.
+// KafkaSource reads a topic. Its messages carry the keys of the records. Value makes a decoder of one that needs the value alone. A
+// topic without a name or brokers is found (T207).
 func KafkaSource[T any](topic Kafka, decode func(record Record) (T, error)) Source[T] {
 	if topic.Start == "" {
 		topic.Start = "start"
@@ -138,14 +141,17 @@ func KafkaSource[T any](topic Kafka, decode func(record Record) (T, error)) Sour
 }
 
 // KafkaSourceOf is KafkaSource for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and so on, as
-// Wallaroo's programs have it.
+// Wallaroo's programs have it. What is missing or wrong is found (T240).
+//
+// Source: Wallaroo 0.5, MakeKafkaSourceConfig.
 func KafkaSourceOf[T any](name string, args []string, decode func(record Record) (T, error)) Source[T] {
 	edge, found := kafka.Source(name, args)
 	return recordSource("KafkaSourceOf", edge, decode, found)
 }
 
 // ConnectorSource listens at an address, HOST:PORT, for programs that speak the connector protocol: each message is acknowledged
-// once it is processed. Messages carry the keys and times that a connector gives them.
+// once it is processed. Messages carry the keys and times that a connector gives them. Wrong
+// numbers of credits are found (T207).
 func ConnectorSource[T any](address string, connector Connector, decode func(record Record) (T, error)) Source[T] {
 	host, port, found := split("source", address)
 	most, refill := cmp.Or(connector.MaxCredits, maxCredits), connector.RefillCredits
@@ -160,7 +166,7 @@ func ConnectorSource[T any](address string, connector Connector, decode func(rec
 	return recordSource("ConnectorSource", edge, decode, found)
 }
 
-// SparkSource reads what Spark reads: one message per row.
+// SparkSource reads what Spark reads: one message per row. A format without a name or a value is found (T207).
 func SparkSource[T any](format Spark, decode func(record Record) (T, error)) Source[T] {
 	edge := &topology.Spark{Format: format.Format, Options: format.Options, Schema: format.Schema, Value: format.Value,
 		Key: format.Key, Timestamp: format.Timestamp}
@@ -169,6 +175,8 @@ func SparkSource[T any](format Spark, decode func(record Record) (T, error)) Sou
 
 // GeneratorSource makes messages: the first, and each from the one before, until next returns the error ErrEnd. It must depend on the
 // message before alone: after a restart it goes on from a message that was made.
+//
+// Source: Wallaroo 0.5.4, GenSource of Python.
 func GeneratorSource[T any](first T, next func(ctx context.Context, previous T) (T, error)) Source[T] {
 	learn[T]()
 	made := &generator[T]{first, next}
@@ -191,7 +199,7 @@ func (s Source[T]) OnError(policy string) Source[T] {
 }
 
 // EventTime says when each message of a TCP source happened; windows behind it go by these times, not by those of arrival. A message for which the
-// function panics has the time of its arrival. It returns the source.
+// function panics has the time of its arrival; parts of a millisecond are cut off. It returns the source.
 func (s Source[T]) EventTime(when func(payload []byte) time.Time) Source[T] {
 	s.declared.EventTime = func(payload []byte) int64 { return when(payload).UnixMilli() }
 	return s

@@ -21,7 +21,8 @@ type Initial interface {
 // called if *S is an Initial. The function may change the state in place; every change is persisted, and a message that fails leaves
 // the state as it was. Messages with one key come in the order of their arrival.
 //
-// Messages need a key: put KeyBy or Collect before it, unless the source gives keys.
+// Messages need a key: put KeyBy or Collect before it, unless the source gives keys (T229). Types of messages and states must have
+// bytes (C504): see Codec.
 func MapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) (Out, error)) Stream[Out] {
 	made := &stateful[In, S, Out]{named{name}, function, resultsOf[Out]()}
 	step := &declaration.Step{Name: name, Kind: declaration.StateComputation, Compute: made, State: keyedState[S](s.application, name)}

@@ -15,7 +15,8 @@ func Map[In, Out any](s Stream[In], name string, function func(ctx context.Conte
 	}}, function)
 }
 
-// FlatMap sends each message through a function with any number of results. Nil pointers among them are left out.
+// FlatMap sends each message through a function with any number of results. They go on in order; nil pointers among them
+// are left out, and with the error ErrSkip nothing goes on.
 func FlatMap[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) ([]Out, error)) Stream[Out] {
 	made := &multi[In, Out]{named{name}, function, resultsOf[Out]()}
 	return add[In, Out](s, &declaration.Step{Name: name, Kind: declaration.ComputationMulti, Build: func() (wa.Computation, wa.ComputationMulti) {
@@ -41,7 +42,9 @@ func Filter[T any](s Stream[T], name string, keep func(ctx context.Context, in T
 type Key interface{ string | []byte | uint64 }
 
 // KeyBy gives each message the key that a function returns. It stays with the message and all that is made of it, until the next
-// KeyBy or Collect. The function must depend on the message alone.
+// KeyBy or Collect. The function must depend on the message alone; a panic makes the message a dead letter (C501).
+//
+// Source: Wallaroo 0.6, key_by.
 func KeyBy[T any, K Key](s Stream[T], name string, key func(in T) K) Stream[T] {
 	return add[T, T](s, &declaration.Step{Name: name, Kind: declaration.KeyBy, Partition: partition(key)}, key)
 }
@@ -57,7 +60,9 @@ func partition[T any, K Key](key func(in T) K) func(data any) []byte {
 	return func(data any) []byte { return bytesOf(function(data.(T))) }
 }
 
-// Collect gives all messages the empty key: what follows has a single state.
+// Collect gives all messages the empty key: what follows has a single state, and runs in one place at a time.
+//
+// Source: Wallaroo 0.6, collect.
 func Collect[T any](s Stream[T]) Stream[T] {
 	return add[T, T](s, &declaration.Step{Name: "collect", Kind: declaration.Collect}, Collect[T])
 }

@@ -27,7 +27,7 @@ type Stream[T any] struct {
 	timed       bool      // messages have a time of their own
 }
 
-// From begins with the messages of a source. The name must tell the source from others.
+// From begins with the messages of a source. The name must tell the source from others. A stream must go on to To or Done (T222).
 func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	place := declaration.Caller()
 	learn[T]()
@@ -45,7 +45,9 @@ func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	return Stream[T]{a, []*declaration.Node{node}, []*string{&declared.OnError}, declared.GivesTimes()}
 }
 
-// Merge gives the messages of several streams, in the order of their arrival. No two of them may end in the same step.
+// Merge gives the messages of several streams, in the order of their arrival. No two of them may end in the same step (T232).
+//
+// Source: Wallaroo 0.6, merge.
 func Merge[T any](first Stream[T], others ...Stream[T]) Stream[T] {
 	place := declaration.Caller()
 	merged := Stream[T]{application: first.application, timed: first.timed, nodes: slices.Clone(first.nodes)}
@@ -83,7 +85,7 @@ func (s Stream[T]) OnError(policy string) Stream[T] {
 	return s
 }
 
-// To sends every message to each of one or more sinks.
+// To sends every message to each of one or more sinks; none is found (T207).
 func (s Stream[T]) To(sinks ...Sink[T]) Stream[T] {
 	place := declaration.Caller()
 	a := s.application

@@ -56,7 +56,9 @@ type Count struct {
 }
 
 // RangeWindow gives, for each key, a result per window of time. Windows begin with a key's first message; time is that of arrival, or
-// the messages' own where all sources give one. Windows without messages between others have a result too.
+// the messages' own where all sources give one. Windows without messages between others have a result too. Times that cannot be
+// are found (T207), so are too many open windows (T271); messages need keys as for MapState. A panic of Output costs that result
+// (C517).
 //
 // Source: Wallaroo 0.6, range_windows.
 func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
@@ -98,7 +100,7 @@ func openWindows(w *topology.RangeWindow) int {
 	return (w.RangeMs + w.DelayMs + w.SlideMs - 1) / w.SlideMs
 }
 
-// CountWindow gives, for each key, a result for every so many messages.
+// CountWindow gives, for each key, a result for every so many messages. Less than one message or a millisecond is found (T207).
 //
 // Source: Wallaroo 0.6, count_windows.
 func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggregation[In, Acc, Out]) Stream[Out] {

@@ -27,7 +27,9 @@ type Application interface {
 
 // Main declares the application and does what the runtime asks for: emit its topology, or host its computations. It
 // does not return. setup runs once per process and gets the application's arguments without a program name; it must
-// declare the same application for the same arguments.
+// declare the same application for the same arguments. A panic of setup (T217) and a nil application (T216) are findings.
+//
+// The exit status is 0, 2 when the runtime did not start the program (W412), 3 when a worker's declaration has findings, else 1.
 func Main[A Application](setup func(args []string) A) {
 	os.Exit(launch.Run(trace.Name(setup), func() string {
 		args := wa.Args
@@ -44,7 +46,9 @@ func Main[A Application](setup func(args []string) A) {
 }
 
 // MainJSON is Main for programs whose setup returns the text of ToJson, as Wallaroo's ApplicationSetup does. The
-// main function that `wallaroo build` makes calls it.
+// main function that `wallaroo build` makes calls it. Another text is a finding (T216).
+//
+// Source: Wallaroo 0.4 and 0.5, ApplicationSetup.
 func MainJSON(setup func() string) {
 	os.Exit(launch.Run("ApplicationSetup", setup))
 }

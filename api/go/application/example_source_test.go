@@ -1,0 +1,94 @@
+package application_test
+
+import (
+	wa "wallarooapi"
+	"wallarooapi/application"
+	"wallarooapi/internal/example"
+)
+
+// record encodes for Kafka: value, key and partition.
+type record struct{}
+
+func (record) Encode(data interface{}) ([]byte, []byte, int32) {
+	return []byte(data.(string)), []byte(data.(string)[:1]), -1
+}
+
+// oldRecord is an encoder for Kafka of Wallaroo 0.4: value and key.
+type oldRecord struct{}
+
+func (oldRecord) Encode(data interface{}) ([]byte, []byte) { return []byte(data.(string)), nil }
+
+// shouted is an application between a source and a sink.
+func shouted(source application.SourceConfig, sink application.SinkConfig) *application.Application {
+	app := application.MakeApplication("Words")
+	app.NewPipeline("Words", source).To(shout{}).ToSink(sink)
+	return app
+}
+
+func ExampleTCPSourceConfig() {
+	source := application.MakeTCPSourceConfig("127.0.0.1", "7010", example.Lines{}).OnError("fail")
+	example.Show(shouted(source, texts).ToJson(), "sources", "kind", "port", "framing", "on_error")
+	// Output: tcp 7010 map[kind:u32be] fail
+}
+
+func ExampleTCPSinkConfig() {
+	sink := application.MakeTCPSinkConfig("127.0.0.1", "7002", textEncoder{}).OnError("fail").Delivery("executor")
+	example.Show(shouted(lines, sink).ToJson(), "sinks", "kind", "port", "on_error", "delivery")
+	// Output: tcp 7002 fail executor
+}
+
+// As in Wallaroo 0.5: the command line names topics and brokers.
+func ExampleMakeKafkaSourceConfig() {
+	defer func(before []string) { wa.Args = before }(wa.Args)
+	wa.Args = []string{"words", "--in_topic", "words", "--in_brokers", "kafka1:9092,kafka2:9092", "--in_consumer_offset_default", "END"}
+	source := application.MakeKafkaSourceConfig("in", textDecoder{}).OnError("fail")
+	example.Show(shouted(source, texts).ToJson(), "sources", "kind", "topic", "brokers", "start", "on_error")
+	// What is missing is found.
+	example.Show(shouted(application.MakeKafkaSourceConfig("more", textDecoder{}), texts).ToJson(), "sources")
+	// Output:
+	// kafka words [kafka1:9092 kafka2:9092] end fail
+	// T240 source "more": option --more_topic is missing; expected a text; fix: give it, e.g. --more_topic TEXT
+	// T240 source "more": option --more_brokers is missing; expected HOST:PORT,...; fix: give it, e.g. --more_brokers 127.0.0.1:9092
+}
+
+// As in Wallaroo 0.5: the command line names topics and brokers.
+func ExampleMakeKafkaSinkConfig() {
+	defer func(before []string) { wa.Args = before }(wa.Args)
+	wa.Args = []string{"words", "--out_topic", "shouted", "--out_brokers", "kafka1:9092", "--out_produce_acks", "-1"}
+	sink := application.MakeKafkaSinkConfig("out", record{}).OnError("fail")
+	example.Show(shouted(lines, sink).ToJson(), "sinks", "kind", "topic", "options", "on_error")
+	// Output: kafka shouted map[kafka.acks:-1] fail
+}
+
+// As in Wallaroo 0.4: topics and brokers stand in the program.
+func ExampleMakeKafkaHostPort() {
+	brokers := []*application.KafkaHostPort{application.MakeKafkaHostPort("kafka1", 9092)}
+	source := application.MakeKafkaSourceConfig("words", brokers, "Warn", textDecoder{})
+	sink := application.MakeKafkaSinkConfig("shouted", brokers, "Warn", 5, 1_000_000, oldRecord{})
+	app := shouted(source, sink)
+	example.Show(app.ToJson(), "sources", "kind", "topic", "brokers", "start")
+	example.Show(app.ToJson(), "sinks", "kind", "topic", "options")
+	// Output:
+	// kafka words [kafka1:9092] start
+	// kafka shouted map[kafka.linger.ms:5 kafka.max.request.size:1000000]
+}
+
+func ExampleMakeSourceConnectorConfig() {
+	plain := application.MakeSourceConnectorConfig("feed", "127.0.0.1", "7100", textDecoder{}).OnError("fail")
+	example.Show(shouted(plain, texts).ToJson(), "sources", "name", "kind", "framing.kind", "on_error")
+	acknowledged := application.MakeSourceConnectorConfig("feed", "127.0.0.1", "7100", textDecoder{}).Cookie("word")
+	example.Show(shouted(acknowledged, texts).ToJson(), "sources", "name", "kind", "cookie", "max_credits")
+	// Output:
+	// feed tcp u32le fail
+	// feed connector word 100000
+}
+
+func ExampleMakeSinkConnectorConfig() {
+	plain := application.MakeSinkConnectorConfig("out", "127.0.0.1", "7200", textEncoder{}).OnError("fail")
+	example.Show(shouted(lines, plain).ToJson(), "sinks", "name", "kind", "on_error")
+	committed := application.MakeSinkConnectorConfig("out", "127.0.0.1", "7200", textEncoder{}).Cookie("word")
+	example.Show(shouted(lines, committed).ToJson(), "sinks", "name", "kind", "cookie")
+	// Output:
+	// out tcp fail
+	// out connector word
+}

@@ -1,0 +1,92 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"wallarooapi/internal/example"
+	"wallarooapi/stream"
+)
+
+// money has no exported fields, which encoding/gob needs, so it has a codec of its own.
+type money struct{ cents int64 }
+
+type moneyCodec struct{}
+
+func (moneyCodec) Encode(m money) ([]byte, error) { return stream.Int64.Encode(m.cents) }
+
+func (moneyCodec) Decode(data []byte) (money, error) {
+	cents, err := stream.Int64.Decode(data)
+	if cents < 0 {
+		err = errors.Join(err, errors.New("a debt"))
+	}
+	return money{cents}, err
+}
+
+var _ stream.Codec[money] = moneyCodec{}
+
+func init() { stream.Register(moneyCodec{}) }
+
+// The built-in codecs, whose bytes are the same in all languages.
+func ExampleCodec() {
+	text, _ := stream.Text.Encode("é")
+	bytes, _ := stream.Bytes.Encode([]byte{1, 2})
+	integer, _ := stream.Int64.Encode(-2)
+	float, _ := stream.Float64.Encode(0.5)
+	fmt.Printf("%x\n%x\n%x\n%x\n", text, bytes, integer, float)
+	_, err := stream.Int64.Decode(text)
+	fmt.Println(err)
+	// Output:
+	// c3a9
+	// 0102
+	// fffffffffffffffe
+	// 3fe0000000000000
+	// 2 bytes; expected 8
+}
+
+func ExampleJSON() {
+	codec := stream.JSON[order]()
+	data, _ := codec.Encode(order{"AAPL", 3})
+	fmt.Println(string(data))
+	_, err := codec.Decode([]byte("{"))
+	fmt.Println(err)
+	// Output:
+	// {"Symbol":"AAPL","Amount":3}
+	// unexpected end of JSON input
+}
+
+// Fields that are not exported come back as zero values.
+func ExampleGob() {
+	type visit struct {
+		Page   string
+		cached bool
+	}
+	codec := stream.Gob[visit]()
+	data, _ := codec.Encode(visit{"/index", true})
+	back, err := codec.Decode(data)
+	fmt.Println(back.Page, back.cached, err)
+	// Output: /index false <nil>
+}
+
+// The type of a message before a step with state, and that of the state, need a codec where encoding/gob cannot write them.
+func ExampleRegister() {
+	type price struct{ cents int64 }
+	example.Show(paid(func(_ context.Context, data string) (price, error) { return price{int64(len(data))}, nil }), "sinks")
+	example.Show(paid(func(_ context.Context, data string) (money, error) { return money{int64(len(data))}, nil }), "sinks", "port")
+	// Output:
+	// C504 count: stream_test.price cannot be serialized; field cents of stream_test.price is not exported; fix: export its fields, or give the type a Codec with stream.Register
+	// 7002
+}
+
+// paid is an application that counts amounts of a type.
+func paid[T any](amount func(context.Context, string) (T, error)) string {
+	app := stream.New("Bills")
+	amounts := stream.Collect(stream.Map(stream.From(app, "bills", textSource), "amount", amount))
+	count := func(_ context.Context, _ T, state *total) (string, error) {
+		state.Count++
+		return fmt.Sprintln(state.Count), nil
+	}
+	stream.MapState(amounts, "count", count).To(textSink)
+	return app.ToJson()
+}
