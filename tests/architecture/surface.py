@@ -1,12 +1,16 @@
-"""The public surface of the Python SDK, and the rule that each name of it has an example."""
+"""The public surface of the SDKs, and the rule that each name of it has an example."""
 
 import ast
 import doctest
 import importlib
 import inspect
+import subprocess
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 PACKAGES = ("wallaroo", "wallaroo.connector", "wallaroo.experimental")
+GO_PACKAGES = (".", "./application", "./stream", "./worker")
+USE = Path(__file__).resolve().parent / "use.go"
 
 
 def surface() -> dict[str, object]:
@@ -34,3 +38,9 @@ def used(text: str) -> set[str]:
     nodes = list(ast.walk(ast.parse(text)))
     names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     return names | {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+
+
+def go_example_violations(module: Path, packages: tuple[str, ...]) -> list[str]:
+    """Return what is public in Go packages and in no example of its package, and examples that are not run."""
+    command = ["go", "run", str(USE), *packages]
+    return subprocess.run(command, cwd=module, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()

@@ -9,7 +9,7 @@ import pytest
 
 from architecture import document
 from architecture.source import ROOT
-from architecture.surface import surface
+from architecture.surface import GO_PACKAGES, surface
 
 HERE = Path(__file__).resolve().parent
 
@@ -83,7 +83,7 @@ def test_public_surface_of_the_python_sdk(rewrites_golden: bool) -> None:
 
 def test_public_surface_of_the_go_sdk(rewrites_golden: bool) -> None:
     lines = []
-    for package in (".", "./application", "./stream", "./worker"):
+    for package in GO_PACKAGES:
         command = ["go", "doc", "-all", "-short", package]
         done = subprocess.run(command, cwd=ROOT / "api" / "go", capture_output=True, text=True, check=True)
         lines += [

@@ -3,11 +3,12 @@
 import doctest
 import importlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from architecture.source import PYTHON_SDK, ROOT, RUNTIME, hand_written, module_of
-from architecture.surface import example_violations, surface
+from architecture.surface import GO_PACKAGES, example_violations, go_example_violations, surface
 
 
 def modules() -> Iterator[str]:
@@ -27,6 +28,10 @@ def test_examples_do_what_they_print(name: str) -> None:
 
 def test_each_public_name_has_an_example() -> None:
     assert "\n".join(example_violations(surface())) == ""
+
+
+def test_each_public_name_of_go_has_an_example() -> None:
+    assert "\n".join(go_example_violations(ROOT / "api" / "go", GO_PACKAGES)) == ""
 
 
 class Bell:
@@ -67,3 +72,53 @@ class Imported:
 )
 def test_planted_name_without_an_example(value: type, expected: list[str]) -> None:
     assert list(example_violations({f"tower.{value.__name__}": value})) == expected
+
+
+BELLS = """package bells
+
+type Bell struct{}
+
+func (Bell) Ring() string { return "ding" }
+
+type Gong struct{}
+
+func (Gong) Ring() string { return "dong" }
+
+func Cast() Bell { return Bell{} }
+
+func Crack() {}
+"""
+GO_EXAMPLES = """package bells_test
+
+import (
+    "bells"
+    "fmt"
+)
+
+func ExampleCast() {
+    fmt.Println(bells.Cast().Ring())
+    // Output: ding
+}
+
+func ExampleGong() { fmt.Println(bells.Gong{}, "bells.Crack()") }
+"""
+GO_TEST = """package bells_test
+
+import (
+    "bells"
+    "testing"
+)
+
+func TestCrack(*testing.T) { bells.Crack() }
+"""
+
+
+def test_planted_go_names_without_an_example(tmp_path: Path) -> None:
+    texts = {"bells.go": BELLS, "example_test.go": GO_EXAMPLES, "bells_test.go": GO_TEST}
+    for name, text in {"go.mod": "module bells\n\ngo 1.24\n", **texts}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert go_example_violations(tmp_path, (".",)) == [
+        "bells: ExampleGong is not run: it has no output",
+        "bells.Crack: no example of its package uses it",
+        "(bells.Gong).Ring: no example of its package uses it",
+    ]
