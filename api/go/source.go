@@ -7,7 +7,8 @@ type Decoder interface {
 	Decode(b []byte) interface{}
 }
 
-// FramedDecoder cuts a TCP stream into messages: each is a header of fixed length and a payload. MakeTCPSourceConfig needs one (T223).
+// FramedDecoder cuts a TCP stream into messages: each is a header of fixed length and a payload. MakeTCPSourceConfig needs one
+// (T223).
 type FramedDecoder interface {
 	Decoder
 	// HeaderLength returns the number of bytes before each payload, 1 to 64 (T224).

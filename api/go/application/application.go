@@ -30,8 +30,8 @@ func MakeApplication(name string) *Application {
 	return &Application{&declaration.Application{Name: name, Place: declaration.Caller()}}
 }
 
-// OnError says what happens when user code fails on a message, where source, step or sink say nothing of their own:
-// "dead_letter" (the default) puts the message aside, "fail" stops the query; another word is found (T207). It returns the application.
+// OnError says what happens when user code fails on a message, where source, step or sink say nothing of their own: "dead_letter"
+// (the default) puts the message aside, "fail" stops the query; another word is found (T207). It returns the application.
 func (a *Application) OnError(policy string) *Application {
 	a.declared.OnError = policy
 	return a

@@ -63,10 +63,11 @@ func MakeKafkaSourceConfig(nameOrTopic string, rest ...interface{}) *KafkaSource
 //	MakeKafkaSinkConfig(name string, encoder wa.KafkaEncoder)
 //	MakeKafkaSinkConfig(topic string, brokers []*KafkaHostPort, logLevel string, maxProduceBufferMs, maxMessageSize uint64, encoder)
 //
-// In the first, of Wallaroo 0.5, the application's arguments say the rest: --NAME_topic and --NAME_brokers must be there; settings
-// of the client, e.g. --NAME_max_message_size and --NAME_produce_acks, may be. In the second, of Wallaroo 0.4, they
-// stand in the program. The encoder is a wallarooapi.KafkaEncoder or a wallarooapi.KafkaPairEncoder in either form. maxProduceBufferMs is how many
-// milliseconds a record may wait for others, maxMessageSize the most bytes of a request. Findings are as for MakeKafkaSourceConfig.
+// In the first, of Wallaroo 0.5, the application's arguments say the rest: --NAME_topic and --NAME_brokers must be there;
+// settings of the client, e.g. --NAME_max_message_size and --NAME_produce_acks, may be. In the second, of Wallaroo 0.4, they
+// stand in the program. The encoder is a wallarooapi.KafkaEncoder or a wallarooapi.KafkaPairEncoder in either form.
+// maxProduceBufferMs is how many milliseconds a record may wait for others, maxMessageSize the most bytes of a request. Findings
+// are as for MakeKafkaSourceConfig.
 func MakeKafkaSinkConfig(nameOrTopic string, rest ...interface{}) *KafkaSinkConfig {
 	c := &KafkaSinkConfig{}
 	switch len(rest) {

@@ -26,8 +26,9 @@ func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	return p
 }
 
-// To adds a computation, whose builder must build a wallarooapi.Computation (T223), or a component of another program: what e.g. wallarooapi.OtherProgram(...).Computation returns. One with
-// state takes the key that each message carries, so its messages must have one.
+// To adds a computation, whose builder must build a wallarooapi.Computation (T223), or a component of another program: what e.g.
+// wallarooapi.OtherProgram(...).Computation returns. One with state takes the key that each message carries, so its messages must
+// have one.
 func (p *PipelineBuilder) To(builder wa.ComputationBuilder) *PipelineBuilder {
 	return p.addComputation("To", declaration.Computation, builder)
 }

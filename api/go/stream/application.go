@@ -39,7 +39,8 @@ type Application struct {
 	states   map[string]bool
 }
 
-// New begins the declaration of an application. A name that is not usable is found (T210), so is an application without a sink (T204).
+// New begins the declaration of an application. A name that is not usable is found (T210), so is an application without a sink
+// (T204).
 func New(name string) *Application {
 	place := declaration.Caller()
 	pipeline := &declaration.Pipeline{Name: name, Place: place}
@@ -48,8 +49,8 @@ func New(name string) *Application {
 	}
 }
 
-// OnError says what happens when user code fails on a message, where source, step or sink say nothing of their own:
-// "dead_letter" (the default) puts the message aside, "fail" stops the query; another word is found (T207). It returns the application.
+// OnError says what happens when user code fails on a message, where source, step or sink say nothing of their own: "dead_letter"
+// (the default) puts the message aside, "fail" stops the query; another word is found (T207). It returns the application.
 func (a *Application) OnError(policy string) *Application {
 	a.declared.OnError = policy
 	return a

@@ -104,9 +104,9 @@ func Gob[T any]() Codec[T] {
 	}
 }
 
-// Register makes a codec the form of a type's values, and of values behind pointers to it, where they move between processes or are
-// states. Call it before the application is declared, e.g. in an init function; T is no interface or pointer. The last call for a type counts.
-// States that were written with another form must stay readable by Decode.
+// Register makes a codec the form of a type's values, and of values behind pointers to it, where they move between processes or
+// are states. Call it before the application is declared, e.g. in an init function; T is no interface or pointer. The last call
+// for a type counts. States that were written with another form must stay readable by Decode.
 func Register[T any](codec Codec[T]) {
 	known.RegisterForm(reflect.TypeFor[T](), known.Form{
 		Encode: func(value any) ([]byte, error) {

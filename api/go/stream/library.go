@@ -18,9 +18,9 @@ import (
 //		return library
 //	}
 //
-// Messages come and go in codecs: "bytes", "string", "int64", "float64" and "json". A codec must be able to write the type (T262): json
-// anything that encoding/json does, the others what their names say. Other findings: a codec that is none, a name that is taken, a
-// nil function (T207).
+// Messages come and go in codecs: "bytes", "string", "int64", "float64" and "json". A codec must be able to write the type
+// (T262): json anything that encoding/json does, the others what their names say. Other findings: a codec that is none, a name
+// that is taken, a nil function (T207).
 type Library struct{ declared *declaration.Application }
 
 // NewLibrary begins the declaration of a library.
@@ -75,7 +75,8 @@ func offer[In, Out any](l *Library, method, name string, step *declaration.Step,
 //
 //	scores := stream.Through[float64](orders, wallarooapi.OtherProgram("scorer", "scorer.py").Computation("score", "json", "float64"))
 //
-// A component with state takes the key that each message carries: put KeyBy or Collect before it, unless the source gives keys (T229).
+// A component with state takes the key that each message carries: put KeyBy or Collect before it, unless the source gives keys
+// (T229).
 func Through[Out, In any](s Stream[In], component *wa.RemoteComponent) Stream[Out] {
 	if component == nil {
 		component = &wa.RemoteComponent{}

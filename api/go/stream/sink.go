@@ -12,8 +12,8 @@ import (
 // Sink is where messages of a type go.
 type Sink[T any] struct{ declared declaration.Sink }
 
-// TCPSink sends messages to the server at an address, HOST:PORT (T211). encode returns the bytes of one message, framing included; nil, or
-// the error ErrSkip, sends nothing.
+// TCPSink sends messages to the server at an address, HOST:PORT (T211). encode returns the bytes of one message, framing
+// included; nil, or the error ErrSkip, sends nothing.
 func TCPSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
 	host, port, found := split("sink", address)
 	declared := declaration.Sink{Edge: &topology.TCP{Host: host, Port: port}, Given: &encoder[T]{encode}, Found: found}
@@ -43,8 +43,8 @@ func ConnectorSink[T any](address, cookie string, encode func(message T) ([]byte
 	return sink
 }
 
-// KafkaSink writes records to a topic; one without a name or brokers is found (T207). encode returns a record's value, key and partition; a nil value, or the error ErrSkip,
-// writes nothing.
+// KafkaSink writes records to a topic; one without a name or brokers is found (T207). encode returns a record's value, key and
+// partition; a nil value, or the error ErrSkip, writes nothing.
 func KafkaSink[T any](topic Kafka, encode func(message T) (Record, error)) Sink[T] {
 	edge := &topology.Kafka{Topic: topic.Topic, Brokers: topic.Brokers, Options: topic.Options}
 	return recordSink(declaration.Sink{Edge: edge, Found: checkTopic("KafkaSink", topic)}, encode)

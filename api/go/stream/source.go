@@ -96,9 +96,9 @@ type Connector struct {
 	RefillCredits int
 }
 
-// TCPSource listens at an address, HOST:PORT; port 0 is any free one. decode gets the payload, may keep but not change it, and with
-// the error ErrSkip discards it. An address that is none is found (T211), so are two sources at one (T219), another framing and a nil
-// function (T207).
+// TCPSource listens at an address, HOST:PORT; port 0 is any free one. decode gets the payload, may keep but not change it, and
+// with the error ErrSkip discards it. An address that is none is found (T211), so are two sources at one (T219), another framing
+// and a nil function (T207).
 func TCPSource[T any](address string, framing Framing, decode func(payload []byte) (T, error)) Source[T] {
 	host, port, found := split("source", address)
 	made := &framed[T]{decoder[T]{func(r Record) (T, error) { return decode(r.Value) }, symbolOf(decode), resultsOf[T]()}, framing}

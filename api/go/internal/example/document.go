@@ -8,8 +8,9 @@ import (
 
 type object = map[string]any
 
-// Show prints what an application or library declares: of each of its "sources", "steps", "sinks" or "components", the members named,
-// inner ones as "state.key"; "-" stands for one that is not there. Of a declaration with mistakes it prints what was found.
+// Show prints what an application or library declares: of each of its "sources", "steps", "sinks" or "components", the members
+// named, inner ones as "state.key"; "-" stands for one that is not there. Of a declaration with mistakes it prints what was
+// found.
 func Show(document, part string, members ...string) {
 	var content struct {
 		Components  []object
