@@ -49,7 +49,7 @@ test-unit: setup ## what needs no JVM and no process: under a minute
 	$(BIN)/pytest -q -m "not jvm and not slow and not kafka and not connector"
 	cd api/go && go test ./...
 
-test: setup lint check-generated ## everything but the long runs; CI runs this and test-long
+test: setup lint check-generated ## everything but the long runs; CI runs this last
 	@status=0; $(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not cluster and not kafka and not connector" || status=1; \
 	(cd api/go && go test -race -shuffle=on ./...) || status=1; exit $$status
 
