@@ -79,7 +79,7 @@ test-kafka: setup ## Kafka sources and sinks against a real broker, which Maven 
 	$(BIN)/pytest -m kafka
 
 test-long: setup ## the long runs: faults, guilty messages, bounds, changed applications
-	$(BIN)/pytest -m long
+	$(BIN)/pytest $(SIDE_BY_SIDE) -m long
 
 features: setup ## docs/features.md, and each of its features switched off: make features WORDS='merge Kafka'
 	$(BIN)/python tests/feature.py --write --off $(WORDS)
