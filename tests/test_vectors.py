@@ -1,4 +1,4 @@
-"""The vectors that no SDK runs: framing against the gateway's cutter, codecs against the standard library.
+"""The vectors that no SDK runs: framing against the gateway's cutter, codecs against Python's and protobuf's libraries.
 
 Each runner runs the wrong cases of selftest.json too, and must fail on them.
 """
@@ -10,10 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+from google.protobuf.struct_pb2 import Struct
+from google.protobuf.wrappers_pb2 import Int64Value, StringValue
 
 from wallaroo_runtime.ingest.framing import fixed_cutter, length_packer
 
 VECTORS = Path(__file__).resolve().parent.parent / "topology-schema" / "vectors"
+MESSAGES = {f"protobuf:{message.DESCRIPTOR.full_name}": message for message in (Int64Value, StringValue, Struct)}
 Vector = dict[str, Any]
 
 
@@ -54,6 +59,8 @@ def decoded(codec: str, data: bytes) -> Any:
         return struct.unpack(">q", data)[0]
     if codec == "float64":
         return struct.unpack(">d", data)[0]
+    if codec in MESSAGES:
+        return json.loads(json_format.MessageToJson(MESSAGES[codec].FromString(data)))
     return json.loads(data.decode("utf-8"), parse_constant=refuse)
 
 
@@ -70,6 +77,8 @@ def encoded(codec: str, value: Any) -> bytes:
         return struct.pack(">q", value)
     if codec == "float64":
         return struct.pack(">d", float(value))
+    if codec in MESSAGES:
+        return json_format.Parse(json.dumps(value), MESSAGES[codec]()).SerializeToString(deterministic=True)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
 
 
@@ -103,9 +112,15 @@ def test_codec(vector: Vector) -> None:
     run_codec(vector)
 
 
+@pytest.mark.parametrize("vector", read("codecs.json")["kept"], ids=lambda v: f"{v['codec']} {v['hex'][:20]}")
+def test_unknown_fields_are_kept(vector: Vector) -> None:
+    message = MESSAGES[vector["codec"]].FromString(bytes.fromhex(vector["hex"]))
+    assert message.SerializeToString(deterministic=True).hex() == vector["hex"]
+
+
 @pytest.mark.parametrize("vector", read("codecs.json")["invalid"], ids=lambda v: f"{v['codec']} {v['hex'][:20]}")
 def test_invalid_bytes_do_not_decode(vector: Vector) -> None:
-    with pytest.raises((ValueError, struct.error)):
+    with pytest.raises((ValueError, struct.error, DecodeError)):
         decoded(vector["codec"], bytes.fromhex(vector["hex"]))
 
 

@@ -18,7 +18,7 @@ type Program struct {
 func OtherProgram(worker, target string) *Program { return &Program{worker, target} }
 
 // Computation names a computation: one message in, at most one out. name is that under which the program offers it, input and output
-// are codecs: "bytes", "string", "int64", "float64" or "json".
+// are codecs: "bytes", "string", "int64", "float64", "json" or "protobuf:FULL.NAME".
 func (p *Program) Computation(name, input, output string) *RemoteComponent {
 	return &RemoteComponent{*p, "computation", name, input, output}
 }

@@ -115,6 +115,16 @@ SHAPES = {
         'T102 "u33be" is not known here; did you mean "u32be"?\n  at /pipelines/0/sources/0/framing/kind\n  fix: write one '  # noqa: E501
         'of "u8", "u16be", "u16le", "u32be", "u32le", "u64be", "u64le", "worker"',
     ),
+    "codec": (
+        put(*STEP, "codec", "jsn"),
+        'T102 "jsn" is not known here; did you mean "json"?\n  at /pipelines/0/steps/0/codec\n  fix: write one of '
+        '"native", "bytes", "string", "int64", "float64", "json", "protobuf:google.protobuf.Struct"',
+    ),
+    "protobuf without a name": (
+        put(*SOURCE, "codec", "protobuf:"),
+        'T102 "protobuf:" is not known here\n  at /pipelines/0/sources/0/codec\n  fix: write one of '
+        '"native", "bytes", "string", "int64", "float64", "json", "protobuf:google.protobuf.Struct"',
+    ),
     "framing without length": (
         put(*SOURCE, "framing", {"kind": "worker"}),
         'T102 property "header_bytes" is missing\n  at /pipelines/0/sources/0/framing\n'

@@ -82,7 +82,14 @@ def test_planted_relative_import(copy: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["import grpc", "from numpy import array", "import wallaroo.worker", "import wallaroo_runtime"]
+    "line",
+    [
+        "import grpc",
+        "from google.protobuf import message",
+        "from numpy import array",
+        "import wallaroo.worker",
+        "import wallaroo_runtime",
+    ],
 )
 def test_planted_import_in_the_sdk(copy: Path, line: str) -> None:
     assert len(planted(copy, sdk_violations, f"{PYTHON_SDK}/wallaroo/planted.py", line)) == 1

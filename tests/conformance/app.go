@@ -10,6 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	_ "google.golang.org/protobuf/types/known/structpb" // the messages of codecs at a border
+	_ "google.golang.org/protobuf/types/known/wrapperspb"
+
 	wa "wallarooapi"
 	app "wallarooapi/application"
 	"wallarooapi/worker"

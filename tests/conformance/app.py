@@ -5,6 +5,8 @@ import struct
 import sys
 import threading
 
+from google.protobuf import struct_pb2, wrappers_pb2  # noqa: F401  (the messages of codecs at a border)
+
 import wallaroo
 
 FLOOD = "flood\n" * (1 << 17)

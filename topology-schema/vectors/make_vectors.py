@@ -175,6 +175,11 @@ def codec_vectors() -> dict[str, Any]:
         (True, "true"), (None, "null"), (-7, "-7"), ("a\"<\u2028\n", '"a\\"<\u2028\\n"'), ([], "[]"), ({}, "{}"),
         ([1, [2], "x"], '[1,[2],"x"]'), ({"b": 1, "a": [True]}, '{"a":[true],"b":1}'), ({"é": 1, "z": 2, "Z": 3}, '{"Z":3,"z":2,"é":1}'),
     ]  # fmt: skip
+    struct_ = "0a0b0a0161120632040a022001" + "0a0e0a0162120911000000000000f03f"
+    wrapped: list[tuple[str, Any, str]] = [  # the value in protobuf's JSON
+        ("StringValue", "", ""), ("StringValue", "Grüße", "0a074772c3bcc39f65"), ("Int64Value", "-1", "08" + "ff" * 9 + "01"),
+        ("Int64Value", "300", "08ac02"), ("Struct", {}, ""), ("Struct", {"b": 1, "a": [True]}, struct_),
+    ]  # fmt: skip
     return {
         "cases": [
             *({"codec": "bytes", "value": h, "hex": h} for h in ("", "00", "ff00fe", HOPE.hex())),
@@ -182,12 +187,16 @@ def codec_vectors() -> dict[str, Any]:
             *({"codec": "int64", "value": n, "hex": struct.pack(">q", n).hex()} for n in longs),
             *({"codec": "float64", "value": t, "hex": bits(t)} for t in floats),
             *({"codec": "json", "value": v, "hex": t.encode().hex()} for v, t in documents),
+            *({"codec": f"protobuf:google.protobuf.{name}", "value": v, "hex": h} for name, v, h in wrapped),
         ],
+        "kept": [{"codec": "protobuf:google.protobuf.StringValue", "hex": "0a0161" + "7a0162"}],
         "invalid": [
             {"codec": "string", "hex": "ff"}, {"codec": "string", "hex": "eda080"},
             {"codec": "int64", "hex": ""}, {"codec": "int64", "hex": "00000000000000"}, {"codec": "int64", "hex": "000000000000000000"},
             {"codec": "float64", "hex": "3ff0"}, {"codec": "json", "hex": ""}, {"codec": "json", "hex": b"{'a':1}".hex()},
             {"codec": "json", "hex": b"NaN".hex()}, {"codec": "json", "hex": b"1 2".hex()},
+            {"codec": "protobuf:google.protobuf.StringValue", "hex": "ff"}, {"codec": "protobuf:google.protobuf.StringValue", "hex": "0a0261"},
+            {"codec": "protobuf:google.protobuf.StringValue", "hex": "0a01ff"}, {"codec": "protobuf:google.protobuf.Struct", "hex": "0a01"},
         ],
     }  # fmt: skip
 
@@ -230,7 +239,7 @@ def selftest() -> dict[str, Any]:
         "frames": [frame],
         "invalid_frames": [{"name": "nothing is wrong with it", "reason": "magic", "hex": seal(0, 0, 0, 0, 0, 0, b"\x01").hex()}],
         "framing": [{"name": "the length counts the header too", "framing": {"kind": "u8"}, "max_message_bytes": 9, "pieces": ["026162"], "messages": ["61"], "end": "clean"}],
-        "codecs": [{"codec": "int64", "value": 1, "hex": "0100000000000000"}],
+        "codecs": [{"codec": "int64", "value": 1, "hex": "0100000000000000"}, {"codec": "protobuf:google.protobuf.StringValue", "value": "a", "hex": "0a0162"}],
         "windows": wrong_windows(),
         "interface_hash": [{"name": "zeros", "document": "topologies/valid/word_count.json", "interface_hash": "sha256:" + "0" * 64}],
     }  # fmt: skip

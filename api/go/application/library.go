@@ -13,8 +13,9 @@ import (
 //	library.Offer(&ScoreBuilder{}, "json", "float64")
 //	return library.ToJson()
 //
-// Messages come and go in codecs: "bytes" ([]byte), "string", "int64", "float64", and "json" (nil, bool, string, int64, float64,
-// []interface{}, map[string]interface{}; what goes out may be anything that encoding/json writes).
+// Messages come and go in codecs: "bytes" ([]byte), "string", "int64", "float64", "json" (nil, bool, string, int64, float64,
+// []interface{}, map[string]interface{}; what goes out may be anything that encoding/json writes), and "protobuf:FULL.NAME"
+// (pointers to the generated type of that name).
 type Library struct {
 	declared *declaration.Application
 }

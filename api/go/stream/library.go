@@ -18,9 +18,10 @@ import (
 //		return library
 //	}
 //
-// Messages come and go in codecs: "bytes", "string", "int64", "float64" and "json". A codec must be able to write the type
-// (T262): json anything that encoding/json does, the others what their names say. Other findings: a codec that is none, a name
-// that is taken, a nil function (T207).
+// Messages come and go in codecs: "bytes", "string", "int64", "float64", "json" and "protobuf:FULL.NAME". A codec must be able to
+// write the type (T262): json anything that encoding/json does, protobuf the pointer to the generated type of that name, the others
+// what their names say. Other findings: a codec that is none, or a message whose generated package is not imported, a name that is
+// taken, a nil function (T207).
 type Library struct{ declared *declaration.Application }
 
 // NewLibrary begins the declaration of a library.

@@ -266,8 +266,8 @@ func TestStagesThatALibraryCannotRun(t *testing.T) {
 	for want, nodes := range map[string][]*pb.Node{
 		`W413 this worker has no COMPUTATION "halve" at 0/steps/0`:                   crossing("halve", "int64", "int64", pb.NodeKind_COMPUTATION),
 		`W413 this worker has no COMPUTATION_MULTI "double" at 0/steps/0`:            crossing("double", "int64", "int64", pb.NodeKind_COMPUTATION_MULTI),
-		`W410 0/steps/0 has codec "xml"; this worker has "bytes", "string", "int64"`: crossing("double", "int64", "xml", pb.NodeKind_COMPUTATION),
-		`W410 0/sources/0 has codec "xml"; this worker has "bytes", "string"`:        crossing("double", "xml", "int64", pb.NodeKind_COMPUTATION),
+		`W410 0/steps/0 has codec "xml"; expected one of "bytes", "string", "int64"`: crossing("double", "int64", "xml", pb.NodeKind_COMPUTATION),
+		`W410 0/sources/0 has codec "xml"; expected one of "bytes", "string"`:        crossing("double", "xml", "int64", pb.NodeKind_COMPUTATION),
 	} {
 		if _, err := hosted(t, maths().ToJson(), nodes...); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)

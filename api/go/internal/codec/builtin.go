@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // Plain is the encoding of values in a built-in codec, as in a frame's header.
@@ -32,8 +34,11 @@ var builtins = []Builtin{
 	{"json", appendJSON, decodeJSON, func(reflect.Type) bool { return true }},
 }
 
-// BuiltinOf returns the codec of a name.
+// BuiltinOf returns the codec of a name; of a protobuf message where the program links its generated package.
 func BuiltinOf(name string) (Builtin, bool) {
+	if message, named := strings.CutPrefix(name, messagePrefix); named {
+		return messageCodec(name, message)
+	}
 	for _, each := range builtins {
 		if each.Name == name {
 			return each, true
@@ -42,13 +47,17 @@ func BuiltinOf(name string) (Builtin, bool) {
 	return Builtin{}, false
 }
 
-// BuiltinNames returns the names of the built-in codecs, quoted and separated.
-func BuiltinNames() string {
-	names := make([]string, len(builtins))
-	for i, each := range builtins {
-		names[i] = `"` + each.Name + `"`
+// Expected returns what stands in the place of a name that no codec has, and how to correct it.
+func Expected(name string) (expected, fix string) {
+	if message, named := strings.CutPrefix(name, messagePrefix); named && protoreflect.FullName(message).IsValid() {
+		return "a message whose generated package is imported", "import what protoc generated for " + message
 	}
-	return strings.Join(names, ", ")
+	names := ""
+	for _, each := range builtins {
+		names += `"` + each.Name + `", `
+	}
+	expected = "one of " + names + `"` + messagePrefix + `FULL.NAME"`
+	return expected, "pass " + expected
 }
 
 // Append appends the bytes of a value. After an error out is as it was.

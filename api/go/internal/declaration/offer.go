@@ -45,7 +45,9 @@ func (a *Application) Offer(method string, offer *Offer) {
 func (a *Application) checkCodec(pointer string, step *Step, method, parameter, name string, t reflect.Type) {
 	form, ok := codec.BuiltinOf(name)
 	if !ok {
-		a.Wrong(pointer, step.Place, method, parameter, diagnostic.Shown(name), "one of "+codec.BuiltinNames())
+		expected, fix := codec.Expected(name)
+		a.Report(diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", diagnostic.Shown(name),
+			"expected", expected, "fix", fix), pointer, step.Place)
 		return
 	}
 	if !form.Holds(t) {

@@ -40,7 +40,8 @@ func (x *Executor) readingOf(d *pb.Node, t reflect.Type) (reading, error) {
 func builtinOf(d *pb.Node) (codec.Builtin, error) {
 	form, ok := codec.BuiltinOf(d.GetCodec())
 	if !ok {
-		return form, &Failure{Code: "W410", Reason: fmt.Sprintf("%s has codec %q; this worker has %s", d.GetPath(), d.GetCodec(), codec.BuiltinNames())}
+		expected, _ := codec.Expected(d.GetCodec())
+		return form, &Failure{Code: "W410", Reason: fmt.Sprintf("%s has codec %q; expected %s", d.GetPath(), d.GetCodec(), expected)}
 	}
 	return form, nil
 }

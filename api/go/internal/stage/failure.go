@@ -39,6 +39,10 @@ func (n *node) bury(code string, input any, reason, stack string) {
 	encoder := codec.NewEncoder()
 	if bytes, err := encoder.Append(nil, input); err == nil && len(bytes) <= maxValueBytes/2 {
 		letter.Input, letter.Encoding = bytes, uint32(encoder.Encoding())
+	} else if message, ok := input.(proto.Message); ok {
+		if bytes, err := codec.AppendMessage(nil, message); err == nil && len(bytes) <= maxValueBytes/2 {
+			letter.Input, letter.Encoding = bytes, codec.Plain
+		}
 	}
 	n.file(letter)
 }

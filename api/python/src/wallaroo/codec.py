@@ -1,12 +1,14 @@
 """The built-in codecs: messages as bytes that are the same in every language."""
 
 import json
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 NATIVE = "native"
+_PROTOBUF = re.compile(r"protobuf:(\w+(?:\.\w+)*)", re.ASCII)
 _INT64, _FLOAT64 = struct.Struct(">q"), struct.Struct(">d")
 
 
@@ -106,3 +108,58 @@ CODECS = {
         Codec("json", _encode_json, _decode_json),
     )
 }
+
+
+def codec_of(name: str) -> Codec | None:
+    r"""Return the codec of a name; of a protobuf message once its generated module has been imported.
+
+    Example:
+        >>> codec_of("string").encode("é")
+        b'\xc3\xa9'
+        >>> from google.protobuf import wrappers_pb2
+        >>> codec_of("protobuf:google.protobuf.StringValue").encode(wrappers_pb2.StringValue(value="é"))
+        b'\n\x02\xc3\xa9'
+        >>> codec_of("protobuf:shop.v1.Order") is None
+        True
+    """
+    found = _PROTOBUF.fullmatch(name)
+    return _message_codec(name, found[1]) if found else CODECS.get(name)
+
+
+def expected_codec(name: object) -> tuple[str, str]:
+    """Return what stands in the place of a name that no codec has, and how to correct it."""
+    found = isinstance(name, str) and _PROTOBUF.fullmatch(name)
+    if found:
+        return "a message whose generated module is imported", f"import what protoc generated for {found[1]}"
+    expected = "one of " + ", ".join(f'"{known}"' for known in (*CODECS, "protobuf:FULL.NAME"))
+    return expected, f"pass {expected}"
+
+
+def _message_codec(name: str, full_name: str) -> Codec | None:
+    # A program that has no messages of protobuf needs no protobuf.
+    try:
+        from google.protobuf import descriptor_pool, message, message_factory
+    except ImportError:
+        return None
+    try:
+        descriptor = descriptor_pool.Default().FindMessageTypeByName(full_name)
+    except KeyError:
+        return None
+    kind = message_factory.GetMessageClass(descriptor)
+
+    def encode(value: Any) -> bytes:
+        if type(value) is not kind:
+            raise _other(value, full_name)
+        try:
+            data: bytes = value.SerializeToString(deterministic=True)
+        except message.EncodeError as err:
+            raise ValueError(str(err)) from None
+        return data
+
+    def decode(data: bytes) -> Any:
+        try:
+            return kind.FromString(data)
+        except message.DecodeError as err:
+            raise ValueError(str(err)) from None
+
+    return Codec(name, encode, decode)

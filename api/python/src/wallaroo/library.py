@@ -6,7 +6,7 @@ from typing import Any
 
 from wallaroo import check, component
 from wallaroo.application import Application, Pipeline, RemoteComponent, Source, State, Step
-from wallaroo.codec import CODECS, NATIVE
+from wallaroo.codec import NATIVE, codec_of, expected_codec
 from wallaroo.component import Place
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.error import WallarooParameterError
@@ -28,7 +28,7 @@ class Program:
 
         Args:
             name: Name under which the program offers it.
-            input: Codec of its input: "bytes", "string", "int64", "float64" or "json".
+            input: Codec of its input: "bytes", "string", "int64", "float64", "json" or "protobuf:FULL.NAME".
             output: Codec of its output.
 
         Raises:
@@ -122,7 +122,8 @@ def offer(value: Any, *, input: str = "json", output: str = "json") -> Offer:
     Args:
         value: A function with `@computation`, `@computation_multi`, `@state_computation(name, state=Cls)` or its
             `_multi`.
-        input: Codec of the messages that it takes: "bytes", "string", "int64", "float64" or "json".
+        input: Codec of the messages that it takes: "bytes", "string", "int64", "float64", "json" or
+            "protobuf:FULL.NAME", whose messages are those of the generated module, imported before.
         output: Codec of the messages that it gives.
 
     Raises:
@@ -204,11 +205,10 @@ def _declare_codec(producer: Source | Step, step: Step, codec: str) -> Diagnosti
 
 
 def _check_codec(place: Place, parameter: str, value: Any) -> None:
-    if value not in CODECS:
-        expected = "one of " + ", ".join(f'"{name}"' for name in CODECS)
+    if not isinstance(value, str) or codec_of(value) is None:
+        expected, fix = expected_codec(value)
         place.add(
-            "T207", method=place.method, parameter=parameter, actual=shown(value), expected=expected,
-            fix=f"pass {expected}",
+            "T207", method=place.method, parameter=parameter, actual=shown(value), expected=expected, fix=fix
         )  # fmt: skip
 
 

@@ -118,6 +118,9 @@ def _findings(error: ValidationError) -> Iterator[Diagnostic]:
         yield from _unknown_properties(error)
     elif rule == "required":
         yield from _missing_property(error, error.message)
+    elif rule == "anyOf":
+        names = [name for branch in error.validator_value for name in branch.get("enum", branch.get("examples"))]
+        yield _one_of(error, error.instance, names)
     else:
         reason, fix = _value_reason(error)
         yield _finding(error, reason, fix)

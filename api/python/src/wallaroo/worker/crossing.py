@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from wallaroo.application import Source
-from wallaroo.codec import CODECS, Codec
+from wallaroo.codec import Codec, codec_of, expected_codec
 from wallaroo.frame import PLAIN, Frame, FrameError, cut, encode_frame
 from wallaroo.location import one_line
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -100,10 +100,11 @@ def values_of(node: pb.Node, own: ValueCodec) -> Values:
     """
     if not node.codec:
         return own
-    if node.codec not in CODECS:
-        msg = f"{node.path} has codec {node.codec}; this worker has {', '.join(CODECS)}"
+    codec = codec_of(node.codec)
+    if codec is None:
+        msg = f"{node.path} has codec {node.codec}; expected {expected_codec(node.codec)[0]}"
         raise FrameError(msg)
-    return CodedValues(CODECS[node.codec])
+    return CodedValues(codec)
 
 
 def received(node: pb.Node) -> Source:
