@@ -15,11 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.fault import reach
 from wallaroo_runtime.daemon import replace_file
-from wallaroo_runtime.deploy.hold import Hold
-from wallaroo_runtime.deploy.location import check_answer, check_services, is_remote
 from wallaroo_runtime.deploy.manifest import LocalDirectory, manifest_in, read_manifest
 from wallaroo_runtime.deploy.place import MANIFEST, SPARK, Place
-from wallaroo_runtime.deploy.remote import RemoteOptions, check_known
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import Plan, compile_topology
 from wallaroo_runtime.plan.port import Ports
@@ -27,6 +24,7 @@ from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.topology.load import load_document
 
 if TYPE_CHECKING:
+    from wallaroo_runtime.deploy.remote import RemoteOptions
     from wallaroo_runtime.spark.hadoop import HadoopDirectory
 
 WORK = "rescale"
@@ -71,7 +69,7 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
 
 
 def rescale_at(
-    url: str, partitions: int | None, buckets: int | None, remote: RemoteOptions, conf: Mapping[str, str]
+    url: str, partitions: int | None, buckets: int | None, remote: "RemoteOptions", conf: Mapping[str, str]
 ) -> Rescaled:
     """Give a checkpoint at a URL other numbers; it is done on a copy, in the directory for temporary files.
 
@@ -86,7 +84,10 @@ def rescale_at(
         RunError: As `rescale`; R608 or R650, `remote` lacks a service; R642 or R643, a gateway cannot be asked or is
             another; R644, a driver was started meanwhile; R684, the file system says no.
     """
-    # Late: pyspark takes a second to import.
+    # Late: gRPC and pyspark take a second to import.
+    from wallaroo_runtime.deploy.hold import Hold
+    from wallaroo_runtime.deploy.location import check_answer, check_services, is_remote
+    from wallaroo_runtime.deploy.remote import check_known
     from wallaroo_runtime.spark.hadoop import HadoopDirectory
     from wallaroo_runtime.spark.session import REMOTE_FILES, create_session, stop_session
 
