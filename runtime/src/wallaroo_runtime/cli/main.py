@@ -50,7 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log repeats, with places in C++, what our errors say
+    # gRPC reads these when it is imported. Its own log repeats, with places in C++, what our errors say.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    # Its handlers of forks start a thread in the child that is to become Spark's JVM; when Python then closes the files
+    # of the child, that thread ends it: while a channel was open, 1 of 25 did not start.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         return dispatch(arguments)
     except DiagnosticError as error:

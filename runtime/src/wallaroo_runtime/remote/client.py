@@ -1,7 +1,6 @@
 """Calls of a service: with its token, over its channel, again while it is away, and with errors of the catalogue."""
 
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -45,8 +44,6 @@ _lock = threading.Lock()
 def channel_to(service: Service) -> grpc.Channel:
     """Return the channel of this process to a service."""
     key = (service.address, service.authority)
-    # Else gRPC meddles with the fork that becomes Spark's JVM, which then does not start.
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     with _lock:
         if key not in _channels:
             if service.authority:
