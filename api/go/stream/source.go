@@ -150,8 +150,8 @@ func KafkaSourceOf[T any](name string, args []string, decode func(record Record)
 }
 
 // ConnectorSource listens at an address, HOST:PORT, for programs that speak the connector protocol: each message is acknowledged
-// once it is processed. Messages carry the keys and times that a connector gives them. Wrong
-// numbers of credits are found (T207).
+// once it is processed. Messages carry the keys and times that a connector gives them. Wrong numbers of credits are
+// found (T207).
 func ConnectorSource[T any](address string, connector Connector, decode func(record Record) (T, error)) Source[T] {
 	host, port, found := split("source", address)
 	most, refill := cmp.Or(connector.MaxCredits, maxCredits), connector.RefillCredits

@@ -7,6 +7,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.deploy.drain import Drain
+from wallaroo_runtime.deploy.hold import Hold
 from wallaroo_runtime.deploy.manifest import Directory, LocalDirectory
 from wallaroo_runtime.deploy.place import MANIFEST, SPARK, Place
 from wallaroo_runtime.deploy.remote import RemoteOptions, check_known, service_names
@@ -169,7 +170,8 @@ class Checkpoint:
         draining = [change for change in changes if change.impact is Impact.NEEDS_DRAIN]
         if draining:
             gone = {ports.parts[change.path] for change in draining if "/sinks/" in change.path}
-            drain = Drain(self.path, self.directory, self.spark, self._remote, before.name, self.id, self.services)
+            hold = Hold(self._remote, before.name, self.id, self.services)
+            drain = Drain(self.path, self.directory, self.spark, self._remote, hold)
             if left := drain.left(gone):
                 raise RunError.of(
                     "R623", path=self.directory, left=left, reason=_listed([each.text for each in draining])

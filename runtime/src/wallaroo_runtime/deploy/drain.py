@@ -1,6 +1,6 @@
 """Says whether a checkpoint has nothing left that only the program of its last run could deal with."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,18 +22,14 @@ class Drain:
         directory: Where Spark's own checkpoint is.
         spark: Name of Spark's own checkpoint in it.
         remote: Services that run elsewhere.
-        application: Its name.
-        checkpoint: Its id.
-        stores: Id of the journal or outbox of each service elsewhere, by the service's name.
+        hold: Reaches them.
     """
 
     path: Path
     directory: Directory
     spark: str
     remote: RemoteOptions
-    application: str
-    checkpoint: str
-    stores: Mapping[str, str]
+    hold: Hold
 
     def left(self, gone_sinks: Collection[int]) -> str:
         """Return what is left to do, in words; empty when all is done, and then no message comes any more.
@@ -49,7 +45,7 @@ class Drain:
             return left
         # Gateways that outlived their driver still take messages in the old way; when they do not, look again.
         stop_left_behind(self.path)
-        self._hold().take_gateways()
+        self.hold.take_gateways()
         return self._left(gone_sinks)
 
     def _left(self, gone_sinks: Collection[int]) -> str:
@@ -76,14 +72,10 @@ class Drain:
 
     def _status(self, kind: str, name: str = "", ports: Collection[int] = ()) -> pb.StatusReply:
         """Ask a service; whoever it serves goes on."""
-        hold = self._hold()
-        store = hold.store(kind, name)
+        store = self.hold.store(kind, name)
         if not store:  # the checkpoint has never come to it
             return pb.StatusReply()
-        reply: pb.StatusReply = hold.client(kind, name).call("Status", pb.StatusRequest(ports=ports))
+        reply: pb.StatusReply = self.hold.client(kind, name).call("Status", pb.StatusRequest(ports=ports))
         if reply.store != store:
-            hold.take(kind, name)  # it says what is wrong
+            self.hold.take(kind, name)  # it says what is wrong
         return reply
-
-    def _hold(self) -> Hold:
-        return Hold(self.remote, self.application, self.checkpoint, self.stores)

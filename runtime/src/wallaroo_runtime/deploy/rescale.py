@@ -139,7 +139,7 @@ def _rescale_copy(
     directory.write(MANIFEST, content)
     reach("rescale.after_record")
     for name in directory.names(""):
-        if name != used and (name == SPARK or name.startswith(f"{SPARK}-")):
+        if _is_outdated(name, used):
             directory.remove(name)
     return done
 
@@ -249,6 +249,11 @@ def _next_name(spark: str) -> str:
 
 def _remove_rest(path: Path, spark: str) -> None:
     """Remove what a rescale has left: its working files, and every checkpoint of Spark's but the one in use."""
-    for entry in (path / WORK, path / SPARK, *path.glob(f"{SPARK}-*")):
-        if entry.name != spark and entry.is_dir():
+    for entry in path.iterdir():
+        if (entry.name == WORK or _is_outdated(entry.name, spark)) and entry.is_dir():
             shutil.rmtree(entry)
+
+
+def _is_outdated(name: str, used: str) -> bool:
+    """Say whether a name is that of a checkpoint of Spark's, and not of the one in use."""
+    return name != used and (name == SPARK or name.startswith(f"{SPARK}-"))

@@ -38,17 +38,20 @@ class HadoopDirectory:
         self._gateway: Any = session.sparkContext._gateway
         self._conf: Any = session.sparkContext._jsc.hadoopConfiguration()
         self.url = url.rstrip("/")
-        with self._told(self.url):
+        with self._told(""):
             self._files = self._path("").getFileSystem(self._conf)
 
     def __str__(self) -> str:
         return self.url
 
     def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self.url}/{name}" if name else self.url)
+        return self._jvm.org.apache.hadoop.fs.Path(self._url(name))
+
+    def _url(self, name: str) -> str:
+        return f"{self.url}/{name}" if name else self.url
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _told(self, name: str) -> Iterator[None]:
         try:
             yield
         except (Py4JJavaError, PySparkException) as error:
@@ -56,12 +59,12 @@ class HadoopDirectory:
             reason = text.splitlines()[0].partition(HADOOP_ADVICE)[0][:300]
             fix = next((fix for names, fix in FIXES.items() if any(name in reason for name in names)), OTHER_FIX)
             version = self._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
-            raise RunError.of("R684", path=what, reason=reason, fix=fix.format(version=version)) from error
+            raise RunError.of("R684", path=self._url(name), reason=reason, fix=fix.format(version=version)) from error
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None when there is none."""
         path = self._path(name)
-        with self._told(f"{self.url}/{name}"):
+        with self._told(name):
             if not self._files.exists(path):
                 return None
             if self._files.getFileStatus(path).getLen() > MAX_FILE_BYTES:
@@ -75,7 +78,7 @@ class HadoopDirectory:
     def write(self, name: str, content: bytes) -> None:
         """Give a file this content; a reader sees the old content or the new one."""
         new, path = self._path(f"{name}.new"), self._path(name)
-        with self._told(f"{self.url}/{name}"):
+        with self._told(name):
             stream = self._files.create(new, True)
             stream.write(bytearray(content))
             stream.close()
@@ -89,7 +92,7 @@ class HadoopDirectory:
     def names(self, name: str) -> list[str]:
         """Return the names in a directory; none when there is no such directory."""
         path = self._path(name)
-        with self._told(f"{self.url}/{name}"):
+        with self._told(name):
             if not self._files.exists(path):
                 return []
             return [status.getPath().getName() for status in self._files.listStatus(path)]
@@ -100,7 +103,7 @@ class HadoopDirectory:
 
     def remove(self, name: str) -> None:
         """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
-        with self._told(f"{self.url}/{name}"):
+        with self._told(name):
             self._files.delete(self._path(name), True)
 
     def fetch(self, name: str, to: Path) -> None:
@@ -111,14 +114,14 @@ class HadoopDirectory:
             to: Does not exist.
         """
         path = self._path(name)
-        with self._told(f"{self.url}/{name}"):
+        with self._told(name):
             if self._files.exists(path):
                 self._files.copyToLocalFile(False, path, self._local(to), True)  # without Hadoop's files of checksums
 
     def put(self, source: Path, name: str) -> None:
         """Make a directory that is a copy of one of this machine; one that is there is replaced."""
         self.remove(name)
-        with self._told(f"{self.url}/{name}"):
+        with self._told(name):
             self._files.copyFromLocalFile(False, True, self._local(source), self._path(name))
 
     def _local(self, path: Path) -> Any:
