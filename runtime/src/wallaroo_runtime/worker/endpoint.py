@@ -8,10 +8,10 @@ from importlib import metadata
 import grpc
 
 from wallaroo.diagnostic import Diagnostic, catalogue
+from wallaroo.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.topology.model import PROTOCOL_VERSION
 from wallaroo_runtime.worker.ensure import Connection
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -94,15 +94,18 @@ def _broke(spec: WorkerSpec, reason: str) -> RunError:
 
 def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:
     request = pb.InitRequest(
-        protocol_version=PROTOCOL_VERSION,
+        protocol_min=PROTOCOLS[0],
+        protocol_max=PROTOCOLS[1],
+        capabilities=CAPABILITIES,
         runtime_version=_runtime_version(),
         application=spec.application,
         interface_hash=spec.interface_hash,
     )
     reply: pb.InitReply = stub.Init(request, timeout=INIT_SECONDS, wait_for_ready=True)
-    if reply.protocol_version != PROTOCOL_VERSION:
-        actual = reply.protocol_version
-        raise RunError.of("W402", WORKER, worker=spec.name, actual=actual, expected=PROTOCOL_VERSION)
+    theirs = (reply.protocol_min, reply.protocol_max)
+    if not common_version(PROTOCOLS, theirs):
+        actual, expected = shown_versions(theirs), shown_versions(PROTOCOLS)
+        raise RunError.of("W402", WORKER, worker=spec.name, actual=actual, expected=expected)
     if spec.interface_hash and reply.interface_hash != spec.interface_hash:
         raise RunError.of(
             "W403",
