@@ -296,5 +296,5 @@ func failure(err error) *pb.Failure {
 }
 
 func failureOf(d diagnostic.Diagnostic) *pb.Failure {
-	return &pb.Failure{Code: d.Code, Message: d.Message}
+	return &pb.Failure{Code: d.Code, Message: d.Message, Fix: d.Fix, Pointer: d.Pointer, File: d.File, Line: uint32(d.Line)}
 }

@@ -2014,13 +2014,17 @@ func (x *GenerateReply) GetFailure() *Failure {
 	return nil
 }
 
-// An error that crosses the process border.
+// An error that crosses the process border; service.proto has the same one.
 type Failure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"` // of errors.json
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	Retriable     bool                   `protobuf:"varint,3,opt,name=retriable,proto3" json:"retriable,omitempty"`
-	Traceback     string                 `protobuf:"bytes,4,opt,name=traceback,proto3" json:"traceback,omitempty"` // the language's own
+	Retriable     bool                   `protobuf:"varint,3,opt,name=retriable,proto3" json:"retriable,omitempty"` // whether the same call may succeed when it is made again
+	Traceback     string                 `protobuf:"bytes,4,opt,name=traceback,proto3" json:"traceback,omitempty"`  // the language's own
+	Fix           string                 `protobuf:"bytes,5,opt,name=fix,proto3" json:"fix,omitempty"`              // what to do; empty: what errors.json says
+	Pointer       string                 `protobuf:"bytes,6,opt,name=pointer,proto3" json:"pointer,omitempty"`      // JSON pointer into the topology; empty: none
+	File          string                 `protobuf:"bytes,7,opt,name=file,proto3" json:"file,omitempty"`            // of the program; empty: not known
+	Line          uint32                 `protobuf:"varint,8,opt,name=line,proto3" json:"line,omitempty"`           // in the file; 0: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2081,6 +2085,34 @@ func (x *Failure) GetTraceback() string {
 		return x.Traceback
 	}
 	return ""
+}
+
+func (x *Failure) GetFix() string {
+	if x != nil {
+		return x.Fix
+	}
+	return ""
+}
+
+func (x *Failure) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+func (x *Failure) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *Failure) GetLine() uint32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
 }
 
 // One message that user code failed on; value of a message in frames of port 65535.
@@ -2377,12 +2409,16 @@ const file_worker_proto_rawDesc = "" +
 	"\bencoding\x18\x01 \x01(\rR\bencoding\x12\x16\n" +
 	"\x06values\x18\x02 \x03(\fR\x06values\x12\x14\n" +
 	"\x05ended\x18\x03 \x01(\bR\x05ended\x125\n" +
-	"\afailure\x18\x04 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"s\n" +
+	"\afailure\x18\x04 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"\xc7\x01\n" +
 	"\aFailure\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
 	"\tretriable\x18\x03 \x01(\bR\tretriable\x12\x1c\n" +
-	"\ttraceback\x18\x04 \x01(\tR\ttraceback\"\xc6\x02\n" +
+	"\ttraceback\x18\x04 \x01(\tR\ttraceback\x12\x10\n" +
+	"\x03fix\x18\x05 \x01(\tR\x03fix\x12\x18\n" +
+	"\apointer\x18\x06 \x01(\tR\apointer\x12\x12\n" +
+	"\x04file\x18\a \x01(\tR\x04file\x12\x12\n" +
+	"\x04line\x18\b \x01(\rR\x04line\"\xc6\x02\n" +
 	"\n" +
 	"DeadLetter\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +

@@ -1,6 +1,7 @@
 """gRPC connections to the endpoints of a worker, after the handshake."""
 
 import os
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -17,6 +18,7 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 
 MESSAGE_BYTES = (64 + 1) * 1024 * 1024
 INIT_SECONDS = 30.0
+_CODE = re.compile("[TPWCRI][0-9]{3}")
 OPTIONS = (
     ("grpc.max_send_message_length", MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
@@ -27,13 +29,14 @@ OPTIONS = (
 
 
 def remote_error(worker: str, failure: pb.Failure) -> RunError:
-    """Return what a worker reported, with its own traceback."""
-    known = catalogue().get(failure.code)
-    if known is None:
+    """Return what a worker reported, with its own traceback; a later release's code is shown as it came."""
+    if not _CODE.fullmatch(failure.code):
         return RunError.of("W410", WORKER, worker=worker, reason=f"unknown code {failure.code!r}: {failure.message}")
-    # A remedy with a place to fill in needs values that do not cross the border.
-    fix = known["fix"] if "{" not in known["fix"] else f"look at the log of worker {worker!r}"
-    return RunError([Diagnostic(failure.code, failure.message, fix, traceback=failure.traceback)], WORKER)
+    known = catalogue().get(failure.code, {"fix": "{}"})["fix"]
+    # A remedy with a place to fill in needs values that have not crossed the border.
+    fix = failure.fix or (known if "{" not in known else f"look at the log of worker {worker!r}")
+    place = failure.pointer, failure.file, failure.line
+    return RunError([Diagnostic(failure.code, failure.message, fix, *place, failure.traceback)], WORKER)
 
 
 @dataclass(slots=True)

@@ -74,7 +74,7 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         )
         finding = _refusal(request, reply, worker["name"])
         if finding is not None:
-            reply.failure.CopyFrom(pb.Failure(code=finding.code, message=finding.message))
+            reply.failure.CopyFrom(pb.Failure(code=finding.code, message=finding.message, fix=finding.fix))
         return reply
 
     def Process(self, request_iterator: Iterator[pb.ProcessRequest], context: Any) -> Iterator[pb.ProcessReply]:
@@ -231,7 +231,7 @@ def failure_of(error: Exception) -> pb.Failure:
         finding = Diagnostic.of("I901", reason=f"{type(error).__name__}: {error}")
         trace = "".join(traceback.format_exception(error))
     message = finding.message.encode("utf-8", "backslashreplace").decode()
-    return pb.Failure(code=finding.code, message=message, retriable=False, traceback=trace)
+    return pb.Failure(code=finding.code, message=message, fix=finding.fix, retriable=False, traceback=trace)
 
 
 def _opening(request: Any) -> pb.Opening:

@@ -351,16 +351,24 @@ class GenerateReply(_message.Message):
     def __init__(self, encoding: _Optional[int] = ..., values: _Optional[_Iterable[bytes]] = ..., ended: bool = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class Failure(_message.Message):
-    __slots__ = ("code", "message", "retriable", "traceback")
+    __slots__ = ("code", "message", "retriable", "traceback", "fix", "pointer", "file", "line")
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     RETRIABLE_FIELD_NUMBER: _ClassVar[int]
     TRACEBACK_FIELD_NUMBER: _ClassVar[int]
+    FIX_FIELD_NUMBER: _ClassVar[int]
+    POINTER_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
     code: str
     message: str
     retriable: bool
     traceback: str
-    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: bool = ..., traceback: _Optional[str] = ...) -> None: ...
+    fix: str
+    pointer: str
+    file: str
+    line: int
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: bool = ..., traceback: _Optional[str] = ..., fix: _Optional[str] = ..., pointer: _Optional[str] = ..., file: _Optional[str] = ..., line: _Optional[int] = ...) -> None: ...
 
 class DeadLetter(_message.Message):
     __slots__ = ("code", "path", "step", "key", "has_key", "sequence", "port", "input", "encoding", "preview", "error", "traceback", "timestamp_ms")
