@@ -145,6 +145,20 @@ def test_validate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert (code, err) == (2, f"R616 {tmp_path} cannot be read; it is not a file\n  fix: check the path\n")
 
 
+def test_validate_compares_the_interface_hash_and_prints_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    document = json.loads(Path(WORD_COUNT).read_bytes())
+    (worker,) = document["workers"]
+    right, worker["interface_hash"] = worker["interface_hash"], "sha256:" + "0" * 64
+    file = tmp_path / "topology.json"
+    file.write_text(json.dumps(document))
+    code, out, err = run(capsys, "validate", str(file))
+    assert (code, out) == (3, "")
+    assert err.startswith("T226 ")
+    assert right in err
+    assert "  at /workers/0/interface_hash" in err
+    assert run(capsys, "validate", "--hash", str(file)) == (0, f"{right}\n", "")
+
+
 def test_all_faults_of_a_topology_come_at_once_as_json_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     case = json.loads((INVALID / "three_faults.json").read_bytes())
     file = tmp_path / "topology.json"

@@ -29,6 +29,15 @@ def changed(change: Callable[[Any], object]) -> str:
     return str(caught.value)
 
 
+def test_schema_names_the_schema_and_means_nothing() -> None:
+    named = {"$schema": "https://example.org/topology.schema.json", **WORD_COUNT}
+    topology = load(json.dumps(named).encode())
+    assert canonical_text(topology.document) == canonical_text(WORD_COUNT)
+    assert interface_hash(topology) == interface_hash(load(json.dumps(WORD_COUNT).encode()))
+    with pytest.raises(RunError, match=r"T102 .*\n  at /\$schema"):
+        load(json.dumps({**WORD_COUNT, "$schema": 1}).encode())
+
+
 def put(*path: Any) -> Callable[[Any], None]:
     """Return a change that puts the last argument where the others lead."""
 

@@ -1,12 +1,35 @@
 """The contract files keep the rules that they set for those who read them."""
 
+import json
 import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from google.protobuf.descriptor import FileDescriptor
+from jsonschema import Draft202012Validator
 
 from wallaroo.worker._proto import worker_pb2
 from wallaroo_runtime.remote._proto import service_pb2
+
+SCHEMA = json.loads(
+    (Path(__file__).resolve().parents[2] / "topology-schema" / "topology.schema.json").read_text(encoding="utf-8")
+)
+
+
+def rules(value: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each part of the schema that has examples, with its place."""
+    if isinstance(value, dict):
+        if isinstance(value.get("examples"), list):
+            yield place, value
+        inner = ((name, item) for name, item in value.items() if name != "examples")
+    elif isinstance(value, list):
+        inner = ((str(number), item) for number, item in enumerate(value))
+    else:
+        return
+    for name, item in inner:
+        yield from rules(item, f"{place}/{name}")
 
 
 @pytest.mark.parametrize("file", [worker_pb2.DESCRIPTOR, service_pb2.DESCRIPTOR], ids=lambda file: str(file.name))
@@ -25,3 +48,10 @@ def test_both_protocols_have_one_error_model() -> None:
     ]
     assert models[0] == models[1]
     assert {"code", "message", "retriable", "traceback", "fix"} <= {name for name, _, _ in models[0]}
+
+
+@pytest.mark.parametrize(("place", "rule"), [pytest.param(*found, id=found[0]) for found in rules(SCHEMA)])
+def test_examples_of_the_schema_are_valid(place: str, rule: dict[str, Any]) -> None:
+    validator = Draft202012Validator({**rule, "$defs": SCHEMA["$defs"]})
+    wrong = [error.message[:200] for example in rule["examples"] for error in validator.iter_errors(example)]
+    assert wrong == [], place

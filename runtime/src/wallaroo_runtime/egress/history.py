@@ -37,7 +37,7 @@ class History:
 
     def _find_files(self, position: Delivered) -> None:
         feed = Feed(self._directory, self._port, self.kept_from)
-        while (piece := feed.next()) is not None and not piece.after.is_behind(position):
+        while (piece := feed.next()) is not None and not piece.after.is_after(position):
             if piece.finished is not None:
                 self._files.append((piece.after, piece.finished))
         feed.close()

@@ -27,7 +27,7 @@ class Delivered:
     messages: int = 0
     total_bytes: int = 0
 
-    def is_behind(self, other: "Delivered") -> bool:
+    def is_after(self, other: "Delivered") -> bool:
         """Tell whether this place comes after another one of the same sink."""
         return (self.record, self.file, self.byte) > (other.record, other.file, other.byte)
 

@@ -181,7 +181,7 @@ class Sink:
 
     def _advance(self, position: Delivered | None) -> bool:
         """Move the position forward; returns whether it moved. What is sent once more does not move it."""
-        if position is None or not position.is_behind(self.position):
+        if position is None or not position.is_after(self.position):
             return False
         self.position = position
         return True

@@ -40,7 +40,7 @@ def _meant(value: Json, rule: Json) -> Json:
 
 
 def canonical_text(document: Json) -> str:
-    """Return the document in canonical form, whatever the order of its keys.
+    """Return the document in canonical form, whatever the order of its keys; `$schema` is left out.
 
     Example:
         >>> print(canonical_text({"name": "é", "topology_version": 1, "pipelines": []}), end="")
@@ -50,7 +50,8 @@ def canonical_text(document: Json) -> str:
           "pipelines": []
         }
     """
-    return json.dumps(ordered(document, schema()), ensure_ascii=False, indent=2) + "\n"
+    meant = {name: value for name, value in document.items() if name != "$schema"}
+    return json.dumps(ordered(meant, schema()), ensure_ascii=False, indent=2) + "\n"
 
 
 def interface(document: Json) -> Json:
