@@ -124,8 +124,10 @@ class PlainWorker(WorkerServicer):
         """Split texts into words; with a KEY exit by bucket, else straight to the sink."""
         opening = next(requests).opening
         last = opening.stage.nodes[-1]
+        note = noting(opening.in_flight) if "pwrite" in ARGS else lambda *_: None
         for request in requests:
-            words, letters = self._split(request.data.frames, last.path)
+            words, letters = self._split(request.data, last.path, note)
+            note(request.data.index, 0)
             if last.kind == pb.NODE_KIND_KEY:
                 yield from self._keyed(request.data.index, words, last.port, opening.stage.bucket_count)
             elif words:
@@ -147,9 +149,15 @@ class PlainWorker(WorkerServicer):
         lengths = [len(line) + 1 for line in request.data.split(b"\n")[:-1]]
         return pb.SplitReply(lengths=lengths, wanted_bytes=0)
 
-    def _split(self, frames, path):
+    def _split(self, data, path, note):
         words, letters = [], []
-        for sequence, text in decoded(frames):
+        skips = {skip.ordinal: skip for skip in data.skips}
+        for ordinal, (sequence, text) in enumerate(decoded(data.frames)):
+            if skip := skips.get(ordinal):
+                letter = pb.DeadLetter(code=skip.code, path=path, error=skip.reason, sequence=sequence)
+                letters.append((sequence, letter.SerializeToString()))
+                continue
+            note(data.index, 1 + ordinal)
             for word in text.split():
                 if word == "!raise":
                     letter = pb.DeadLetter(code="C501", path=path, step="Split", error="told to", sequence=sequence)
@@ -157,6 +165,8 @@ class PlainWorker(WorkerServicer):
                     letters.append((sequence, letter.SerializeToString()))
                 elif word == "!hang":
                     threading.Event().wait()
+                elif word == "!exit":
+                    os._exit(7)
                 else:
                     words.append((sequence, word))
         return words, letters
@@ -226,6 +236,18 @@ class PlainWorker(WorkerServicer):
                 changed.add(word[:1])
                 lines.append((frame.sequence_of(number), f"{word} => {state[word]} {state['#']}\n".encode()))
         return lines, changed
+
+
+def noting(path):
+    """Return what notes call and message in the in-flight file of a stream, without mapping it."""
+    file = open(path, "r+b", buffering=0)  # noqa: SIM115 - as long as the stream
+    os.pwrite(file.fileno(), os.getpid().to_bytes(8, "little"), 16)
+
+    def note(call, message):
+        for offset, word in ((0, call), (8, message)):
+            os.pwrite(file.fileno(), word.to_bytes(8, "little"), offset)
+
+    return note
 
 
 def sequences(messages):

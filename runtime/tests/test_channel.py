@@ -101,6 +101,27 @@ def test_a_hung_worker_is_killed_and_then_an_error(plain_spec: WorkerSpec, execu
     assert channel.endpoints().connection.generation >= 2
 
 
+@pytest.mark.parametrize(("word", "code"), [("!hang", "C509"), ("!exit", "C508")])
+def test_a_worker_may_write_the_in_flight_file_by_pwrite(
+    plain_spec: WorkerSpec, executor: Owner, word: str, code: str
+) -> None:
+    channel = WorkerChannel(replace(plain_spec, args=("pwrite",), deadline_ms=1500), executor)
+    frames = [journal_frame(["a", f"b {word}", "c"], 0), journal_frame(["d"], 3)]
+    outputs = [each for group in ProcessCall(channel, opening(SPLIT)).run(frames) for each in group]
+    kept = [each for each in outputs if each.port != DEAD_LETTER_PORT]
+    (letter,) = [each for each in outputs if each.port == DEAD_LETTER_PORT]
+    assert sorted(words_of(kept)) == ["a", "c", "d"]
+    assert pb.DeadLetter.FromString(read_frame(letter.frame).values()[0]).code == code
+    assert read_frame(letter.frame).header.sequence == 1
+
+
+def test_a_worker_that_writes_no_in_flight_file_names_no_message(plain_spec: WorkerSpec, executor: Owner) -> None:
+    spec = replace(plain_spec, deadline_ms=1500, restart_limit=3)
+    with pytest.raises(RunError, match='W406 worker "main" ended'):
+        list(ProcessCall(WorkerChannel(spec, executor), opening(SPLIT)).run([journal_frame(["a !exit"], 0)]))
+    # A worker that was lost for another reason is repeated, as `test_a_killed_worker_loses_and_repeats_nothing` shows.
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [

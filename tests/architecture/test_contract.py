@@ -10,12 +10,12 @@ import pytest
 from google.protobuf.descriptor import FileDescriptor
 from jsonschema import Draft202012Validator
 
+from wallaroo.handshake import CAPABILITIES
 from wallaroo.worker._proto import worker_pb2
 from wallaroo_runtime.remote._proto import service_pb2
 
-SCHEMA = json.loads(
-    (Path(__file__).resolve().parents[2] / "topology-schema" / "topology.schema.json").read_text(encoding="utf-8")
-)
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = json.loads((ROOT / "topology-schema" / "topology.schema.json").read_text(encoding="utf-8"))
 
 
 def rules(value: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -55,3 +55,12 @@ def test_examples_of_the_schema_are_valid(place: str, rule: dict[str, Any]) -> N
     validator = Draft202012Validator({**rule, "$defs": SCHEMA["$defs"]})
     wrong = [error.message[:200] for example in rule["examples"] for error in validator.iter_errors(example)]
     assert wrong == [], place
+
+
+def test_both_sdks_have_the_capabilities_of_the_specification() -> None:
+    text = (ROOT / "topology-schema" / "SPECIFICATION.md").read_text(encoding="utf-8")
+    table = text.partition("| capability | the worker has |")[2].partition("\n\n")[0]
+    named = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    handshake = (ROOT / "api" / "go" / "internal" / "server" / "handshake.go").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"capabilities = \[\]string{(.*)}", handshake)
+    assert named == list(CAPABILITIES) == re.findall(r'"(\w+)"', listed)
