@@ -185,10 +185,10 @@ def test_a_node_with_two_producers_gets_the_messages_of_both_depth_first(kit: An
     stage = pb.Stage(
         id="d",
         nodes=[
-            pb.Node(path="0/sources/0", kind=pb.SOURCE, port=0),
-            pb.Node(path="0/steps/0", kind=pb.COMPUTATION_MULTI, inputs=["0/sources/0"]),
-            pb.Node(path="0/steps/1", kind=pb.COMPUTATION, inputs=["0/sources/0", "0/steps/0"]),
-            pb.Node(path="0/sinks/0", kind=pb.SINK, inputs=["0/steps/1"], port=1),
+            pb.Node(path="0/sources/0", kind=pb.NODE_KIND_SOURCE, port=0),
+            pb.Node(path="0/steps/0", kind=pb.NODE_KIND_COMPUTATION_MULTI, inputs=["0/sources/0"]),
+            pb.Node(path="0/steps/1", kind=pb.NODE_KIND_COMPUTATION, inputs=["0/sources/0", "0/steps/0"]),
+            pb.Node(path="0/sinks/0", kind=pb.NODE_KIND_SINK, inputs=["0/steps/1"], port=1),
         ],
     )
     outputs = Stage(app, stage).run(0, kit.wire([b"a b", b"c"]))
@@ -214,7 +214,7 @@ def test_a_journal_frame_that_does_not_hold_its_messages(kit: Any, count: int) -
 
 
 def test_unknown_nodes_are_refused(kit: Any) -> None:
-    stage = pb.Stage(id="x", nodes=[pb.Node(path="0/sources/3", kind=pb.SOURCE)])
+    stage = pb.Stage(id="x", nodes=[pb.Node(path="0/sources/3", kind=pb.NODE_KIND_SOURCE)])
     with pytest.raises(DiagnosticError, match='W413 stage "x" names "0/sources/3", which this worker does not host'):
         Stage(kit.build(), stage)
 
