@@ -26,13 +26,13 @@ func (d *application) builder() *app.Application {
 			c := &component{p, p.name(at)}
 			switch {
 			case p.Op == "fan":
-				pipeline.ToStatePartitionMultiWithKeys(statefulMulti{c}, states{}, p.State, byKey{}, nil)
+				pipeline = pipeline.ToStatePartitionMultiWithKeys(statefulMulti{c}, states{}, p.State, byKey{}, nil)
 			case p.hasState():
-				pipeline.ToStatePartitionWithKeys(stateful{c}, states{}, p.State, byKey{}, nil)
+				pipeline = pipeline.ToStatePartitionWithKeys(stateful{c}, states{}, p.State, byKey{}, nil)
 			case p.Op == "split":
-				pipeline.ToMulti(multi{c})
+				pipeline = pipeline.ToMulti(multi{c})
 			default:
-				pipeline.To(single{c})
+				pipeline = pipeline.To(single{c})
 			}
 		}
 		var sinks []app.SinkConfig
