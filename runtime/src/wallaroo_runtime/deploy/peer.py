@@ -88,8 +88,10 @@ class Peers:
             if not (directory / "head").exists():
                 JournalWriter(directory).close()  # the query needs one that exists
             self.journals, self.tails = (JournalPlace(str(directory)),), [JournalReader(directory)]
+            self._checkpoint.record_journal(f"{JournalReader(directory).end().journal_id:016x}")
         if isinstance(self.egress, RemoteProcess):
             self._attach("egress", self.egress)
+            self._checkpoint.check_published(self.egress.published)
             self.output = OutputPlace(service=self.egress.service)
         else:
             _start(stack, self.egress)

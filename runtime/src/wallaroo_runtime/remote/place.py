@@ -54,7 +54,7 @@ class Output(Protocol):
     def name(self) -> str:
         """What people call it: a directory, or the address of an egress."""
 
-    def publish(self, query: str, batch: int, files: Sequence[StagedFile]) -> bool:
+    def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str) -> bool:
         """Make the output of a micro-batch count, once."""
 
     def size(self) -> int:

@@ -21,6 +21,7 @@ from wallaroo_runtime.remote import JournalPlace, OutputPlace
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
+from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
 from wallaroo_runtime.spark.record import RecordSource, record_sources
 from wallaroo_runtime.spark.rehearsal import rehearse
@@ -335,7 +336,8 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     )
     sinks = {plan.ports[sink.path]: sink for sink in topology.sinks() if isinstance(sink, KafkaSink | SparkSink)}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
-    publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error), rows, direct_ports, counts)
+    policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
+    publisher = Publisher(outbox, policy, rows, direct_ports, counts, planned)
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
