@@ -84,6 +84,10 @@ class Outbox:
         """Return which micro-batch was the last."""
         return Published.of(self._base)
 
+    def letters(self) -> int:
+        """Return how many dead letters were ever published."""
+        return self._base.messages[DEAD_LETTER_PORT]
+
     def messages(self) -> dict[int, int]:
         """Return how many messages were ever published for each port; 65535: dead letters."""
         return dict(self._base.messages)

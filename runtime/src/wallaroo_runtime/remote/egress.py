@@ -248,8 +248,14 @@ class OutboxServicer(OutboxServiceServicer):
             self._host.store.check_look(request.epoch)
             size = self._host.outbox.size()
             waiting = undelivered(self._host.outbox.directory, set(request.ports)) if request.ports else 0
-            store = self._host.id()
-        return pb.StatusReply(document=self._host.status(), backlog_bytes=size, waiting_messages=waiting, store=store)
+            store, letters = self._host.id(), self._host.outbox.letters()
+        return pb.StatusReply(
+            document=self._host.status(),
+            backlog_bytes=size,
+            waiting_messages=waiting,
+            store=store,
+            dead_letters=letters,
+        )
 
     def _refused(self, reason: str) -> RunError:
         store = self._host.store

@@ -37,6 +37,10 @@ class RemoteOutbox:
         request = pb.PublishRequest(epoch=self._epoch, query=query, batch=batch, files=staged, offsets=offsets)
         return bool(self._client.call("Publish", request).is_new)
 
+    def letters(self) -> int:
+        """Return how many dead letters were ever published."""
+        return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).dead_letters)
+
     def size(self) -> int:
         """Return the bytes of all files that are not delivered yet."""
         return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).backlog_bytes)

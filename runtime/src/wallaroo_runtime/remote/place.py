@@ -57,6 +57,9 @@ class Output(Protocol):
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str) -> bool:
         """Make the output of a micro-batch count, once."""
 
+    def letters(self) -> int:
+        """Return how many dead letters were ever published."""
+
     def size(self) -> int:
         """Return the bytes of all files that are not delivered yet."""
 

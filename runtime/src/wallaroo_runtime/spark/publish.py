@@ -88,7 +88,9 @@ class Publisher:
         messages: Messages for sinks that this run has published, or its tasks have sent.
         sent: Those that its tasks have sent themselves.
         letters: Dead letters that this run has published.
+        letters_before: Those that were published before.
         homes: The executor of each partition with state, as of the last micro-batch.
+        endings: Processes of workers that ended by themselves, and what became of them.
 
     Args:
         outbox: Where to.
@@ -112,7 +114,8 @@ class Publisher:
         self._outbox, self._policy, self._rows, self._direct = outbox, policy, rows, frozenset(direct)
         self._counts, self._planned = counts, planned
         self.homes: Homes = {}
-        self.batches = self.messages = self.sent = self.letters = 0
+        self.endings: Homes = {}
+        self.batches = self.messages = self.sent = self.letters = self.letters_before = 0
         self._publishing, self._is_ended = threading.Lock(), False
 
     @property
@@ -136,7 +139,7 @@ class Publisher:
                 self.failure = error
                 raise TaskFailure(error) from error
         if self._counts is not None:
-            self.homes = self._counts.homes.value
+            self.homes, self.endings = self._counts.homes.value, self._counts.endings.value
         self.batches += 1
         reach("driver.before_commit")  # Spark commits when this has returned
 

@@ -297,15 +297,17 @@ class StatusRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("document", "end", "backlog_bytes", "waiting_messages", "store")
+    __slots__ = ("document", "end", "backlog_bytes", "waiting_messages", "store", "dead_letters")
     DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
     WAITING_MESSAGES_FIELD_NUMBER: _ClassVar[int]
     STORE_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
     document: str
     end: Position
     backlog_bytes: int
     waiting_messages: int
     store: str
-    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ..., waiting_messages: _Optional[int] = ..., store: _Optional[str] = ...) -> None: ...
+    dead_letters: int
+    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ..., waiting_messages: _Optional[int] = ..., store: _Optional[str] = ..., dead_letters: _Optional[int] = ...) -> None: ...
