@@ -107,7 +107,9 @@ class PlainWorker(WorkerServicer):
     def Init(self, request, context):  # noqa: N802
         """Shake hands."""
         reply = pb.InitReply(
-            protocol_version=2 if "protocol-2" in ARGS else 1,
+            protocol_min=2 if "protocol-2" in ARGS else 1,
+            protocol_max=3,
+            capabilities=["of the future", *(["windows"] if "windows" in ARGS else [])],
             sdk_version="0",
             language="plain",
             language_version="1",
@@ -124,7 +126,7 @@ class PlainWorker(WorkerServicer):
         last = opening.stage.nodes[-1]
         for request in requests:
             words, letters = self._split(request.data.frames, last.path)
-            if last.kind == pb.KEY:
+            if last.kind == pb.NODE_KIND_KEY:
                 yield from self._keyed(request.data.index, words, last.port, opening.stage.bucket_count)
             elif words:
                 frame = encode_frame([f"{word}\n".encode() for _, word in words], port=last.port, **sequences(words))
