@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -286,7 +287,7 @@ def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert json.loads(capsys.readouterr().out) == {
         "state": "running", "messages_in": 1200, "messages_processed": 1000, "messages_out": 900, "dead_letters": 3,
         "batches": 7, "rate": 100.0, "lag": 200, "bytes_by_file": 0,
-        "bytes_by_grpc": 0, "sent_by_tasks": 0, "executors": {},
+        "bytes_by_grpc": 0, "sent_by_tasks": 0, "executors": {}, "run": {},
     }  # fmt: skip
     machine.initialized([("in", "127.0.0.1:7010")], tmp_path)
     first, second = capsys.readouterr().out.splitlines()
@@ -301,6 +302,17 @@ def test_status_line_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypat
     assert "in 1,200  out 900  100/s  lag 200  dead letters 3" in capsys.readouterr().err
     reporter.note("done")
     assert capsys.readouterr() == ("done\n", "\r\x1b[2K")
+
+
+def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.CaptureFixture[str]) -> None:
+    reporter, total = TextReporter(), replace(SNAPSHOT, state="stopped")
+    reporter.progress(replace(total, run={"messages_in": 1200, "messages_out": 900, "dead_letters": 3}))
+    reporter.progress(replace(total, run={"messages_in": 1000, "messages_out": 800, "dead_letters": 1}))
+    numbers = "stopped: in 1,200  out 900  100/s  lag 200  dead letters 3"
+    assert capsys.readouterr().out.splitlines() == [
+        numbers,
+        f"{numbers} since the checkpoint began; in this run: in 1,000  out 800  dead letters 1",
+    ]
 
 
 def start(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":

@@ -33,6 +33,7 @@ BROKEN_CODES = frozenset(
 BROKEN_LIMIT, RETRY_LIMIT, DEADLINE_LIMIT = 30, 3, 2
 
 _open: dict[str, Endpoints] = {}  # by digest of the spec; a PySpark worker process runs many tasks
+_endings: dict[int, str] = {}  # by process id; for the driver to tell
 
 
 class Broken(Exception):
@@ -86,7 +87,9 @@ class WorkerChannel:
         if _open.get(self._key) is endpoints:
             del _open[self._key]
         endpoints.close()
-        recover_worker(endpoints.connection, self.owner)
+        following = recover_worker(endpoints.connection, self.owner)
+        if ending is not None:
+            _endings[endpoints.connection.pid] = ending.told(self.spec.name, endpoints.connection.pid, following.pid)
         return ending
 
     def learn(self, care: Care, blame: Blame | None) -> None:
@@ -151,6 +154,13 @@ class WorkerChannel:
         if self._broken_count > BROKEN_LIMIT:
             msg = f"its streams broke {self._broken_count} times in a row; last: {details}"
             raise self.broke_rules(msg) from cause
+
+
+def take_endings() -> dict[int, str]:
+    """Return which processes of workers have ended by themselves since the last call, by process id, in words."""
+    found = dict(_endings)
+    _endings.clear()
+    return found
 
 
 def close_all() -> None:
