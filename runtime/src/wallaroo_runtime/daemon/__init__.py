@@ -2,7 +2,7 @@
 
 from wallaroo_runtime.daemon.config import read_config
 from wallaroo_runtime.daemon.driver import DriverWatch, process_start_time
-from wallaroo_runtime.daemon.file import NO_ROOM, replace_file, sync_directory, sync_file
+from wallaroo_runtime.daemon.file import NO_ROOM, refuse_links, replace_file, sync_directory, sync_file
 from wallaroo_runtime.daemon.status import StatusFile
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "StatusFile",
     "process_start_time",
     "read_config",
+    "refuse_links",
     "replace_file",
     "sync_directory",
     "sync_file",

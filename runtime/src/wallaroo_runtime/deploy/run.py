@@ -107,6 +107,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
             if options.fresh:
                 stop_left_behind(place.path)
                 place.clear()
+            place.check_links()
             wanted = int(options.conf.get(PARTITIONS, shuffle_partitions(options.master)))
             checkpoint = Checkpoint(
                 place,
