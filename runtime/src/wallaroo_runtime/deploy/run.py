@@ -221,7 +221,7 @@ def _run(
     from wallaroo_runtime.spark.failure import JavaEnded, needing_java
     from wallaroo_runtime.spark.kafka import check_kafka
     from wallaroo_runtime.spark.query import QueryOptions, start_query
-    from wallaroo_runtime.spark.session import stop_session
+    from wallaroo_runtime.spark.session import open_cluster, stop_session
 
     topology = application.topology
     logs = checkpoint.path / "logs"
@@ -236,6 +236,8 @@ def _run(
             return
         session = _session(options, topology, checkpoint.shuffle_partitions, logs)
         stack.callback(stop_session, session)
+        if opened := open_cluster(session.sparkContext.getConf()):
+            reporter.warn(opened)
         with needing_java(logs / "spark.log"):
             check_kafka(session, topology)
         if stopped.is_set():
