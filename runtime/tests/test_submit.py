@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark import SparkConf
 
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.deploy import submit
@@ -19,6 +20,7 @@ from wallaroo_runtime.deploy.master import check_master
 from wallaroo_runtime.deploy.pack import PackOptions, pack
 from wallaroo_runtime.deploy.submit import DriverKeeper
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.session import open_cluster
 
 CASE = Path(__file__).parents[2] / "tests" / "cases" / "reverse"
 MASTER = "spark://127.0.0.1:1"  # nobody listens there
@@ -91,6 +93,8 @@ def test_cluster_mode_is_a_command_of_spark_submit(
         "/opt/spark/bin/spark-submit", "--master", "k8s://https://h:6443", "--deploy-mode", "cluster",
         "--conf", "spark.driver.memory=4g",
         "--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "--conf", "spark.authenticate=true", "--conf", "spark.network.crypto.enabled=true",
+        "--conf", "spark.network.crypto.saslFallback=false", "--conf", "spark.network.crypto.cipher=AES/GCM/NoPadding",
         "--conf", "spark.kubernetes.container.image=me/app", "--files", f"{packed},/secret/token",
         str(Path(submit.__file__).parents[1] / "cli" / "driver.py"),
         "run", "app.tar.gz", "--master", "k8s://https://h:6443", "--checkpoint", "/c", "--out", "h:1",
@@ -278,3 +282,13 @@ def test_signal_ends_driver_and_keeper(tmp_path: Path) -> None:
     thread.join()
     assert code in (1, 128 + signal.SIGTERM)  # it may not have had its handler yet
     assert starts(tmp_path) == 1
+
+
+def test_a_cluster_that_asks_for_no_secret_is_told() -> None:
+    settings = SparkConf(loadDefaults=False).setMaster("spark://h:7077")
+    finding = open_cluster(settings)
+    assert str(finding).splitlines()[0] == (
+        "R713 the processes of Spark at spark://h:7077 take connections without a secret; whoever reaches their ports "
+        "can run code there"
+    )
+    assert open_cluster(settings.set("spark.authenticate", "true")) is None
