@@ -34,7 +34,9 @@ const (
 	tagGobNextPointer
 	tagForm        // name of the type, then the bytes of its form
 	tagFormPointer // the same; the value is behind a pointer
-	tagMessage     // full name of a protobuf message, then its bytes
+	tagGobWhole    // name of the type, its description, then the value: one that is read like others of the same description
+	tagGobWholePointer
+	tagMessage // full name of a protobuf message, then its bytes
 )
 
 func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
@@ -125,7 +127,7 @@ func (d *Decoder) decodeNative(data []byte) (any, error) {
 		if bits, size := binary.Uvarint(rest); size == len(rest) && size > 0 {
 			return wholeNumber(tag, bits), nil
 		}
-	case tag >= tagGobFirst && tag <= tagGobNextPointer:
+	case tag >= tagGobFirst && tag <= tagGobNextPointer, tag == tagGobWhole, tag == tagGobWholePointer:
 		return d.gob.decode(tag, rest)
 	case tag == tagForm || tag == tagFormPointer:
 		return decodeForm(tag, rest)
