@@ -1,7 +1,8 @@
-// Windows as the arguments describe them, one pipeline for each, in Go.
+// The application Streams: windows as the arguments describe them, a branch, keys of messages, generators.
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -13,10 +14,7 @@ import (
 	"time"
 
 	"wallarooapi/stream"
-	"wallarooapi/worker"
 )
-
-func main() { worker.Main(setup) }
 
 type window struct {
 	Kind, Late, Time string
@@ -27,12 +25,14 @@ type window struct {
 	FlushMs          int64 `json:"flush_ms"`
 }
 
-func setup(args []string) *stream.Application {
-	options := flag.NewFlagSet("windows", flag.ExitOnError)
+func streams(args []string) *stream.Application {
+	options := flag.NewFlagSet("streams", flag.ExitOnError)
 	in := options.String("in", "", "where the first source listens")
 	out := options.String("out", "", "where to send")
 	described := options.String("windows", "", "the windows")
 	options.Parse(args)
+	*in, _, _ = strings.Cut(*in, ",")
+	*out, _, _ = strings.Cut(*out, ",")
 	var windows []window
 	if err := json.Unmarshal([]byte(*described), &windows); err != nil {
 		panic(err)
@@ -40,7 +40,7 @@ func setup(args []string) *stream.Application {
 	host, port, _ := net.SplitHostPort(*in)
 	first, _ := strconv.Atoi(port)
 
-	app := stream.New("Windows")
+	app := stream.New("Streams")
 	var results []stream.Stream[string]
 	for number, w := range windows {
 		source := stream.TCPSource(net.JoinHostPort(host, strconv.Itoa(first+number)), stream.U32BE, decode)
@@ -50,11 +50,55 @@ func setup(args []string) *stream.Application {
 		values := stream.KeyBy(stream.From(app, fmt.Sprint("in", number), source), "key", func(v int64) string { return strconv.FormatInt(v, 10) })
 		results = append(results, w.over(values, aggregationOf(fmt.Sprint("values ", number))))
 	}
+	results = append(results, texts(app, net.JoinHostPort(host, strconv.Itoa(first+len(windows))))...)
 	stream.Merge(results[0], results[1:]...).To(stream.TCPSink(*out, func(text string) ([]byte, error) { return []byte(text), nil }))
 	return app
 }
 
-// decode is never asked: the test runs the stages behind the keys.
+// texts returns the streams of texts: each goes two ways, to a state per key, and to a single state.
+func texts(app *stream.Application, address string) []stream.Stream[string] {
+	words := stream.From(app, "words", stream.TCPSource(address, stream.U32BE, func(payload []byte) (string, error) { return string(payload), nil }))
+	keyed := stream.KeyBy(words, "name", name)
+	counting := stream.From(app, "counting", stream.GeneratorSource("1", next))
+	stumbling := stream.From(app, "stumbling", stream.GeneratorSource("1", func(ctx context.Context, previous string) (string, error) {
+		if previous == "3" {
+			return "", errors.New("the generator was told to raise")
+		}
+		return next(ctx, previous)
+	}))
+	return []stream.Stream[string]{
+		stream.Map(keyed, "left", func(_ context.Context, text string) (string, error) { return "<" + text, nil }),
+		stream.Map(keyed, "right", func(_ context.Context, text string) (string, error) { return text + ">", nil }),
+		stream.MapState(keyed, "number", count),
+		stream.MapState(stream.Collect(keyed), "total", count),
+		stream.Collect(counting),
+		stream.Collect(stumbling),
+	}
+}
+
+func name(text string) string {
+	if text == "" {
+		panic("no key in an empty text")
+	}
+	key, _, _ := strings.Cut(text, ":")
+	return key
+}
+
+func count(_ context.Context, text string, number *int64) (string, error) {
+	*number++
+	return fmt.Sprintf("%s=%d", text, *number), nil
+}
+
+// next gives 1 to 5.
+func next(_ context.Context, previous string) (string, error) {
+	if previous == "5" {
+		return "", stream.ErrEnd
+	}
+	number, err := strconv.Atoi(previous)
+	return strconv.Itoa(number + 1), err
+}
+
+// decode is never asked: the windows' messages come in the codec int64.
 func decode(payload []byte) (int64, error) { return strconv.ParseInt(string(payload), 10, 64) }
 
 func (w window) over(values stream.Stream[int64], a stream.Aggregation[int64, []int64, string]) stream.Stream[string] {
