@@ -60,7 +60,7 @@ def node(path: str, kind: str, *inputs: str, state: str = "") -> pb.Node:
 
 def part(path: str, kind: str, *inputs: str, **more: Any) -> pb.Node:
     """Return a node whose ports and state are told."""
-    return pb.Node(path=path, kind=pb.NodeKind.Value(kind), inputs=inputs, **more)
+    return pb.Node(path=path, kind=pb.NodeKind.Value(f"NODE_KIND_{kind}"), inputs=inputs, **more)
 
 
 def stage(identity: str, *nodes: pb.Node) -> pb.Stage:

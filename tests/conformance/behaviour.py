@@ -7,7 +7,7 @@ from typing import Any
 
 from wallaroo.codec import CODECS, Codec
 from wallaroo.frame import FrameError
-from wallaroo.worker import bucket, exit, service, stage, state
+from wallaroo.worker import bucket, chain, exit, service, stage, state
 from wallaroo.worker.value import NotSerializableError, StateReadError
 
 Wrap = Callable[[Any], Any]
@@ -17,7 +17,8 @@ Wrap = Callable[[Any], Any]
 def replaced(owner: Any, name: str, wrap: Wrap) -> Iterator[None]:
     """Put `wrap(original)` in the place of an attribute, or of an item of a dict."""
     is_item = isinstance(owner, dict)
-    original = owner[name] if is_item else getattr(owner, name)
+    # Of a class the attribute itself, so that a static method stays one.
+    original = owner[name] if is_item else vars(owner)[name]
     put: Callable[[Any], Any] = (
         (lambda value: owner.__setitem__(name, value)) if is_item else (lambda value: setattr(owner, name, value))
     )
@@ -142,12 +143,25 @@ def decodes_loosely(codec: Codec) -> Codec:
     return Codec(codec.name, codec.encode, lambda data: data.decode("utf-8", "replace"))
 
 
+def none_goes_on(original: Any) -> Any:
+    def result(self: Any, number: int, indent: int, loops: int, key: str = "k") -> None:
+        self._readers(number, f"('none' if v{number} is None else v{number})", indent, loops, key)
+
+    return result
+
+
+def persists_all(original: Any) -> Any:
+    def put(self: Any, indent: int, line: str) -> None:
+        original(self, indent, line.replace("if persist:", "if True:"))
+
+    return put
+
+
 Service, Run, State, Cache = service.WorkerService, bucket.BucketRun, state.BucketState, state.StateCache
 BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "unreadable-state-is-new": (State, "cell", unreadable_is_new),
     "unwritable-state-ends-the-call": (Run, "_result", fails_whole),
-    "state-is-not-put-back": (Run, "_put_back", lambda _: staticmethod(lambda *given: None)),
-    "no-rollback": (Run, "careful", lambda original: lambda self, of: self.attempt(of) or original(self, of)),
+    "state-is-not-put-back": (Run, "_put_back", lambda _: lambda *given: None),
     "ignores-check-persist": (Service, "__init__", checks(False)),
     "always-checks-persist": (Service, "__init__", checks(True)),
     "reversed-branches": (stage.Stage, "_link", last_first),
@@ -157,6 +171,8 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "first-entry-wins": (State, "read", first_entry_wins),
     "damaged-log-is-empty": (State, "read", damage_is_empty),
     "absent-is-a-state": (state, "read_frame", without_absent),
+    "none-goes-on": (chain.ChainWriter, "_result", none_goes_on),
+    "persists-all": (chain.ChainWriter, "_put", persists_all),
     "open-list": (Run, "_unknown", lambda _: lambda self, part, key: None),
     "little-endian-keys": (exit, "key_bytes", keys_from_the_low_end),
     "json-exponents": (CODECS, "json", exponents),

@@ -3,6 +3,7 @@
 from conformance.application import VECTOR_WINDOWS, WORDS, bucket_of, part, stage
 from conformance.check import Context, check
 from conformance.session import Answer, BucketStore, StateStream, call, process, source_frame
+from wallaroo.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 FIRST = len(VECTOR_WINDOWS)  # the windows' sources and steps come first
@@ -89,8 +90,10 @@ def no_key(context: Context) -> None:
 @check("key: frames carry the times of messages where the node says so")
 def times(context: Context) -> None:
     exit_ = part(NUMBER, "KEY", NAME, port=KEYED, keys=True, timestamps=True)
-    answer = words(context, ["x"], part(NAME, "KEY_BY", SOURCE), exit_)
-    assert [(each.key, each.time) for each in answer.messages] == [(b"x", 1_700_000_000_000)]
+    nodes = (part(SOURCE, "SOURCE", port=WORDS), part(NAME, "KEY_BY", SOURCE), exit_)
+    data = encode_frame([b"x:1", b"x:2", b"x:3"], port=WORDS, timestamp_ms=1000, timestamps=[5, 0, 700])
+    (answer,) = process(context.streams, stage("times", *nodes), [data])
+    assert [(each.key, each.time) for each in answer.messages] == [(b"x", 1005), (b"x", 1000), (b"x", 1700)]
 
 
 @check("state: a single state for all messages of the empty key")

@@ -88,7 +88,7 @@ def no_file(context: Context) -> None:
 
 @check("skips: messages that are not run are dead letters of their source")
 def skipped_by_source(context: Context) -> None:
-    data = source_frame(WORDS, [b"a", b"exit"], 10) + source_frame(WORDS, [b"b", b"exit", b"c"], 20)
+    data = source_frame(WORDS, [b"a", b"raise"], 10) + source_frame(WORDS, [b"b", b"raise", b"c"], 20)
     with ProcessStream(context.worker, FIRST) as stream:
         stream.send(data=pb.Data(index=0, frames=data, skips=skips(1, 3), alone=True))
         answer = stream.answer(0)
@@ -97,7 +97,7 @@ def skipped_by_source(context: Context) -> None:
     assert answer.keyed(COUNT) == [(10, b"a"), (20, b"b"), (22, b"c")]
     assert answer.codes() == [("C508", SOURCE, 11), ("C508", SOURCE, 21)], answer.codes()
     assert [letter.error for letter in answer.letters] == ["reason 1", "reason 3"]
-    assert [(letter.input, letter.port, letter.traceback) for letter in answer.letters] == [(b"exit", WORDS, "")] * 2
+    assert [(letter.input, letter.port, letter.traceback) for letter in answer.letters] == [(b"raise", WORDS, "")] * 2
     assert {each.path: each.dead_letters for each in answer.done.counts}[SOURCE] == 2
 
 
