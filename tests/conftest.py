@@ -24,7 +24,18 @@ LANGUAGES = ("python", "go")
 APART = {
     f"tests/test_{name}.py"
     for name in (
-        *("bad_input", "bound", "conformance", "fault", "feature", "full_disk", "mixed_language", "poison_run"),
+        *(
+            "bad_input",
+            "bound",
+            "cluster",
+            "cluster_application",
+            "conformance",
+            "fault",
+            "feature",
+            "full_disk",
+            "mixed_language",
+            "poison_run",
+        ),
         *("recovery", "remote_run", "rescale", "run_at_least_once", "run_cases", "run_delivery", "run_failure"),
         "window",
     )
@@ -70,6 +81,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[REMARKS] = []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Give the remarks of a process of pytest to the one that writes the summary."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["remarks"] = session.config.stash[REMARKS]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    remarks, its = node.config.stash[REMARKS], getattr(node, "workeroutput", {}).get("remarks", ())
+    remarks += [remark for remark in its if remark not in remarks]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -109,9 +109,9 @@ def test_driver_shows_the_failure_of_a_worker_that_does_not_start(tmp_path: Path
 
 
 def test_driver_shows_both_sides() -> None:
-    wrong = [sys.executable, str(HERE / "conformance" / "wrong_worker.py"), "accepts-any-version", APP]
-    done = drive(wrong, "init: another protocol version")
-    assert "got '', expected 'W402' (handshake.py:" in done.stdout, done.stdout
+    wrong = [sys.executable, str(HERE / "conformance" / "wrong_worker.py"), "accepts-any-hash", APP]
+    done = drive(wrong, "init: another interface hash")
+    assert "got '', expected 'W403' (handshake.py:" in done.stdout, done.stdout
 
 
 def test_driver_fails_when_no_check_is_meant() -> None:
@@ -137,4 +137,4 @@ def test_driver_needs_grpcio_and_protobuf_alone(tmp_path: Path) -> None:
     start += "runpy.run_module('conformance', run_name='__main__')"
     done = drive(PYTHON_WORKER, "init:", [sys.executable, "-I", "-S", "-c", start])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 of 5 checks passed" in done.stdout
+    assert " of 6 checks passed" in done.stdout

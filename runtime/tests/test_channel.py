@@ -104,7 +104,7 @@ def test_a_hung_worker_is_killed_and_then_an_error(plain_spec: WorkerSpec, execu
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"args": ("protocol-2",)}, 'W402 worker "main" speaks protocol 2; this runtime speaks 1'),
+        ({"args": ("protocol-2",)}, 'W402 worker "main" speaks protocol 2 to 3; the runtime speaks 1'),
         ({"interface_hash": "sha256:1"}, 'W403 worker "main" hosts another application: interface hash sha256:000'),
     ],
 )
@@ -112,6 +112,19 @@ def test_handshake_refuses(plain_spec: WorkerSpec, executor: Owner, change: dict
     with pytest.raises(RunError) as caught:
         WorkerChannel(replace(plain_spec, **change), executor).endpoints()
     assert str(caught.value).startswith(text)
+
+
+def test_a_stage_that_needs_what_the_worker_lacks_is_refused(plain_spec: WorkerSpec, executor: Owner) -> None:
+    window = pb.Stage(id="s1", nodes=[pb.Node(path="0/steps/0", kind=pb.NODE_KIND_WINDOW, codec="protobuf:a.B")])
+    for args, names in (((), '"crossing", "protobuf", "windows"'), (("windows",), '"crossing", "protobuf"')):
+        channel = WorkerChannel(replace(plain_spec, args=args), executor)
+        with pytest.raises(RunError) as caught:
+            StateSession(channel, opening(window)).run_bucket(0, Version(), [], list, wants_snapshot=False)
+        text = f'W416 worker "main" lacks the capability {names}, which stage "s1" needs\n'
+        assert str(caught.value) == f"{text}  fix: build the worker with a newer SDK, or do without it"
+    checking = WorkerChannel(replace(plain_spec, check_persist=True), executor)
+    with pytest.raises(RunError, match='W416 .* lacks the capability "check_persist", which --check-persist needs'):
+        list(ProcessCall(checking, opening(SPLIT)).run([journal_frame(["one"], 0)]))
 
 
 class Log:

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,9 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.deploy.application import load_application
 from wallaroo_runtime.deploy.pack import PackOptions, pack
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.worker import archive as archive_module
+from wallaroo_runtime.worker import archive_manifest
 from wallaroo_runtime.worker.archive import file_digest, read_archive, this_platform, unpack
 from wallaroo_runtime.worker.spec import WorkerSpec
-from wallaroo_runtime.worker.wheel import unpack_wheel
 
 CASES = Path(__file__).parents[2] / "tests" / "cases"
 ADDRESSES = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
@@ -276,27 +274,6 @@ def test_program_with_c_is_not_packed(tmp_path: Path) -> None:
     assert said == "W407 the Go program does not compile"
 
 
-def wheel(file: Path, members: dict[str, str]) -> Path:
-    with zipfile.ZipFile(file, "w") as out:
-        for name, text in members.items():
-            out.writestr(name, text)
-    return file
-
-
-def test_wheel_is_installed_without_pip(tmp_path: Path) -> None:
-    file = wheel(tmp_path / "x-1-py3-none-any.whl", {"x.py": "", "x-1.data/platlib/y.py": "", "x-1.data/scripts/z": ""})
-    unpack_wheel(file, tmp_path / "site", 1000)
-    assert sorted(path.name for path in (tmp_path / "site").iterdir()) == ["x.py", "y.py"]
-    for name in ("../x", "/x", "x-1.data/purelib/../../x"):
-        with pytest.raises(ValueError, match="would lie outside"):
-            unpack_wheel(wheel(file, {name: ""}), tmp_path / "other", 1000)
-    with pytest.raises(ValueError, match="holds more than 3 bytes"):
-        unpack_wheel(wheel(file, {"x": "1234"}), tmp_path / "other", 3)
-    file.write_text("no wheel", encoding="utf-8")
-    with pytest.raises(ValueError, match="is no wheel"):
-        unpack_wheel(file, tmp_path / "other", 3)
-
-
 @pytest.mark.slow
 def test_dependencies_come_along(program: Path, tmp_path: Path) -> None:
     (program / "requirements.txt").write_text("numpy<3\n", encoding="utf-8")
@@ -374,5 +351,5 @@ def test_what_cannot_be_packed(
 
 
 def test_limits_are_those_of_the_documentation() -> None:
-    assert archive_module.MAX_FILE_BYTES == 1 << 30
-    assert archive_module.MAX_BYTES == 4 << 30
+    assert archive_manifest.MAX_FILE_BYTES == 1 << 30
+    assert archive_manifest.MAX_BYTES == 4 << 30

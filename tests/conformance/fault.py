@@ -397,7 +397,7 @@ class AcceptsAnyVersion(Fault):
     """Init does not compare protocol versions."""
 
     def init_request(self, request: pb.InitRequest) -> None:
-        request.protocol_version = 1
+        request.protocol_min = 1
 
 
 class WrongCut(Fault):

@@ -51,9 +51,6 @@ class WrongService(worker_pb2_grpc.WorkerServicer):
         fault.generate(reply)
         return reply
 
-    def Drain(self, request: pb.DrainRequest, context: Any) -> pb.DrainReply:
-        return self._right.Drain(request, context)
-
     def _stream(self, method: Callable[..., Iterator[Any]], requests: Iterator[Any], context: Any) -> Iterator[Any]:
         fault = self._fault()
 

@@ -47,10 +47,6 @@ def not_serving(original: Any) -> Any:
     return lambda self, service, _: original(self, service, server.health_pb2.HealthCheckResponse.NOT_SERVING)
 
 
-def ends(original: Any) -> Any:
-    return lambda *given: os._exit(1)
-
-
 PROCESS_FAULTS: dict[str, Sequence[tuple[Any, str, Wrap]]] = {
     "emits-another-name": [(start, "emit_to_file", another_name)],
     "silent-setup": [(start, "write_result", nothing), (emit, "write_result", nothing)],
@@ -58,7 +54,6 @@ PROCESS_FAULTS: dict[str, Sequence[tuple[Any, str, Wrap]]] = {
     "unhealthy": [(server.health.HealthServicer, "set", not_serving)],
     "ignores-sigterm": [(signal, "signal", deaf)],
     "leaves-orphan": [(start, "end_with_parent", nothing)],
-    "ends-at-drain": [(WorkerService, "Drain", ends)],
     "no-ended-json": [(start, "tell_end", nothing)],
     "no-kill-points": [],
 }

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 from pyspark.sql import SparkSession
 
-from wallaroo.frame import TICK_PORT
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
@@ -85,8 +84,6 @@ class Level:
         bucket_ids: Bucket to the value of the column `bucket`.
         later_ports: Ports of frames that later levels take; that of ticks is among them where these have windows.
         is_last: Whether no shuffle follows.
-        may_overlap: Whether frames of one bucket may hold messages from between those of other frames: they are of
-            several steps or stages, or come from several buckets.
         journals: Where the journals are; rows of a range name one by its number.
         output: Where output goes.
         chunk_bytes: How much of the journal one call of the worker gets.
@@ -100,7 +97,6 @@ class Level:
     bucket_ids: tuple[int, ...]
     later_ports: frozenset[int]
     is_last: bool
-    may_overlap: bool
     journals: tuple[JournalPlace, ...]
     output: OutputPlace
     chunk_bytes: int = CHUNK_BYTES
@@ -188,7 +184,6 @@ def levels_of(
             plan.bucket_ids,
             frozenset().union(*ports[number + 1 :]),
             number + 1 == len(plan.levels),
-            number > 1 or number == 1 and (len(plan.levels[0]) > 1 or len(ports[1] - {TICK_PORT}) > 1),
             tuple(journals),
             output,
             chunk_bytes,

@@ -10,6 +10,7 @@ import grpc
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.capability import check_capabilities
 from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.deadline import Deadline
 from wallaroo_runtime.worker.ending import Blame, Cause, Ending
@@ -175,6 +176,7 @@ class Stream:
     ) -> "Stream":
         """Open a stream at the endpoint of a partition or bucket, and send the opening."""
         endpoints = channel.endpoints()
+        check_capabilities(channel.spec, opening.stage, endpoints.init.capabilities)
         stream = cls(channel, endpoints, opening.stage.id)
         stream.call = method(endpoints.stub(number))(iter(stream.requests.get, None))
         noted = pb.Opening(in_flight=str(stream.flight.path) if stream.flight else "")

@@ -6,6 +6,32 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Failures(_message.Message):
+    __slots__ = ("failures",)
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    failures: _containers.RepeatedCompositeFieldContainer[Failure]
+    def __init__(self, failures: _Optional[_Iterable[_Union[Failure, _Mapping]]] = ...) -> None: ...
+
+class Failure(_message.Message):
+    __slots__ = ("code", "message", "retriable", "traceback", "fix", "pointer", "file", "line")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RETRIABLE_FIELD_NUMBER: _ClassVar[int]
+    TRACEBACK_FIELD_NUMBER: _ClassVar[int]
+    FIX_FIELD_NUMBER: _ClassVar[int]
+    POINTER_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    message: str
+    retriable: bool
+    traceback: str
+    fix: str
+    pointer: str
+    file: str
+    line: int
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: bool = ..., traceback: _Optional[str] = ..., fix: _Optional[str] = ..., pointer: _Optional[str] = ..., file: _Optional[str] = ..., line: _Optional[int] = ...) -> None: ...
+
 class Driver(_message.Message):
     __slots__ = ("protocol_version", "id", "application", "checkpoint", "store", "fresh")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
