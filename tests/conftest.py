@@ -1,10 +1,14 @@
-"""What test files share: Go programs, a cluster, the option that rewrites golden files, and which files come first."""
+"""What test files share: Go programs, a cluster, an option; and which process of pytest runs what, and what first."""
 
+import os
+import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from standalone import Cluster, Deployment
@@ -17,18 +21,105 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="write the golden files anew instead of comparing")
 
 
+LANGUAGES = ("python", "go")
+# Files of which each test starts what it needs: any process of pytest takes the next test.
+APART = {
+    f"tests/test_{name}.py"
+    for name in (
+        *(
+            "bad_input",
+            "bound",
+            "cluster",
+            "cluster_application",
+            "conformance",
+            "fault",
+            "feature",
+            "full_disk",
+            "mixed_language",
+            "poison_run",
+        ),
+        *("recovery", "remote_run", "rescale", "run_at_least_once", "run_cases", "run_delivery", "run_failure"),
+        "window",
+    )
+} | {"runtime/tests/test_change.py"}
+# Files whose tests share what is started once for each language.
+BY_LANGUAGE = {"tests/test_run_word_count.py", "runtime/tests/test_poison.py"}
+# Files whose tests share one Spark session: a second process of pytest would start a second one.
+ON_ONE_SPARK = {f"runtime/tests/test_{name}.py" for name in ("record", "spark", "spark_levels", "spark_windows")}
+
+
+def unit(nodeid: str) -> str:
+    """Return what is common to tests that stay together, in order, in one process of pytest; else a file's tests do."""
+    file, _, name = nodeid.partition("::")
+    if file in APART:
+        return nodeid
+    if file in BY_LANGUAGE:
+        return file + next((language for language in LANGUAGES if language in re.split(r"[\[\]-]", name)), "")
+    return "spark" if file in ON_ONE_SPARK else file
+
+
+# What `make test-unit` leaves out; a test without any of these marks starts no process, but git to list the files.
+STARTS = {"slow", "jvm", "long", "cluster", "kafka", "connector"}
+without_process = ""  # the test that runs now, if it has none of them
+
+
+def refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    """Stop a test without process from starting one, wherever in the code that is."""
+    if without_process and event in ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system"):
+        started = os.fspath(arguments[0]) if arguments else event
+        if os.path.basename(started) != "git":
+            msg = f"{without_process} starts {started!r}; give it a mark: pytest.mark.slow"
+            raise RuntimeError(msg)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    global without_process
+    without_process = "" if STARTS & {mark.name for mark in item.iter_markers()} else item.nodeid
+    try:
+        return (yield)
+    finally:
+        without_process = ""
+
+
+class Scheduler(LoadScopeScheduling):
+    """Hands units to processes, in the order of collection."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
+    return Scheduler(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the files that take longest come first: at the end two processes then share what is short."""
-    ranks: dict[Path, int] = {}
+    """Let the units that take longest come first: at the end the processes then share what is short."""
+    ranks: dict[str, int] = {}
     for item in items:
         names = {marker.name for marker in item.iter_markers()}
         rank = 0 if "jvm" in names else 1 if "slow" in names else 2
-        ranks[item.path] = min(rank, ranks.get(item.path, rank))
-    items.sort(key=lambda item: ranks[item.path])
+        name = unit(item.nodeid)
+        ranks[name] = min(rank, ranks.get(name, rank))
+    items.sort(key=lambda item: ranks[unit(item.nodeid)])
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[REMARKS] = []
+    sys.addaudithook(refuse)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Give the remarks of a process of pytest to the one that writes the summary."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["remarks"] = session.config.stash[REMARKS]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    remarks, its = node.config.stash[REMARKS], getattr(node, "workeroutput", {}).get("remarks", ())
+    remarks += [remark for remark in its if remark not in remarks]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -45,6 +45,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return code, captured.out, captured.err
 
 
+@pytest.mark.slow
 def test_client_mode_is_a_driver_on_this_machine(
     packed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,7 @@ def test_cluster_mode_of_yarn_says_where_python_is(
     assert "spark.pyspark.python" not in out
 
 
+@pytest.mark.slow
 def test_cluster_mode_takes_the_connector_of_kafka_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, jar = tmp_path / "app.tar.gz", tmp_path / "connector.jar"
     jar.touch()
@@ -218,6 +220,7 @@ def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submit, "LAST_BACKOFF_S", 0.01)
 
 
+@pytest.mark.slow
 def test_driver_that_fails_is_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = """
         print("ready", flush=True)
@@ -233,6 +236,7 @@ def test_driver_that_fails_is_run_again(tmp_path: Path, capsys: pytest.CaptureFi
     assert rest == ["the driver ended; it exited with status 1; it is started again in 0.01 s"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "restarts", "code"),
     [
@@ -248,6 +252,7 @@ def test_driver_that_is_not_run_again(text: str, restarts: bool, code: int, tmp_
     assert starts(tmp_path) == 1
 
 
+@pytest.mark.slow
 def test_driver_that_fails_too_often(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         DriverKeeper(driver(tmp_path, "print('ready', flush=True); sys.exit(1)"), "ready", restarts=True).run()
@@ -256,6 +261,7 @@ def test_driver_that_fails_too_often(tmp_path: Path) -> None:
     assert starts(tmp_path) == submit.LIMIT + 1
 
 
+@pytest.mark.slow
 def test_signal_ends_driver_and_keeper(tmp_path: Path) -> None:
     text = """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

@@ -204,7 +204,7 @@ class AcceptsAnyVersion(Fault):
     """Init does not compare protocol versions."""
 
     def init_request(self, request: pb.InitRequest) -> None:
-        request.protocol_version = 1
+        request.protocol_min = 1
 
 
 class WrongCut(Fault):
@@ -216,7 +216,7 @@ class WrongCut(Fault):
         reply.lengths.extend(lengths)
 
 
-# The last three are faults of the process, not of what it says; see wrong_worker.py.
+# The last two are faults of the process, not of what it says; see wrong_worker.py.
 class LaxCodec(Fault):
     """Messages pass a border whatever their bytes are."""
 
@@ -261,5 +261,4 @@ FAULTS: dict[str, type[Fault]] = {
     "wrong-cut": WrongCut,
     "ignores-sigterm": Fault,
     "leaves-orphan": Fault,
-    "ends-at-drain": Fault,
 }

@@ -1,40 +1,17 @@
-"""Drain and end."""
+"""How a worker ends."""
 
 import signal
 import time
 
 import grpc
 
-from conformance.application import COUNT, FIRST, WORDS
+from conformance.application import FIRST, WORDS
 from conformance.check import Context, check
-from conformance.process import CALL_S, alive_in_session, wait_until
+from conformance.process import alive_in_session, wait_until
 from conformance.session import ProcessStream, source_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 STOP_S = 5
-
-
-@check("drain: calls in flight are finished")
-def drain(context: Context) -> None:
-    with context.start() as worker, ProcessStream(worker, FIRST) as stream:
-        frames = source_frame(WORDS, [b"a,b"] * 2000)
-        for index in range(20):
-            stream.send(data=pb.Data(index=index, frames=frames))
-        first = stream.answer(0)
-        for endpoint in worker.endpoints:
-            worker.stub(endpoint).Drain.future(pb.DrainRequest(), timeout=CALL_S)
-        stream.close()
-        assert len(first.keyed(COUNT)) == 4000
-        for index in range(1, 20):
-            assert len(stream.answer(index).keyed(COUNT)) == 4000
-
-
-@check("drain: answers, and the worker waits for its end")
-def drain_answers(context: Context) -> None:
-    with context.start() as worker:
-        for endpoint in worker.endpoints:
-            worker.stub(endpoint).Drain(pb.DrainRequest(), timeout=CALL_S)
-        assert worker.process.poll() is None, "the worker ended by itself"
 
 
 @check("end: SIGTERM ends the worker and its processes within 5 s")

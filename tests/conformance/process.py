@@ -128,7 +128,8 @@ class Worker:
     def init(self, target: str = "", **changes: object) -> pb.InitReply:
         """Call Init; `changes` replace what a right runtime would send."""
         right = {
-            "protocol_version": 1,
+            "protocol_min": 1,
+            "protocol_max": 1,
             "runtime_version": "0.1.0",
             "application": NAME,
             "interface_hash": interface_hash(),

@@ -28,6 +28,7 @@ from conformance.fault import FAULTS, Fault  # noqa: E402
 from conformance.process import CALL_S, OPTIONS, START_S, wait_until  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
+INIT = pb.InitRequest(protocol_min=1, protocol_max=1)
 
 
 class Proxy(WorkerServicer):
@@ -72,11 +73,6 @@ class Proxy(WorkerServicer):
         self.fault().split(reply)
         return reply
 
-    def Drain(self, request: pb.DrainRequest, context: grpc.ServicerContext) -> pb.DrainReply:
-        if self.name == "ends-at-drain":
-            os._exit(1)
-        return self.stub.Drain(request, timeout=CALL_S)
-
 
 def serve(proxy: Proxy, address: str) -> grpc.Server:
     """Start a server of the proxy."""
@@ -111,7 +107,7 @@ def main(name: str, command: list[str]) -> int:
     wait_until(lambda: socket.exists() or right.poll() is not None, "the right worker", START_S)
     target = f"unix:{socket}"
     with grpc.insecure_channel(target) as channel:
-        reply = WorkerStub(channel).Init(pb.InitRequest(protocol_version=1), timeout=CALL_S, wait_for_ready=True)
+        reply = WorkerStub(channel).Init(INIT, timeout=CALL_S, wait_for_ready=True)
     names = {
         endpoint: f"unix:{directory}/{'worker' if number == 0 else f'proxy{number}'}.sock"
         for number, endpoint in enumerate(reply.endpoints)

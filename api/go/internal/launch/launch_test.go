@@ -202,15 +202,15 @@ func TestAWorkerLives(t *testing.T) {
 	client := pb.NewWorkerClient(connection)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	reply, err := client.Init(ctx, &pb.InitRequest{ProtocolVersion: 1})
+	reply, err := client.Init(ctx, &pb.InitRequest{ProtocolMin: 1, ProtocolMax: 9, Capabilities: []string{"of the future"}})
 	if err != nil || reply.GetFailure() != nil || reply.GetLanguage() != "go" || len(reply.GetEndpoints()) != 1 || reply.GetProcessId() != uint32(command.Process.Pid) {
 		t.Errorf("init: %v, %v", reply, err)
 	}
-	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolVersion: 2})
+	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolMin: 2, ProtocolMax: 9})
 	if err != nil || reply.GetFailure().GetCode() != "W402" {
 		t.Errorf("init: %v, %v", reply, err)
 	}
-	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolVersion: 1, InterfaceHash: "sha256:other"})
+	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolMin: 1, ProtocolMax: 1, InterfaceHash: "sha256:other"})
 	if err != nil || reply.GetFailure().GetCode() != "W403" {
 		t.Errorf("init: %v, %v", reply, err)
 	}
@@ -224,7 +224,7 @@ func TestSIGTERMDoesNotWaitForAStreamWithoutACall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opening := &pb.Opening{Stage: &pb.Stage{Id: "s0", Nodes: []*pb.Node{{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE}}}}
+	opening := &pb.Opening{Stage: &pb.Stage{Id: "s0", Nodes: []*pb.Node{{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE}}}}
 	if err := stream.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: opening}}); err != nil {
 		t.Fatal(err)
 	}
@@ -285,9 +285,9 @@ func TestProcessAnswersInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	opening := &pb.Opening{Application: "a", Query: "q", Stage: &pb.Stage{Id: "s0", BucketCount: 4, Nodes: []*pb.Node{
-		{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE},
-		{Path: "0/steps/0", Kind: pb.NodeKind_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
-		{Path: "0/steps/1", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
+		{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
+		{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
 	}}}
 	send := func(request *pb.ProcessRequest) {
 		t.Helper()

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"bytes"
 	"errors"
 
 	"wallarooapi/internal/codec"
@@ -47,11 +48,11 @@ func (x *Executor) Careful(is bool) {
 // CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it; slow.
 func (x *Executor) CheckPersist() { x.keyed.checks = true }
 
-// Run runs the messages of one or more frames. The frames must not change until the call has ended.
-func (c *Call) Run(frames []byte) error {
-	c.parts = append(c.parts, frames)
+// Run runs all messages of the call; each part holds whole frames, which must not change until the call has ended.
+func (c *Call) Run(parts ...[]byte) error {
+	c.parts = parts
 	c.x.keyed.bucket = c.bucket
-	err := c.x.feed(frames, c.keep)
+	err := c.x.feedBucket(parts, c.keep)
 	if !errors.Is(err, errRollback) {
 		return err
 	}
@@ -69,12 +70,7 @@ func (c *Call) replay() error {
 	c.x.ordinal, c.x.arrivals = 0, nil
 	c.bucket, c.outputs = bucket, nil
 	c.x.keyed.bucket, c.x.keyed.careful, c.x.keyed.saved = bucket, true, map[*state.Entry][]byte{}
-	for _, frames := range c.parts {
-		if err := c.x.feed(frames, c.keep); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.x.feedBucket(c.parts, c.keep)
 }
 
 func (c *Call) keep(port uint16, bucket int32, bytes []byte) error {
@@ -128,13 +124,12 @@ func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err
 		if builder.Count() == 0 {
 			return nil
 		}
-		bytes, err := builder.Frame()
+		frame, err := builder.Frame()
 		if err != nil {
 			return n.notWritten(key, err)
 		}
-		frames = append(frames, bytes)
+		frames = append(frames, frame)
 		builder.Reset()
-		encoder.Reset()
 		return nil
 	}
 	err = table.Changes(whole, func(entry *state.Entry) error {
@@ -148,18 +143,16 @@ func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err
 		}
 		size := len(buffer) - before
 		if builder.Count() > 0 && builder.BodyBytes()+size+len(entry.Key) > changeBytes {
-			// The state moves to the next frame, where its type is described again.
+			written := bytes.Clone(buffer[before:])
 			if err := end(); err != nil {
 				return err
 			}
-			if buffer, err = n.write(encoder, builder.Buffer(), entry.Value); err != nil {
-				return n.notWritten([]byte(entry.Key), err)
-			}
+			buffer = append(builder.Buffer(), written...)
 		}
 		key = []byte(entry.Key)
 		builder.UseKey(builder.AddKey(key))
 		builder.Extend(buffer)
-		table.Resize(entry, size, overheadOf(entry.Value))
+		table.Resize(entry, size-encoder.Described(), overheadOf(entry.Value))
 		return nil
 	})
 	if err == nil {
@@ -257,7 +250,7 @@ func (l *Loader) loadStates(owner *node) error {
 			entry = table.Add(key, value)
 		}
 		entry.Value = value
-		table.Resize(entry, len(serialized), overheadOf(value))
+		table.Resize(entry, len(serialized)-l.decoder.Described(), overheadOf(value))
 	}
 	return nil
 }

@@ -78,10 +78,8 @@ func TestFailuresBecomeDeadLetters(t *testing.T) {
 func countCall(t *testing.T, x *stage.Executor, bucket *state.Bucket, rebuild func() (*state.Bucket, error), whole bool, frames ...[]byte) (*collected, [][]byte, *state.Bucket) {
 	t.Helper()
 	call := x.NewCall(bucket, rebuild)
-	for _, one := range frames {
-		if err := call.Run(one); err != nil {
-			t.Fatal(err)
-		}
+	if err := call.Run(frames...); err != nil {
+		t.Fatal(err)
 	}
 	outputs, changes, bucket, err := call.Finish(whole)
 	if err != nil {
@@ -125,7 +123,7 @@ func TestStateSurvivesThroughItsLog(t *testing.T) {
 		x := newExecutor(t, wordCount(t), countStage)
 		words := func(texts ...string) []byte { return keyedWords(t, texts...) }
 		got, first, bucket := countCall(t, x, state.NewBucket(), noRebuild(t), false, words("a", "b", "a"), words("a"))
-		if want := "a => 1\nb => 1\na => 2\na => 3\n"; strings.Join(got.sink, "") != want {
+		if want := "a => 1\na => 2\nb => 1\na => 3\n"; strings.Join(got.sink, "") != want {
 			t.Errorf("output is %q; want %q", got.sink, want)
 		}
 		_, second, bucket := countCall(t, x, bucket, noRebuild(t), false, words("b"))
@@ -210,11 +208,11 @@ func TestCounts(t *testing.T) {
 
 func TestUnknownNodesAreRefused(t *testing.T) {
 	for _, node := range []*pb.Node{
-		{Path: "0/sources/1", Kind: pb.NodeKind_SOURCE},
-		{Path: "0/steps/0", Kind: pb.NodeKind_STATE_COMPUTATION},
-		{Path: "0/steps/1", Kind: pb.NodeKind_COMPUTATION},
-		{Path: "0/sinks/7", Kind: pb.NodeKind_SINK},
-		{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/9"}},
+		{Path: "0/sources/1", Kind: pb.NodeKind_NODE_KIND_SOURCE},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION},
+		{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_COMPUTATION},
+		{Path: "0/sinks/7", Kind: pb.NodeKind_NODE_KIND_SINK},
+		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/9"}},
 	} {
 		_, err := stage.New(wordCount(t), &pb.Stage{Nodes: []*pb.Node{node}})
 		if err == nil || !strings.HasPrefix(err.Error(), "W413 ") {

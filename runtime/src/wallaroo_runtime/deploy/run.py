@@ -231,6 +231,8 @@ def _run(
         reporter.warn(finding)
     with ExitStack() as stack:
         peers.start(stack)
+        for finding in checkpoint.repairs:
+            reporter.warn(finding)
         tell_past(reporter, checkpoint, peers.received())
         if stopped.is_set():
             return

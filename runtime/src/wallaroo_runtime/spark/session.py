@@ -143,13 +143,14 @@ def create_session(
     for name, value in (chosen | settings).items():
         builder = builder.config(name, value)
     output = directory / "spark.out"
+    begin = output.stat().st_size if output.exists() else 0
     try:
         with needing_java(output), _output_to(output):
             _start_java(chosen | settings)
             session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         check_java()  # the likeliest reason has a code of its own
-        said = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
+        said = output.read_bytes()[begin:].decode("utf-8", "replace").strip().splitlines()[-5:]
         reason = f"Spark did not start: {_first_line(error)}"
         raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(said)) from error
     _keep_quiet(session)

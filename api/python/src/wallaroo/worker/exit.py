@@ -27,7 +27,7 @@ COLUMN_BYTES = 24
 # So many keys of a call are found at once. Frequent ones come early; to remember more costs more than to find the rest.
 MAX_SLOTS = 8192
 MAX_VALUE_BYTES = MAX_BODY_BYTES - (1 << 20)
-KEY_EXPECTED = "a key: str, bytes, or int of 0 to 2**64-1"
+KEY_EXPECTED = "a key: str, bytes, a number, a tuple, a frozenset, an enum member, or a frozen dataclass"
 
 Slot = tuple[Any, ...]  # functions that append value, index of the key and sequence; the index; one for the time
 
@@ -107,7 +107,7 @@ class KeyExit:
         if kind is int:
             if len(self._int_slots) < MAX_SLOTS:
                 self._int_slots[key] = slot
-        elif len(self.slots) < MAX_SLOTS and isinstance(key, (str, bytes)):
+        elif len(self.slots) < MAX_SLOTS and isinstance(key, (str, bytes, tuple)):
             self.slots[key] = slot
         return slot
 
