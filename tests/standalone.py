@@ -26,9 +26,17 @@ DEPLOY = "org.apache.spark.deploy"
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 MEMORY = "1g"
 PORT = 7010  # of the first source
+AUTHENTICATION = {
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": "of-the-cluster-of-the-tests",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.saslFallback": "false",
+}
+SECRET = [f"-D{name}={value}" for name, value in AUTHENTICATION.items()]
 # Spark's own daemons forget a lost worker after a minute by default.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.worker.timeout=15"
 SETTINGS = {
+    **AUTHENTICATION,
     "spark.executor.cores": "1",
     "spark.executor.memory": "640m",
     "spark.sql.shuffle.partitions": "4",
@@ -46,7 +54,7 @@ class Daemon:
         self.host, self.log = host, host.folder / "log"
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
         environment = kept | host.environment() | {
-            "SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS,
+            "SPARK_DAEMON_JAVA_OPTS": " ".join((JAVA_OPTIONS, *SECRET)),
             "SPARK_DAEMON_MEMORY": "256m",
             "PYSPARK_PYTHON": sys.executable,
         }  # fmt: skip

@@ -174,6 +174,7 @@ def test_odd_names_end_with_a_code(of_member: str, of_wheel: str, content: bytes
         assert target.exists() == (not refused)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from([*VERSIONS, "members"]), VALUES)
 def test_odd_values_in_the_manifest_end_with_a_code(name: str, value: Any) -> None:

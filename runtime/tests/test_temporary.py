@@ -63,6 +63,7 @@ def short() -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.slow
 def test_killed_run_leaves_nothing_after_the_next_start(short: Path) -> None:
     live, dead = Holder(short), Holder(short)
     assert dead.directory.is_dir()
@@ -78,6 +79,7 @@ def test_killed_run_leaves_nothing_after_the_next_start(short: Path) -> None:
     assert not live.directory.exists()
 
 
+@pytest.mark.slow
 def test_directory_of_another_kind_is_refused(short: Path) -> None:
     root, target = short / f"wallaroo-{os.getuid()}", short / "target"
     target.mkdir(mode=0o700)
@@ -112,6 +114,7 @@ def test_exactly_the_directories_of_the_dead_are_removed(are_dead: list[bool]) -
                 os.close(lock)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "mode"), [("run", 0o600), ("gateway", 0o600), ("pack", 0o644)])
 def test_what_runs_keeps_its_files_to_itself(command: str, mode: int, tmp_path: Path) -> None:
     code = "import os, sys; from wallaroo_runtime.cli.start import main; main(); open(sys.argv[2], 'w').close()"

@@ -123,33 +123,33 @@ def test_nul_is_refused_where_the_system_would_end_a_text(name: str) -> None:
             assert codes(with_value(document, at, f"{text}\0x")), at
 
 
+def ends(document: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield the sources and sinks of a document and their places."""
+    for number, pipeline in enumerate(document["pipelines"]):
+        for kind in ("sources", "sinks"):
+            yield from ((("pipelines", number, kind, at), end) for at, end in enumerate(pipeline[kind]))
+
+
 @settings(deadline=None)
-@given(st.integers(min_value=0, max_value=10**12), st.sampled_from(["spark", "override", "broker"]))
-def test_ports_above_65535_are_refused(port: int, what: str) -> None:
-    is_port = port <= 65535
-    if what == "override":
-        try:
-            (address,) = parse_addresses(f"127.0.0.1:{port}", "source")
-            assert is_port and address.port == port
-        except RunError as error:
-            assert not is_port and error.diagnostics[0].code == "T211"
-        return
-    found = 0
-    for document in DOCUMENTS.values():
-        for number, pipeline in enumerate(document["pipelines"]):
-            for kind in ("sources", "sinks"):
-                for at, end in enumerate(pipeline[kind]):
-                    place = ("pipelines", number, kind, at)
-                    if what == "broker" and "brokers" in end:
-                        changed = with_value(document, (*place, "brokers", 0), f"h:{port}")
-                    elif what == "spark" and "port" in end:
-                        changed = with_value(document, (*place, "port"), port)
-                    else:
-                        continue
-                    found += 1
-                    is_same_address = "T219"  # of two sources that now listen at one port
-                    assert (not codes(changed) - {is_same_address}) == is_port, place
+@given(st.integers(min_value=0, max_value=10**12), st.sampled_from([("port",), ("brokers", 0)]))
+def test_ports_above_65535_are_refused(port: int, where: tuple[Any, ...]) -> None:
+    found = [
+        (document, (*at, *where)) for document in DOCUMENTS.values() for at, end in ends(document) if where[0] in end
+    ]
     assert found
+    for document, place in found:
+        changed = with_value(document, place, port if where == ("port",) else f"h:{port}")
+        is_same_address = "T219"  # of two sources that now listen at one port
+        assert (not codes(changed) - {is_same_address}) == (port <= 65535), place
+
+
+@given(st.integers(min_value=0, max_value=10**12))
+def test_ports_above_65535_are_refused_on_the_command_line(port: int) -> None:
+    try:
+        (address,) = parse_addresses(f"127.0.0.1:{port}", "source")
+        assert address.port == port <= 65535
+    except RunError as error:
+        assert (error.diagnostics[0].code, port > 65535) == ("T211", True)
 
 
 def test_a_port_of_very_many_digits_is_no_port() -> None:

@@ -43,8 +43,8 @@ def kept_by(computation: Any) -> Kept:
         >>> class Seen(Scale):
         ...     def __init__(self):
         ...         self.words = set()
-        >>> kept_by(Scale()), kept_by(Seen())
-        (Kept(where='', is_inside=True), Kept(where='self.words', is_inside=True))
+        >>> kept_by(Scale()).where, kept_by(Seen()).where
+        ('', 'self.words')
     """
     classes = [each for each in type(computation).__mro__ if each is not object]
     for cls in classes:

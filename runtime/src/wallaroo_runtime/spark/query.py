@@ -202,13 +202,11 @@ class RunningQuery:
     ) -> None:
         self.targets = targets
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
-        self._room, self._counts = room, counts
+        self._room, self._counts, self._executor = room, counts, ExecutorWatch(session)
         self._progress = _past(session, options.checkpoint)
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._journals, self._has_records = len(options.journals), has_records
-        self._lock = threading.Lock()
-        self._is_stopped = False
-        self._executor = ExecutorWatch(session)
+        self._lock, self._is_stopped = threading.Lock(), False
 
     @property
     def is_busy(self) -> bool:

@@ -80,9 +80,7 @@ def read_archive(path: Path) -> Archive:
         digest = file_digest(path)
         reader = _Reader(path)
         for member, file in reader.files():
-            for block in _checked(member, file):
-                if member.name == TOPOLOGY:
-                    topology.append(block)
+            topology += [block for block in _checked(member, file) if member.name == TOPOLOGY]
         if not topology:
             raise broken(reason="it has no topology")
     if reader.manifest.protocol_version != PROTOCOL_VERSION:
