@@ -36,7 +36,7 @@ def drive(command: list[str], only: str = "", python: list[str] | None = None) -
 def assert_conforms(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAILED" not in done.stdout
-    assert f"\n{len(CHECKS)} of {len(CHECKS)} checks passed" in done.stdout, done.stdout
+    assert f"\n{len(CHECKS)} of {len(CHECKS)} checks passed" in done.stdout, "a check failed, or was left out"
 
 
 def failures(command: list[str], names: list[str]) -> Iterator[str]:
