@@ -11,7 +11,7 @@ import pytest
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.channel import WorkerChannel, take_endings
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
@@ -76,12 +76,22 @@ def test_a_killed_worker_loses_and_repeats_nothing(channel: WorkerChannel) -> No
     inputs = [journal_frame([f"w{number}"] * 3, 3 * number) for number in range(60)]
     words: list[str] = []
     killed = 0
+    take_endings()
     for number, outputs in enumerate(ProcessCall(channel, opening(SPLIT), window=1000).run(inputs)):
         words += words_of(outputs)
         if number % 10 == 5 and number < 55:
             os.kill(channel.endpoints().connection.pid, signal.SIGKILL)  # the next calls are in flight
             killed += 1
     assert killed == 5
+    told = sorted(take_endings().values())
+    assert len(told) == 5
+    for text in told:
+        assert re.fullmatch(
+            r'worker "main", process \d+: it was ended by SIGKILL; (no messages were|1 message was|\d+ messages were) '
+            r"in flight; process \d+ repeats what was not answered",
+            text,
+        ), text
+    assert take_endings() == {}, "each is told once"
     assert words == [f"w{number}" for number in range(60) for _ in range(3)]
 
 
