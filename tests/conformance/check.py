@@ -88,8 +88,9 @@ class Context:
 
 # A check whose name begins so is of a capability (SPECIFICATION.md, section 9).
 CAPABILITIES = {
-    "window:": "windows", "send:": "crossing", "codec protobuf:": "protobuf", "codec ": "crossing", "generate:": "generate",
-    "SplitFrames:": "split_frames", "in flight:": "in_flight", "careful:": "in_flight", "check persist: with ": "check_persist",
+    "window:": "windows", "send:": "crossing", "codec protobuf:": "protobuf", "codec ": "crossing",
+    "generate:": "generate", "SplitFrames:": "split_frames", "in flight:": "in_flight", "careful:": "in_flight",
+    "check persist: with ": "check_persist",
 }  # fmt: skip
 
 

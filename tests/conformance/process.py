@@ -1,4 +1,4 @@
-"""A worker as its client sees it, and as a process: started in a private directory, its output drained, its end awaited."""
+"""A worker as its client sees it, and as a process: in a private directory, its output drained, its end awaited."""
 
 import contextlib
 import json
