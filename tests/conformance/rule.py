@@ -61,7 +61,8 @@ RULES = (
         "one-process"),
     of_processes(3, "SIGTERM ends the worker within 5 s", ("end: SIGTERM*",), "ignores-sigterm"),
     of_processes(
-        3, "a worker ends its child processes, however it ends", ("end: SIGKILL*", "end: a worker that was killed*"), "leaves-orphan"),
+        3, "a worker ends its child processes, however it ends", ("end: SIGKILL*", "end: a worker that was killed*"),
+        "leaves-orphan"),
     of_calls(
         1, "keys are bytes, integers 8 of them, and have a bucket",
         ("process: keys, buckets*", "process: many keys*", "process: integer keys*"), "wrong-bucket",
