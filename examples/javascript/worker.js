@@ -287,6 +287,7 @@ async function work(program) {
   const endpoints = Array.from({ length: Number(env.WALLAROO_WORKER_PROCESSES ?? 1) }, (_, i) => `unix:${socket(i)}`);
   const others = startOthers(count, directory), made = server(new Service(program, endpoints));
   process.on("disconnect", () => process.exit(1));
+  if (number && !process.connected) process.exit(1); // the first process ended before this one listened
   process.on("SIGTERM", () => {
     others.stop();
     made.tryShutdown(() => others.ended().then(() => process.exit(0)));
