@@ -13,7 +13,7 @@ test-cluster: PROCESSES = 2
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run build bench bench-keys bench-windows lint test test-go test-unit test-connectors test-kafka test-long features test-cluster soak fault windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready run build bench bench-keys bench-windows lint test test-go test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak fault windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -62,7 +62,7 @@ lint: ready ## style, types and suspicious code, Python and Go
 	cd api/go && go vet ./... && $(GO_TOOLS)/staticcheck ./...
 
 test-unit: ready ## what needs no JVM and no process: under a minute
-	$(BIN)/pytest -q -m "not jvm and not slow and not long and not kafka and not connector and not cluster"
+	$(BIN)/pytest -q -m "not jvm and not slow and not long and not kafka and not connector and not cluster and not javascript"
 	cd api/go && go test ./...
 
 test-go: ready ## the tests of the Go SDK, with the race detector
@@ -70,7 +70,7 @@ test-go: ready ## the tests of the Go SDK, with the race detector
 
 test: setup ## everything but the long runs; CI runs this last
 	@$(MAKE) --no-print-directory --keep-going --output-sync=target -j3 lint check-generated test-go
-	$(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not cluster and not kafka and not connector"
+	$(BIN)/pytest $(SIDE_BY_SIDE) -m "not long and not cluster and not kafka and not connector and not javascript"
 
 soak: ready ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7
 	$(BIN)/python tests/soak.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
@@ -93,6 +93,9 @@ bench-windows: ready ## windows: messages per second through all, and memory of 
 
 test-connectors: ready ## the connector programs, with Redis, PostgreSQL, an AMQP broker, S3, Kinesis and Kafka
 	$(BIN)/pytest -m connector
+
+test-javascript: ready ## the worker in JavaScript; needs Node, and npm fetches what it requires
+	$(BIN)/pytest -m javascript
 
 test-kafka: ready ## Kafka sources and sinks against a real broker, which Maven fetches
 	$(BIN)/pytest -m kafka

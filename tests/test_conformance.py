@@ -36,7 +36,7 @@ def drive(command: list[str], only: str = "", python: list[str] | None = None) -
 def assert_conforms(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAILED" not in done.stdout
-    assert f"\n{len(CHECKS)} of {len(CHECKS)} checks passed" in done.stdout, done.stdout
+    assert f"\n{len(CHECKS)} of {len(CHECKS)} checks passed" in done.stdout, "a check failed, or was left out"
 
 
 def failures(command: list[str], names: list[str]) -> Iterator[str]:
@@ -73,7 +73,9 @@ def test_driver_notices_every_fault_of_calls() -> None:
     """Runs the Python worker in a process of its own, where each fault takes milliseconds."""
     command = [sys.executable, "-m", "conformance.mutation"]
     done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-    assert done.returncode == 0, "\n".join(line for line in done.stdout.splitlines() if line[:1].isupper()) + done.stderr
+    assert done.returncode == 0, (
+        "\n".join(line for line in done.stdout.splitlines() if line[:1].isupper()) + done.stderr
+    )
     lines = done.stdout.splitlines()
     assert lines[0] == "passed  none"
     assert len(lines) == 1 + sum(len(rule.faults) for rule in OF_CALLS)

@@ -1,4 +1,4 @@
-"""Lets each `assert A == B` of this package say what A and B were when they differ; plain Python says nothing of them."""
+"""Lets each `assert A == B` of this package say what A and B were; plain Python says nothing of them."""
 
 import ast
 import importlib.machinery

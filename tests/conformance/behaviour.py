@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 from wallaroo.codec import CODECS, Codec
@@ -81,10 +81,8 @@ def first_entry_wins(original: Any) -> Any:
 
 def damage_is_empty(original: Any) -> Any:
     def read(self: Any, entries: Any) -> None:
-        try:
+        with suppress(FrameError):
             original(self, entries)
-        except FrameError:
-            pass
 
     return read
 

@@ -86,6 +86,19 @@ class Context:
         return self._shared[name]
 
 
+# A check whose name begins so is of a capability (SPECIFICATION.md, section 9).
+CAPABILITIES = {
+    "window:": "windows", "send:": "crossing", "codec protobuf:": "protobuf", "codec ": "crossing",
+    "generate:": "generate", "SplitFrames:": "split_frames", "in flight:": "in_flight", "careful:": "in_flight",
+    "check persist: with ": "check_persist",
+}  # fmt: skip
+
+
+def capability_of(name: str) -> str:
+    """Return the capability that a check needs, or an empty text."""
+    return next((needed for beginning, needed in CAPABILITIES.items() if name.startswith(beginning)), "")
+
+
 Check = Callable[[Context], None]
 CHECKS: dict[str, Check] = {}
 

@@ -7,8 +7,8 @@ import grpc
 
 from conformance.application import COUNT, FIRST, WORDS
 from conformance.check import Context, check
-from conformance.process import CALL_S, alive_in_session, wait_until
 from conformance.poison import in_flight_file, noted
+from conformance.process import CALL_S, alive_in_session, wait_until
 from conformance.session import ProcessStream, process, source_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
@@ -66,7 +66,7 @@ def broken_stream(context: Context) -> None:
 
 
 def elapsed_at(context: Context, first: int, second: int, alone: bool = False) -> float:
-    """Let a message sleep at one endpoint and run one at another; returns after which part of the sleep that was done."""
+    """Let a message sleep at one endpoint and run one at another; returns how much of the sleep passed meanwhile."""
     with in_flight_file() as path, ProcessStream(context.worker, FIRST, first, in_flight=str(path)) as sleeping:
         begin = time.monotonic()
         sleeping.send(data=pb.Data(index=0, frames=source_frame(WORDS, [b"sleep"]), alone=alone))

@@ -1,4 +1,4 @@
-"""A worker as its client sees it, and as a process: started in a private directory, its output drained, its end awaited."""
+"""A worker as its client sees it, and as a process: in a private directory, its output drained, its end awaited."""
 
 import contextlib
 import json
@@ -82,6 +82,7 @@ class Client:
         target: Its first endpoint.
         endpoints: All of them, from the handshake on.
         language: As the worker says.
+        capabilities: Those that it names.
     """
 
     target = ""
@@ -90,6 +91,7 @@ class Client:
     def __init__(self) -> None:
         self.channels: dict[str, grpc.Channel] = {}
         self.endpoints: list[str] = []
+        self.capabilities: set[str] = set()
 
     def serving(self, target: str = "") -> bool:
         """Ask the health service."""
@@ -122,7 +124,7 @@ class Client:
         """Call Init on every endpoint and keep the endpoints."""
         reply = self.init(**changes)
         assert not reply.HasField("failure"), f"Init failed: {reply.failure}"
-        self.language = reply.language
+        self.language, self.capabilities = reply.language, set(reply.capabilities)
         self.endpoints = list(reply.endpoints)
         for endpoint in self.endpoints:
             self.init(endpoint, **changes)

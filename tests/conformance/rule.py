@@ -50,7 +50,8 @@ RULES = (
     of_processes(3, "a program that is started by hand says W412, with status 2", ("by hand*",), "friendly-by-hand"),
     of_processes(3, "every endpoint serves the health service", ("health*",), "unhealthy"),
     of_calls(3, "Init tells versions, language and hashes", ("init: versions*",), "no-language", "no-code-hash"),
-    of_calls(3, "Init refuses another protocol version", ("init: a range of versions*", "init: a wider*"), "accepts-any-version"),
+    of_calls(3, "Init refuses another protocol version", ("init: a range of versions*", "init: a wider*"),
+             "accepts-any-version"),
     of_calls(
         3, "Init refuses another interface hash where one is given", ("init: another interface*", "init: no hash*"),
         "accepts-any-hash"),
@@ -59,7 +60,9 @@ RULES = (
         3, "a language without threads has a process for each endpoint", ("endpoints:*", "process: several streams*"),
         "one-process"),
     of_processes(3, "SIGTERM ends the worker within 5 s", ("end: SIGTERM*",), "ignores-sigterm"),
-    of_processes(3, "a worker ends its child processes, however it ends", ("end: SIGKILL*", "end: a worker that was killed*"), "leaves-orphan"),
+    of_processes(
+        3, "a worker ends its child processes, however it ends", ("end: SIGKILL*", "end: a worker that was killed*"),
+        "leaves-orphan"),
     of_calls(
         1, "keys are bytes, integers 8 of them, and have a bucket",
         ("process: keys, buckets*", "process: many keys*", "process: integer keys*"), "wrong-bucket",
@@ -155,7 +158,8 @@ RULES = (
     of_calls(4, "with alone no other call of the process runs a message", ("alone:*",), "ignores-alone"),
     of_calls(4, "the in-flight file is written, and refused where it cannot be mapped",
              ("in flight: the file tells*", "in flight: a file that*"), "blind"),
-    of_processes(4, "the in-flight file names the message that ended the worker", ("in flight: the file names*",), "blind"),
+    of_processes(
+        4, "the in-flight file names the message that ended the worker", ("in flight: the file names*",), "blind"),
     of_processes(
         4, "ended.json names the process that ended", ("in flight: a worker whose*",), "no-ended-json"),
     of_calls(4, "skipped messages are dead letters of their source", ("skips: *source",), "ignores-skips"),

@@ -229,7 +229,12 @@ class StateStream(Stream):
             more = number < len(pieces) - 1
             self.send(
                 bucket=pb.Bucket(
-                    index=index, bucket=store.bucket, version=version, frames=piece, more=more, wants_snapshot=snapshot,
+                    index=index,
+                    bucket=store.bucket,
+                    version=version,
+                    frames=piece,
+                    more=more,
+                    wants_snapshot=snapshot,
                     careful=careful,
                 )  # fmt: skip
             )

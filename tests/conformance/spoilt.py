@@ -2,7 +2,6 @@
 
 from itertools import count
 
-
 from conformance.application import SECOND, bucket_of, stage
 from conformance.check import Context, check
 from conformance.damage import failure_of

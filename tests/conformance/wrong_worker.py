@@ -1,4 +1,4 @@
-"""The Python worker with one fault, as processes: `python wrong_worker.py FAULT APP` is the command of such a worker."""
+"""The Python worker with one fault, as processes: `python wrong_worker.py FAULT APP` starts it."""
 
 import contextlib
 import functools
