@@ -13,7 +13,7 @@ test-cluster: PROCESSES = 2
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run build bench bench-keys bench-windows lint test test-go test-unit test-connectors test-kafka test-long features test-cluster soak fault windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready run build bench bench-keys bench-windows lint test test-go test-unit test-connectors test-kafka test-long features test-cluster soak soak-model fault windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from model.application import PYTHON, Application
 from model.local import run_locally
-from model.mutation import RUNTIME, planted
+from model.mutation import FAULTS, planted
 from model.on_spark import run_on_spark
 from model.outcome import Published
 from model.search import Run, search
@@ -65,7 +65,7 @@ def test_many_drawn_applications_on_spark(on_spark: Run) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", sorted(RUNTIME))
+@pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, local: Run) -> None:
     with planted(fault), pytest.raises((AssertionError, ValueError)):
         search(local, ENOUGH, number=SEED, languages=(PYTHON,), shrinks=False)

@@ -125,7 +125,9 @@ class Drawing:
         """Add a step that makes an item ask for another key."""
         now = self.merged(inputs)
         values = {"mod": self.draw(some.integers(1, KEYS)), "shift": self.draw(some.integers(0, 5))}
-        now = replace(now, order="bag", determined=now.determined and not (now.multi and now.scattered))
+        carry = "mixed" if now.carry == "key" else now.carry  # what a message carries is no longer what it asks for
+        determined = now.determined and not (now.multi and now.scattered)
+        now = replace(now, order="bag", carry=carry, determined=determined)
         return self.add("rekey", inputs, now, form=self.draw(some.sampled_from(FORMS)), **values)
 
     def keyed(self, inputs: Sequence[Stream]) -> Stream:

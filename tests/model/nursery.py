@@ -13,6 +13,8 @@ from google.protobuf.struct_pb2 import Struct  # noqa: F401 - what the workers w
 
 from wallaroo.worker.__main__ import main
 
+WORKER_FAULT = "MODEL_FAULT"
+
 
 def become(order: dict[str, object]) -> None:
     """Be a worker until its end."""
@@ -26,6 +28,10 @@ def become(order: dict[str, object]) -> None:
     os.environ.update(order["environment"])  # type: ignore[call-overload]
     status = 1
     try:
+        if WORKER_FAULT in os.environ:
+            from model.mutation import plant_in_worker  # it imports the runtime, which workers do without
+
+            plant_in_worker(os.environ[WORKER_FAULT])
         status = main([str(order["app"])])
     finally:
         os._exit(status)
