@@ -81,6 +81,9 @@ fault: ready ## the long run: 1,000,000 messages, 50 workers killed with a call 
 poison: ready ## the long run: 100 messages among 1,000,000 that spoil, end or hang their worker
 	$(BIN)/python tests/poison.py $(if $(SEED),--seed $(SEED))
 
+soak-model: ready ## 5,000 applications drawn at random, against the reference: make soak-model APPLICATIONS=500 SEED=7
+	PYTHONPATH=tests $(BIN)/python -m model $(if $(APPLICATIONS),--applications $(APPLICATIONS)) $(if $(SEED),--seed $(SEED))
+
 test-cluster: ready ## a standalone cluster of separate hosts, HDFS and YARN: kills, growth, restarts elsewhere
 	$(BIN)/pytest $(SIDE_BY_SIDE) -m cluster
 

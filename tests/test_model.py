@@ -1,16 +1,14 @@
 """Applications drawn at random give what a sequential reference gives, on Spark and without it; planted faults show."""
 
 import random
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-from model.application import PYTHON, Application
+
+from model.application import PYTHON
 from model.local import run_locally
 from model.mutation import FAULTS, planted
 from model.on_spark import run_on_spark
-from model.outcome import Published
 from model.search import Run, search
 from model.worker import Nursery
 

@@ -1,4 +1,4 @@
-"""`python -m model --applications 5000`: draws applications without end in sight and compares each; `make soak-model`."""
+"""`python -m model --applications 5000`: draws applications and compares what each gives."""
 
 import argparse
 import random
