@@ -48,7 +48,7 @@ def test_drawn_applications(local: Run) -> None:
 
 @pytest.mark.jvm
 def test_drawn_applications_on_spark(on_spark: Run) -> None:
-    assert search(on_spark, 4, number=SEED, shrinks=False) >= 4
+    assert search(on_spark, 3, number=SEED, shrinks=False) >= 3
 
 
 @pytest.mark.long

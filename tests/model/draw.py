@@ -254,9 +254,8 @@ def _builder(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[s
             elif op == "rekey":
                 now = drawing.rekeyed([now])
             elif state < 4:
-                state = (
-                    draw(some.integers(state, 3)) + 1
-                )  # in one order everywhere: none feeds itself
+                # States come in one order in all pipelines: none feeds itself.
+                state = draw(some.integers(state, 3)) + 1
                 now = drawing.stateful(op, [replace(now, carry="key")], state=f"s{state}")
         now = drawing.add("mark", [now], now, form="text", end=number)
         orders.append(now.order)
