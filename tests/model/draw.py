@@ -220,7 +220,7 @@ def _graph(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[str
         inputs = [draw(some.sampled_from(streams[:4]))]
         if len(streams) > 1 and draw(some.sampled_from([False, False, True])):
             inputs.append(draw(some.sampled_from([each for each in streams if each is not inputs[0]])))
-        if len({each.form for each in inputs if each.remote}) > 1:
+        if any(each.remote for each in inputs) and len({each.form for each in inputs}) > 1:
             inputs = inputs[:1]
         inputs = drawing.alike(inputs)
         states = sum(step["op"] in (*STATE_OPS, "count", "range") for step in drawing.steps)
