@@ -4,6 +4,7 @@ Run as `python -m model.nursery`; a line of JSON in, `{"app", "environment", "di
 that comes back its process id.
 """
 
+import ctypes
 import json
 import os
 import signal
@@ -14,11 +15,13 @@ from google.protobuf.struct_pb2 import Struct  # noqa: F401 - what the workers w
 from wallaroo.worker.__main__ import main
 
 WORKER_FAULT = "MODEL_FAULT"
+PR_SET_PDEATHSIG = 1
 
 
 def become(order: dict[str, object]) -> None:
     """Be a worker until its end."""
     os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDWR)
     log = os.open(os.path.join(str(order["directory"]), "worker.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
