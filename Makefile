@@ -13,7 +13,7 @@ test-cluster: PROCESSES = 2
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run build bench bench-keys bench-windows lint test test-go test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak fault windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready run build bench bench-keys bench-windows lint test test-go test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -80,6 +80,9 @@ fault: ready ## the long run: 1,000,000 messages, 50 workers killed with a call 
 
 poison: ready ## the long run: 100 messages among 1,000,000 that spoil, end or hang their worker
 	$(BIN)/python tests/poison.py $(if $(SEED),--seed $(SEED))
+
+soak-model: ready ## 5,000 applications drawn at random, against the reference: make soak-model APPLICATIONS=500 SEED=7
+	PYTHONPATH=tests $(BIN)/python -m model $(if $(APPLICATIONS),--applications $(APPLICATIONS)) $(if $(SEED),--seed $(SEED))
 
 test-cluster: ready ## a standalone cluster of separate hosts, HDFS and YARN: kills, growth, restarts elsewhere
 	$(BIN)/pytest $(SIDE_BY_SIDE) -m cluster

@@ -1,21 +1,20 @@
 """Applications drawn at random give what a sequential reference gives, on Spark and without it; planted faults show."""
 
 import random
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-from model.application import PYTHON, Application
+
+from model.application import GO, PYTHON
 from model.local import run_locally
-from model.mutation import RUNTIME, planted
+from model.mutation import FAULTS, planted
 from model.on_spark import run_on_spark
-from model.outcome import Published
 from model.search import Run, search
 from model.worker import Nursery
 
 SEED = 11
 ENOUGH = 150  # drawn applications within which each planted fault shows
+LANGUAGES = {"frames cut": (GO,), "twice at a crossing": (PYTHON, GO)}  # of the faults that one in Python does not show
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +49,7 @@ def test_drawn_applications(local: Run) -> None:
 
 @pytest.mark.jvm
 def test_drawn_applications_on_spark(on_spark: Run) -> None:
-    assert search(on_spark, 4, number=SEED, shrinks=False) >= 4
+    assert search(on_spark, 3, number=SEED, shrinks=False) >= 3
 
 
 @pytest.mark.long
@@ -65,7 +64,7 @@ def test_many_drawn_applications_on_spark(on_spark: Run) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", sorted(RUNTIME))
+@pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, local: Run) -> None:
-    with planted(fault), pytest.raises((AssertionError, ValueError)):
-        search(local, ENOUGH, number=SEED, languages=(PYTHON,), shrinks=False)
+    with planted(fault), pytest.raises(AssertionError):
+        search(local, ENOUGH, number=SEED, languages=LANGUAGES.get(fault, (PYTHON,)), shrinks=False)

@@ -10,7 +10,8 @@ def check(application: Application, found: Published) -> None:
     expected = Reference(application).run(application.chunks)
     errors = "\n".join(found.errors[:20])
     assert found.letters == expected.letters, (
-        f"dead letters: too many {found.letters - expected.letters}, missing {expected.letters - found.letters}\n{errors}"
+        f"dead letters: too many {found.letters - expected.letters}, "
+        f"missing {expected.letters - found.letters}\n{errors}"
     )
     for number in range(len(application.sinks)):
         actual = arranged(application, found.lines.get(number, []))

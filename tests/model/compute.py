@@ -154,4 +154,3 @@ def line(sink: Step, item: Item) -> str:
 def key_of(item: Item) -> str:
     """Return the key of an item as the application has it."""
     return f"k{item.key}"
-

@@ -125,7 +125,9 @@ class Drawing:
         """Add a step that makes an item ask for another key."""
         now = self.merged(inputs)
         values = {"mod": self.draw(some.integers(1, KEYS)), "shift": self.draw(some.integers(0, 5))}
-        now = replace(now, order="bag", determined=now.determined and not (now.multi and now.scattered))
+        carry = "mixed" if now.carry == "key" else now.carry  # what a message carries is no longer what it asks for
+        determined = now.determined and not (now.multi and now.scattered)
+        now = replace(now, order="bag", carry=carry, determined=determined)
         return self.add("rekey", inputs, now, form=self.draw(some.sampled_from(FORMS)), **values)
 
     def keyed(self, inputs: Sequence[Stream]) -> Stream:
@@ -218,7 +220,7 @@ def _graph(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[str
         inputs = [draw(some.sampled_from(streams[:4]))]
         if len(streams) > 1 and draw(some.sampled_from([False, False, True])):
             inputs.append(draw(some.sampled_from([each for each in streams if each is not inputs[0]])))
-        if len({each.form for each in inputs if each.remote}) > 1:
+        if any(each.remote for each in inputs) and len({each.form for each in inputs}) > 1:
             inputs = inputs[:1]
         inputs = drawing.alike(inputs)
         states = sum(step["op"] in (*STATE_OPS, "count", "range") for step in drawing.steps)
@@ -252,7 +254,8 @@ def _builder(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[s
             elif op == "rekey":
                 now = drawing.rekeyed([now])
             elif state < 4:
-                state = draw(some.integers(state, 3)) + 1  # states come in one order in all pipelines: none feeds itself
+                # States come in one order in all pipelines: none feeds itself.
+                state = draw(some.integers(state, 3)) + 1
                 now = drawing.stateful(op, [replace(now, carry="key")], state=f"s{state}")
         now = drawing.add("mark", [now], now, form="text", end=number)
         orders.append(now.order)

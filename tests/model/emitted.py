@@ -43,9 +43,7 @@ def plan_of(application: Application, topology: Topology) -> Plan:
         shuffle_partitions=settings.shuffle_partitions,
         buckets_per_partition=settings.buckets_per_partition,
     )
-    levels = tuple(
-        tuple(replace(stage, frame_bytes=settings.frame_bytes) for stage in level) for level in plan.levels
-    )
+    levels = tuple(tuple(replace(stage, frame_bytes=settings.frame_bytes) for stage in level) for level in plan.levels)
     return replace(plan, levels=levels)
 
 

@@ -4,6 +4,7 @@ Run as `python -m model.nursery`; a line of JSON in, `{"app", "environment", "di
 that comes back its process id.
 """
 
+import ctypes
 import json
 import os
 import signal
@@ -13,10 +14,14 @@ from google.protobuf.struct_pb2 import Struct  # noqa: F401 - what the workers w
 
 from wallaroo.worker.__main__ import main
 
+WORKER_FAULT = "MODEL_FAULT"
+PR_SET_PDEATHSIG = 1
+
 
 def become(order: dict[str, object]) -> None:
     """Be a worker until its end."""
     os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDWR)
     log = os.open(os.path.join(str(order["directory"]), "worker.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -26,6 +31,10 @@ def become(order: dict[str, object]) -> None:
     os.environ.update(order["environment"])  # type: ignore[call-overload]
     status = 1
     try:
+        if WORKER_FAULT in os.environ:
+            from model.mutation import plant_in_worker  # it imports the runtime, which workers do without
+
+            plant_in_worker(os.environ[WORKER_FAULT])
         status = main([str(order["app"])])
     finally:
         os._exit(status)

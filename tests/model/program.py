@@ -2,11 +2,11 @@
 
 import json
 
+import compute
+from compute import CODECS, item_of, to_form
 from google.protobuf.struct_pb2 import Struct  # noqa: F401 - the messages of a codec
 
-import compute
 import wallaroo
-from compute import CODECS, item_of, to_form
 
 STATES = ("total", "fan", "tally")
 WINDOWS = ("count", "range")
@@ -56,7 +56,9 @@ def graph_step(stream, step, number, other):
         declare = {True: other.state_computation, False: other.computation}
         if op == "split" or op == "fan":
             declare = {True: other.state_computation_multi, False: other.computation_multi}
-        component = declare[op in STATES](name_of(step, number), input=CODECS[step["takes"]], output=CODECS[step["form"]])
+        component = declare[op in STATES](
+            name_of(step, number), input=CODECS[step["takes"]], output=CODECS[step["form"]]
+        )
         return stream.to(component)
     if op == "key_by":
         return stream.key_by(key_extractor(step, number))

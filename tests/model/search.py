@@ -14,9 +14,7 @@ from model.outcome import Published
 Run = Callable[[Application, Path], Published]
 
 
-def search(
-    run: Run, count: int, *, number: int, languages: Sequence[str] = (PYTHON, GO), shrinks: bool = True
-) -> int:
+def search(run: Run, count: int, *, number: int, languages: Sequence[str] = (PYTHON, GO), shrinks: bool = True) -> int:
     """Run drawn applications; returns how many ran.
 
     Args:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,13 @@ class Nursery:
             channel.close_all()
             for connection in connections:
                 stop_worker(connection.spec)  # a supervisor, where the worker has died
-                self._end(connection)
+                with suppress(ProcessLookupError):
+                    os.kill(connection.pid, signal.SIGKILL)
+            for child in self._children:
+                child.wait()
+            self._children.clear()
+            for connection in connections:
+                shutil.rmtree(connection.directory, ignore_errors=True)
 
     def emit(self, app: str, arguments: Sequence[str], directory: Path) -> dict[str, Any]:
         """Return what a Python program writes in mode `emit`; the directory is for this alone."""
@@ -93,16 +99,6 @@ class Nursery:
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
-
-    def _end(self, connection: Connection) -> None:
-        try:
-            os.kill(connection.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        for child in self._children:
-            child.wait()
-        self._children.clear()
-        shutil.rmtree(connection.directory, ignore_errors=True)
 
 
 def _wait_for(file: Path, child: int, log: Path) -> None:

@@ -94,7 +94,7 @@ func itemOf(message any) Item {
 		number := func(name string) int64 { return int64(m.Fields[name].GetNumberValue()) }
 		return Item{number("id"), number("key"), number("value")}
 	case map[string]any: // of codec json
-		number := func(name string) int64 { return int64(m[name].(float64)) }
+		number := func(name string) int64 { return m[name].(int64) }
 		return Item{number("id"), number("key"), number("value")}
 	}
 	panic(fmt.Sprintf("no item: %T", message))
