@@ -73,15 +73,15 @@ def stages() -> tuple[pb.Stage, pb.Stage, pb.Stage]:
 
     def key(pipeline: int, step: int, source: str) -> pb.Node:
         inputs = [f"{pipeline}/{source}"]
-        return pb.Node(path=f"{pipeline}/steps/{step}", kind=pb.KEY, port=2 + 2 * step + pipeline, inputs=inputs)
+        return pb.Node(path=f"{pipeline}/steps/{step}", kind=pb.NODE_KIND_KEY, port=2 + 2 * step + pipeline, inputs=inputs)
 
     def state(pipeline: int, step: int) -> pb.Node:
         path, name, port = f"{pipeline}/steps/{step}", ("first trail", "second trail")[step], 2 + 2 * step
-        return pb.Node(path=path, kind=pb.STATE_COMPUTATION, port=port + pipeline, state=name, state_port=port)
+        return pb.Node(path=path, kind=pb.NODE_KIND_STATE_COMPUTATION, port=port + pipeline, state=name, state_port=port)
 
     both = range(2)
-    sources = [pb.Node(path=f"{at}/sources/0", kind=pb.SOURCE, port=at) for at in both]
-    sinks = [pb.Node(path=f"{at}/sinks/0", kind=pb.SINK, port=SINKS[at], inputs=[f"{at}/steps/1"]) for at in both]
+    sources = [pb.Node(path=f"{at}/sources/0", kind=pb.NODE_KIND_SOURCE, port=at) for at in both]
+    sinks = [pb.Node(path=f"{at}/sinks/0", kind=pb.NODE_KIND_SINK, port=SINKS[at], inputs=[f"{at}/steps/1"]) for at in both]
     return (
         stage(*sources, *(key(at, 0, "sources/0") for at in both)),
         stage(*(state(at, 0) for at in both), *(key(at, 1, "steps/0") for at in both)),

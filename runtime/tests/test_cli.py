@@ -189,6 +189,7 @@ def test_a_topology_whose_pipelines_were_edited_is_refused(capsys: pytest.Captur
     assert (place, fix) == ("  at /workers/0/interface_hash", "  fix: emit the topology again: wallaroo emit APP")
 
 
+@pytest.mark.slow
 def test_a_sink_needs_a_port(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     app = tmp_path / "port_zero.py"
     app.write_text(PROGRAM.replace("7002", "0"))
@@ -200,6 +201,7 @@ def test_a_sink_needs_a_port(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     )
 
 
+@pytest.mark.slow
 def test_no_java(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     app = tmp_path / "no_java.py"
     app.write_text(PROGRAM)
@@ -317,6 +319,7 @@ def start(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([WALLAROO, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 def test_emit_prints_one_document_whatever_the_program_prints(tmp_path: Path) -> None:
     (tmp_path / "reverse_app.py").write_text(PROGRAM)
     done = start(
@@ -332,6 +335,7 @@ def test_emit_prints_one_document_whatever_the_program_prints(tmp_path: Path) ->
     assert json.loads(by_module.stdout)["pipelines"] == document["pipelines"]
 
 
+@pytest.mark.slow
 def test_faults_of_a_program_have_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(PROGRAM.replace("def reverse(text)", "def reverse(text, more)"))
     done = start("emit", "broken.py", "--in", "127.0.0.1:7010", folder=tmp_path)
@@ -343,6 +347,7 @@ def test_faults_of_a_program_have_file_and_line(tmp_path: Path) -> None:
 LIGHT = [["--help"], ["validate", WORD_COUNT], ["explain", WORD_COUNT]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", LIGHT, ids=lambda arguments: arguments[0])
 def test_light_commands_import_neither_spark_nor_grpc(arguments: list[str]) -> None:
     code = (
@@ -357,6 +362,7 @@ def test_light_commands_import_neither_spark_nor_grpc(arguments: list[str]) -> N
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     done = subprocess.run(

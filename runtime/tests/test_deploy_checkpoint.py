@@ -280,6 +280,7 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
     Place.take(tmp_path).release()
 
 
+@pytest.mark.slow
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from wallaroo_runtime.deploy.place import Place; Place.take(Path(sys.argv[1]))"  # noqa: E501
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)

@@ -77,6 +77,7 @@ def refused(function: Callable[[], object]) -> str:
     return str(finding).partition("\n")[0]
 
 
+@pytest.mark.slow
 def test_python_program_holds_its_sources_and_no_more(program: Path, packed: Path, tmp_path: Path) -> None:
     names = ["manifest.json", "source/app.py", "source/part/more.py", "topology.json"]
     assert [entry.name for entry, _ in entries(packed)] == names
@@ -86,6 +87,7 @@ def test_python_program_holds_its_sources_and_no_more(program: Path, packed: Pat
     assert "source/words.txt" in [entry.name for entry, _ in entries(more)]
 
 
+@pytest.mark.slow
 def test_same_input_gives_the_same_bytes_wherever_it_lies(program: Path, packed: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     shutil.copytree(program, moved)
@@ -97,6 +99,7 @@ def test_same_input_gives_the_same_bytes_wherever_it_lies(program: Path, packed:
     assert list(tmp_path.glob("*.part")) == []
 
 
+@pytest.mark.slow
 def test_module_is_packed_from_its_root(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(program / "app.py", program / "part" / "words.py")
     (program / "part" / "__init__.py").touch()
@@ -109,6 +112,7 @@ def test_module_is_packed_from_its_root(program: Path, tmp_path: Path, monkeypat
     assert "source/part/words.py" in [entry.name for entry, _ in entries(file)]
 
 
+@pytest.mark.slow
 def test_addresses_are_overridden_and_nothing_else(packed: Path) -> None:
     application = load_application(str(packed), (), "127.0.0.1:1", "127.0.0.1:2")
     assert [source.port for source in application.topology.sources()] == [1]
@@ -117,6 +121,7 @@ def test_addresses_are_overridden_and_nothing_else(packed: Path) -> None:
     assert application.archive.digest == file_digest(packed)
 
 
+@pytest.mark.slow
 def test_unpacked_worker_is_started_from_where_it_lies(packed: Path, tmp_path: Path) -> None:
     directory = tmp_path / "unpacked"
     unpack(packed, file_digest(packed), directory, sys.executable)
@@ -174,6 +179,7 @@ KINDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_archive_that_was_changed(kind: str, packed: Path, tmp_path: Path) -> None:
     found = {name: (content, said) for name, content, said in tampered(entries(packed))}
@@ -189,6 +195,7 @@ def test_archive_that_was_changed(kind: str, packed: Path, tmp_path: Path) -> No
         assert not list(tmp_path.glob("unpacked*")), "something was left"
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_archive(packed: Path, tmp_path: Path) -> None:
     file = tmp_path / "broken.tar.gz"
     for data in (b"", b"text", packed.read_bytes()[:-40], gzip.compress(b"text")):
@@ -196,6 +203,7 @@ def test_bytes_that_are_no_archive(packed: Path, tmp_path: Path) -> None:
         assert refused(lambda: load_application(str(file), (), "", "")).startswith("R655 ")
 
 
+@pytest.mark.slow
 def test_small_file_that_becomes_a_huge_one(packed: Path, tmp_path: Path) -> None:
     content = entries(packed)
     extended = tarfile.TarInfo("x")
@@ -210,6 +218,7 @@ def test_small_file_that_becomes_a_huge_one(packed: Path, tmp_path: Path) -> Non
     assert "it has more bytes than its manifest lists" in refused(lambda: read_archive(file))
 
 
+@pytest.mark.slow
 def test_another_release(packed: Path, tmp_path: Path) -> None:
     file = tmp_path / "other.tar.gz"
     written(file, with_manifest(entries(packed), lambda manifest: manifest.update(archive_version=2)))
@@ -220,6 +229,7 @@ def test_another_release(packed: Path, tmp_path: Path) -> None:
     assert refused(lambda: load_application(str(file), (), "", "")) == said
 
 
+@pytest.mark.slow
 def test_executor_takes_only_what_the_driver_has_read(packed: Path, tmp_path: Path) -> None:
     said = refused(lambda: unpack(packed, "0" * 64, tmp_path / "unpacked", sys.executable))
     assert said.endswith(f"its SHA-256 is {file_digest(packed)}; the driver read one with {'0' * 64}")
@@ -320,6 +330,7 @@ def test_dependencies_that_cannot_be_had(program: Path, tmp_path: Path) -> None:
     assert "nowhere" in said
 
 
+@pytest.mark.slow
 def test_what_cannot_be_packed(
     program: Path, packed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -333,6 +333,7 @@ def test_beyond_loopback_a_token_of_the_operator_is_needed(tmp_path: Path) -> No
     assert code_of(lambda: listen_of("egress", ServiceOptions(tmp_path, "127.0.0.1:0", certificate=tmp_path))) == "R608"
 
 
+@pytest.mark.slow
 def test_tls(tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(

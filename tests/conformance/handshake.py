@@ -57,6 +57,8 @@ def by_hand(context: Context) -> None:
 @check("health: SERVING as soon as worker.sock is there, and nobody else may connect")
 def health(context: Context) -> None:
     assert context.worker.serving()
+    assert isinstance(context.worker, Worker)
+    assert all(context.worker.serving(target) for target in context.worker.endpoints), "an endpoint does not serve"
     mode = stat.S_IMODE(os.stat(context.worker.directory).st_mode)
     assert mode == 0o700, f"the directory has mode {mode:o}"
 

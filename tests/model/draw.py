@@ -13,6 +13,7 @@ from model.compute import PROBE
 FORMS = ("text", "number", "struct", "proto")
 STATE_OPS = ("total", "fan", "tally")
 KEYS = 8
+FAULTS = ("worker.before_compute:2", "worker.after_compute:3", "worker.after_reply:1")
 FIRST_MS = 1_700_000_000_000
 Draw = Any
 
@@ -301,4 +302,5 @@ def _settings() -> some.SearchStrategy[Settings]:
         cache_bytes=some.sampled_from([64 << 20, 1]),
         small_log_bytes=some.sampled_from([1 << 18, 0, 200]),
         seed=some.integers(0, 1000),
+        fault=some.sampled_from([*[""] * 20, *FAULTS]),
     )

@@ -32,9 +32,6 @@ from wallaroo_runtime.spark.stage import StatelessLevel
 from wallaroo_runtime.spark.state import BucketProcessor
 from wallaroo_runtime.worker.spec import WorkerSpec
 
-Key = tuple[int]
-
-
 class Value:
     """A value state or a list state of the key that is set."""
 
@@ -168,7 +165,8 @@ def run_locally(application: Application, nursery: Nursery, directory: Path) -> 
     reader = JournalReader(str(directory / "journal"), None)
     name = f"{reader.end().journal_id:016x}"
     try:
-        with nursery.serving(specs.values()), patch.object(state_module, "SMALL_LOG_BYTES", settings.small_log_bytes):
+        faults = {"WALLAROO_FAULT": settings.fault}
+        with nursery.serving(specs.values(), faults), patch.object(state_module, "SMALL_LOG_BYTES", settings.small_log_bytes):
             for number, (begin, end) in enumerate(borders):
                 parts = reader.split(begin, end, settings.ranges)
                 run.batch(number, [{"place": 0, "journal": name, "begin": p.start, "end": p.end} for p in parts])

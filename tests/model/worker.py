@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,14 @@ class Nursery:
             self._process = None
 
     @contextmanager
-    def serving(self, specs: Iterable[WorkerSpec]) -> Iterator[None]:
-        """Let workers serve, as tasks in this process find them."""
-        connections = [self._start(spec) for spec in specs]
+    def serving(self, specs: Iterable[WorkerSpec], more: Mapping[str, str]) -> Iterator[None]:
+        """Let workers serve, as tasks in this process find them.
+
+        Args:
+            specs: The workers.
+            more: Variables that they get, but not those that follow when they die.
+        """
+        connections = [self._start(spec, more) for spec in specs]
         try:
             for connection in connections:
                 directory = connection.directory
@@ -62,11 +67,11 @@ class Nursery:
         found: dict[str, Any] = json.loads(file.read_bytes())
         return found
 
-    def _start(self, spec: WorkerSpec) -> Connection:
+    def _start(self, spec: WorkerSpec, more: Mapping[str, str]) -> Connection:
         directory = worker_directory(spec, find_owner())
         for path in (directory.parent.parent, directory.parent, directory):
             make_private(path)
-        variables = environment(spec, directory)
+        variables = {**environment(spec, directory), **more}
         if spec.command[0] == PYTHON_PLACEHOLDER:
             return Connection(spec, directory, 1, self._fork(spec.command[-1], directory, variables))
         with (directory / "worker.log").open("ab") as log:

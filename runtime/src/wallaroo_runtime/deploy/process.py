@@ -71,6 +71,7 @@ class Process:
                 stderr=log,
                 cwd="/",
                 start_new_session=True,
+                umask=0o077,
             )
         self._pid = self._child.pid
         self._start_time = process_start_time(self._pid) or 0

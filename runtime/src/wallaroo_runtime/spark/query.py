@@ -18,6 +18,7 @@ from wallaroo_runtime.egress import SinkConfig
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.remote import JournalPlace, OutputPlace
+from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
@@ -207,6 +208,7 @@ class RunningQuery:
         self._journals, self._has_records = len(options.journals), has_records
         self._lock = threading.Lock()
         self._is_stopped = False
+        self._executor = ExecutorWatch(session)
 
     @property
     def is_busy(self) -> bool:
@@ -222,6 +224,8 @@ class RunningQuery:
         if failure is not None:
             return failure
         with needing_java(self._log):
+            if not self._is_stopped and self._executor.is_gone():
+                return RunError.of("R617", process="executor of Spark", reason="it takes no more tasks", log=self._log)
             if self._query.isActive:
                 return None
             error = self._query.exception()

@@ -1,7 +1,7 @@
 """One task's way to its worker: streams that survive the worker's death."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any
@@ -10,6 +10,7 @@ import grpc
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.audit import DamageError, RuleError
 from wallaroo_runtime.worker.capability import check_capabilities
 from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.deadline import Deadline
@@ -130,6 +131,20 @@ class WorkerChannel:
         """Return the error of a worker that does not follow the protocol."""
         return RunError.of("W410", WORKER, worker=self.spec.name, reason=reason)
 
+    @contextlib.contextmanager
+    def held_to_rules(self) -> Iterator[None]:
+        """Give the worker's name to what an audit finds.
+
+        Raises:
+            RunError: W410, it broke a rule; W414, it sent a damaged frame.
+        """
+        try:
+            yield
+        except RuleError as error:
+            raise self.broke_rules(str(error)) from error
+        except DamageError as error:
+            raise RunError.of("W414", WORKER, reason=f'worker "{self.spec.name}", {error}') from error
+
     def _count_broken(self, cause: BaseException, *, is_excused: bool = False) -> None:
         self._broken_count += not is_excused
         details = cause.details() if isinstance(cause, grpc.Call) else cause
@@ -165,6 +180,7 @@ class Stream:
     call: Any = None
     flight: FlightFile | None = None
     deadline: Deadline = field(init=False)
+    outputs: int = 0  # of the call that is not done
     _stalled: Mark = Mark()
 
     def __post_init__(self) -> None:
@@ -220,6 +236,8 @@ class Stream:
             self.close()
             self.channel.failed(reply.failure)
             raise Broken
+        kind = reply.WhichOneof("kind")
+        self.outputs = self.outputs + (kind == "output") if kind != "done" else 0
         return reply
 
     def _find_blame(self, error: grpc.RpcError) -> Blame | None:
@@ -227,6 +245,9 @@ class Stream:
         self.deadline.close()
         self.call.cancel()
         stalled = self._stalled
+        if self.deadline.has_passed and self.outputs and not stalled.message:
+            msg = f'stage "{self.stage}", field done: missing for {self.channel.seconds} s after {self.outputs} outputs'
+            raise self.channel.broke_rules(msg) from error
         if self.deadline.has_passed:
             self.channel.kill_hung(self.endpoints, self.stage, is_certain=bool(stalled.message))
         ending = self.channel.recover(self.endpoints, error)
