@@ -25,6 +25,16 @@ WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").r
 SEGMENT_BYTES = 200
 
 
+def open_checkpoint(path: Path) -> Checkpoint:
+    """Open a checkpoint as a run does."""
+    place = Place.take(path)
+    try:
+        topology = load_document(copy.deepcopy(WORD_COUNT))
+        return Checkpoint(place, topology, shuffle_partitions=3, buckets_per_partition=4)
+    finally:
+        place.release()
+
+
 class Small:
     """The checkpoint, opened as a run does at its start.
 
@@ -42,15 +52,9 @@ class Small:
 
     def __init__(self, path: Path, query: str = "query-1") -> None:
         self.path, self._spark = path, path / "spark"
-        place = Place.take(path)
-        try:
-            topology = load_document(copy.deepcopy(WORD_COUNT))
-            checkpoint = Checkpoint(place, topology, shuffle_partitions=3, buckets_per_partition=4)
-        finally:
-            place.release()
+        checkpoint = open_checkpoint(path)
         self.repairs = [str(finding) for finding in checkpoint.repairs]
-        (sink,) = topology.sinks()
-        self.sink = checkpoint.ports.parts[sink.path]
+        self.sink = checkpoint.ports.parts["0/sinks/0"]
         self._writer = JournalWriter(path / "journal", SEGMENT_BYTES)
         self._journal = JournalReader(path / "journal")
         checkpoint.record_journal(f"{self._journal.end().journal_id:016x}")

@@ -17,7 +17,11 @@ import pytest
 from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.transaction import Order
 from wallaroo.frame import encode_frame
+from wallaroo_runtime.daemon import pack_line
 from wallaroo_runtime.egress import Outbox, StagingWriter
+from wallaroo_runtime.egress.commit import CommittingSink
+from wallaroo_runtime.egress.config import SinkConfig
+from wallaroo_runtime.egress.position import Delivered, write_position
 
 pytestmark = pytest.mark.slow
 SINK = Path(__file__).parents[2] / "tests" / "connector" / "sqlite_sink.py"
@@ -306,3 +310,21 @@ def test_the_protocol_as_a_sink_sees_it(delivery: Delivery) -> None:
         delivery.publish(1)
         assert again.read().positions == ((1, 3),)
         again.socket.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "sender-3 is missing"),
+        (pack_line({"name": "out bb", "base": 0}), "sender-3 has 'out bb'; the position 'out aa'"),
+        (pack_line({"name": "out aa", "base": 0})[:-3], "sender-3 does not fit its checksum"),
+    ],
+)
+def test_a_name_that_the_sink_does_not_know_is_refused(tmp_path: Path, content: bytes | None, reason: str) -> None:
+    write_position(tmp_path, 3, Delivered(1, 0, 0, 5, 50, "out aa"), durable=True)
+    if content is not None:
+        (tmp_path / "sender-3").write_bytes(content)
+    sink = CommittingSink(SinkConfig(3, "out", "127.0.0.1", 1), tmp_path, lambda _: None)
+    sink.start()
+    assert sink.join(20)
+    assert f"R620 outbox {tmp_path} is damaged; {reason}" in str(sink.error)

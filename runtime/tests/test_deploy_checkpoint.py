@@ -203,9 +203,12 @@ def test_a_change_that_needs_a_drain(tmp_path: Path) -> None:
     )
     end = JournalReader(tmp_path / "journal").end()
     offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.sequence}
-    for folder, text in (("commits", "{}"), ("offsets", "{}\n" + json.dumps(offset))):
+    plan = "v1\n{}\n" + json.dumps(offset)
+    (tmp_path / "spark" / "metadata").write_text('{"id":"q"}')
+    for folder, text in (("commits", "v1\n{}"), ("offsets", plan)):
         (tmp_path / "spark" / folder).mkdir()
-        (tmp_path / "spark" / folder / "0").write_text(f"v1\n{text}\n")
+        (tmp_path / "spark" / folder / "0").write_text(text)
+    Outbox(tmp_path / "outbox", tmp_path / "dead-letters").publish("q", 0, [], plan)
     assert open_checkpoint(tmp_path, change).changes[0].impact is Impact.NEEDS_DRAIN
 
 

@@ -84,9 +84,10 @@ class Deployed:
         """Let Spark's checkpoint say that all of the journal is processed."""
         end = RemoteJournal(service).end()
         offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.sequence}
+        (self.path / "spark" / "metadata").write_text('{"id":"q"}')
         for folder, text in (("commits", "{}"), ("offsets", "{}\n" + json.dumps(offset))):
             (self.path / "spark" / folder).mkdir(exist_ok=True)
-            (self.path / "spark" / folder / "0").write_text(f"v1\n{text}\n")
+            (self.path / "spark" / folder / "0").write_text(f"v1\n{text}")
 
 
 def sources_of(gateway: Service) -> list[Any]:

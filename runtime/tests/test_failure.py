@@ -1,5 +1,6 @@
 """What becomes of Spark's reports of failed queries."""
 
+from pathlib import Path
 from tempfile import gettempdir
 
 import pytest
@@ -25,6 +26,25 @@ def test_a_full_disk_of_sparks_is_told_with_its_remedy(text: str) -> None:
         f"its checkpoint is /c/spark, its temporary files are in {gettempdir()}: free some space and run again; "
         "it continues from the checkpoint and nothing is lost"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Cut or changed: Hadoop's checksum, beside each file of a local disk, does not fit.
+        "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/spark/state/0/0/2.changelog at 0",
+        "org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE] An error occurred "
+        "during loading state. Error reading streaming state file of file:/c/spark/state/0/0/2.changelog is gone",
+    ],
+)
+def test_a_state_file_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
+    (finding,) = translated(JAVA.format(text=text), "/c/spark", tmp_path / "spark.log").diagnostics
+    assert finding.code == "R633"
+    assert finding.message.startswith("Spark cannot read its checkpoint /c/spark; ")
+    assert "/c/spark/state/0/0/2.changelog" in finding.message
+    assert finding.fix.startswith("restore all of the checkpoint from one backup")
+    (other,) = translated(JAVA.format(text=text), "/d/spark").diagnostics
+    assert other.code == "R611", "a file of somebody else's"
 
 
 def test_other_failures_say_what_spark_says() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import read_frame, split_frames
+from wallaroo_runtime.daemon import pack_line, unpack_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest import JournalReader, JournalWriter
 from wallaroo_runtime.ingest.generator import AHEAD_BYTES, REPLY_BYTES
@@ -198,14 +199,36 @@ def test_the_past_is_what_the_frames_say(tmp_path: Path) -> None:
     assert (again.values, again.points) == ({1: (b"v2", ENCODING)}, {2: {8: 5, 7: 41}, 4: {}})
     assert Past(tmp_path, [], []).values == {}
     file = tmp_path / NAME
-    content = json.loads(file.read_text())
+    content = unpack_line(file.read_bytes().rstrip(b"\n"))
+    assert content is not None
     del content["encodings"]  # as earlier versions wrote it
-    file.write_text(json.dumps(content))
+    file.write_bytes(pack_line(content))
     assert Past(tmp_path, [1], []).values == {1: (b"v2", 0)}
     writer.close()
 
 
 def test_a_damaged_file_about_the_past_is_refused(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("{}")
-    with pytest.raises(RunError, match="R612 journal .*past is damaged at offset 0"):
+    with pytest.raises(RunError, match="R612 journal .*past is damaged at offset 0; it does not fit its checksum"):
+        Past(tmp_path, [1], [])
+
+
+def test_a_file_about_the_past_that_is_gone_is_missed_when_segments_were_removed(tmp_path: Path) -> None:
+    writer = JournalWriter(tmp_path, segment_bytes=100)
+    past = Past(tmp_path, [], [])
+    for number in range(10):
+        writer.append(1, 1, [b"%d" % number + b"." * 80], timestamp_ms=0)
+    writer.sync()
+    JournalReader(tmp_path).commit(writer.safe.offset)
+
+    def remember(offset: int) -> None:
+        past.pass_over(offset)
+        past.save()
+
+    writer.remove_committed(remember)
+    writer.close()
+    assert Past(tmp_path, [], []).values == Past(tmp_path, [1], []).values == {}, "a source that is new knows nothing"
+    (tmp_path / NAME).unlink()
+    Past(tmp_path, [], [])
+    with pytest.raises(RunError, match="R612 journal .*past is damaged at offset 0; past ends at 0; the first segment"):
         Past(tmp_path, [1], [])

@@ -3,11 +3,15 @@
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from small_checkpoint import Small, copied, files_of
+from small_checkpoint import Small, copied, files_of, open_checkpoint
+from wallaroo_runtime.deploy.manifest import sealed, unsealed
+from wallaroo_runtime.egress.check import last_published
+from wallaroo_runtime.egress.log import Published
 from wallaroo_runtime.errors import RunError
 
 STEPS = ("receive", "plan", "publish", "commit", "deliver")
@@ -223,3 +227,39 @@ def test_what_is_repaired_is_said(checkpoints: tuple[History, Path, Path], tmp_p
     assert main.got + rest == main.sent
     name = f"spark/offsets/{last} of checkpoint {path}"
     assert said.startswith(f"R632 {name} was not whole, as after a loss of power; it was written again from the copy")
+
+
+def test_an_outbox_elsewhere_is_compared_when_it_has_answered(
+    checkpoints: tuple[History, Path, Path], tmp_path: Path
+) -> None:
+    path = copied(checkpoints[0].path, tmp_path / "damaged")
+    checkpoint, known = open_checkpoint(path), last_published(path / "outbox")
+    last = Published.of(known)
+    checkpoint.check_published(last)
+    for wrong, said in (
+        (
+            Published(),
+            f"outbox/log; expected micro-batch {last.batch}, which Spark has committed; found no micro-batch",
+        ),
+        (
+            replace(last, batch=last.batch + 5),
+            f"spark/offsets; expected micro-batch {last.batch + 5}, which the outbox",
+        ),
+        (replace(last, query="another"), "spark/metadata; expected query another, as the outbox has it; found query"),
+        (replace(last, offsets=last.offsets.replace("offset", "offSet")), f"spark/offsets/{last.batch}; expected what"),
+    ):
+        with pytest.raises(RunError) as caught:
+            checkpoint.check_published(wrong)
+        assert f"R631 checkpoint {path} is damaged: {said}" in str(caught.value)
+
+
+def test_micro_batches_of_a_rescale_are_not_published(checkpoints: tuple[History, Path, Path], tmp_path: Path) -> None:
+    main, path = checkpoints[0], copied(checkpoints[0].path, tmp_path / "rescaled")
+    last = Published.of(last_published(path / "outbox")).batch
+    for log in ("offsets", "commits"):
+        shutil.copyfile(path / "spark" / log / str(last), path / "spark" / log / str(last + 1))
+    assert "R631" in refused(path)
+    record = path / "application.json"
+    record.write_bytes(sealed({**unsealed(record.read_bytes()), "rescaled": [last, last + 1]}))
+    rest, repairs = resumed(path)
+    assert (main.got + rest, repairs) == (main.sent, [])

@@ -252,6 +252,21 @@ def test_output_is_published_once_and_survives_a_restart(tmp_path: Path) -> None
         assert not list((tmp_path / "staging").rglob("*.frames"))
 
 
+def test_a_driver_that_attaches_learns_the_last_micro_batch(tmp_path: Path) -> None:
+    with serving("egress", tmp_path) as place:
+        service = place.attach()
+        outbox = RemoteOutbox(service)
+        assert outbox.publish(
+            "q", 0, stage(service, 0, {DEAD_LETTER_PORT: [encode_frame([b"a"], port=DEAD_LETTER_PORT)]}), "p"
+        )
+        assert outbox.publish("q", 1, [], "plan of 1")
+        assert outbox.letters() == 1
+    with serving("egress", tmp_path) as place:
+        who = pb.Driver(protocol_version=1, id="d2", application="app", checkpoint="c1")
+        reply = Client(place.service, 1.0).call("Attach", pb.AttachOutboxRequest(driver=who))
+        assert (reply.query, reply.batch, reply.offsets) == ("q", 1, "plan of 1")
+
+
 def test_a_stream_that_breaks_leaves_nothing(tmp_path: Path) -> None:
     with serving("egress", tmp_path) as place:
         service = place.attach()

@@ -6,6 +6,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
@@ -13,11 +14,12 @@ from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.protocol import NEVER, PROTOCOL_VERSION, Frame, ProtocolError
 from wallaroo.experimental.transaction import OUTPUT, Order
 from wallaroo.fault import reach
-from wallaroo_runtime.daemon import replace_file
+from wallaroo_runtime.daemon import pack_line, replace_file, unpack_line
 from wallaroo_runtime.egress.config import SinkConfig
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.position import Delivered
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
+from wallaroo_runtime.errors import RunError
 
 CONNECT_S, ANSWER_S = 5.0, 60.0
 TRANSACTION_BYTES = 4 * 1024 * 1024
@@ -159,13 +161,23 @@ class CommittingSink(Sink):
 
     def _identity(self) -> tuple[str, int]:
         """Return the name by which the sink knows this output, and where its offsets begin: both stay."""
-        path = self._directory / f"sender-{self.config.port}"
+        path, known = self._directory / f"sender-{self.config.port}", self.position.sender
         try:
-            name, _, base = path.read_text(encoding="utf-8").rpartition("\n")
+            found = unpack_line(path.read_bytes().rstrip(b"\n"))
         except FileNotFoundError:
-            name, base = f"{self.config.name} {secrets.token_hex(8)}", str(self.position.total_bytes)
-            replace_file(path, f"{name}\n{base}".encode(), durable=True)
-        return name, int(base)
+            if known:  # under another name the sink would not commit what it has prepared
+                raise self._damaged(path, "is missing") from None
+            found = {"name": f"{self.config.name} {secrets.token_hex(8)}", "base": self.position.total_bytes}
+            replace_file(path, pack_line(found), durable=True)
+        if found is None:
+            raise self._damaged(path, "does not fit its checksum")
+        if known not in ("", found["name"]):
+            raise self._damaged(path, f"has {found['name']!r}; the position {known!r}")
+        self.position = replace(self.position, sender=found["name"])
+        return str(found["name"]), int(found["base"])
+
+    def _damaged(self, path: Path, reason: str) -> RunError:
+        return RunError.of("R620", path=self._directory, reason=f"{path.name} {reason}")
 
     def _use(self, stream: Connection) -> bool:  # type: ignore[override]
         """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""

@@ -19,6 +19,7 @@ class Delivered:
         byte: Bytes of values of that file that are delivered; always whole messages.
         messages: Number of messages that were delivered to this sink, ever.
         total_bytes: Their bytes.
+        sender: Name that a committing sink knows this output by; empty: the sink takes no transactions.
     """
 
     record: int = 0
@@ -26,6 +27,7 @@ class Delivered:
     byte: int = 0
     messages: int = 0
     total_bytes: int = 0
+    sender: str = ""
 
     def is_after(self, other: "Delivered") -> bool:
         """Tell whether this place comes after another one of the same sink."""

@@ -227,7 +227,9 @@ class Intake:
     def _remember(self, offset: int) -> None:
         if self.past.is_needed:
             self.past.advance(offset)
-            self.past.save()
+        else:
+            self.past.pass_over(offset)
+        self.past.save()
 
     def _begin_sync(self, now: float) -> None:
         self.flush()

@@ -5,14 +5,13 @@ removed, what its frames say is kept in a small file.
 """
 
 import base64
-import json
 import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from wallaroo.frame import FrameHeader, read_frame, split_frames
-from wallaroo_runtime.daemon import replace_file
+from wallaroo_runtime.daemon import pack_line, replace_file, unpack_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest.reader import JournalReader
 from wallaroo_runtime.ingest.segment import list_segments
@@ -70,8 +69,13 @@ class Past:
         self._offset = 0
         self.values: dict[int, Last] = {}
         self.points: dict[int, dict[int, int]] = {port: {} for port in self._connectors}
+        segments = list_segments(directory)
+        begin = segments[0].base if segments else 0
         if self._path.exists():
             self._load()
+        if self.is_needed and self._offset < begin:
+            reason = f"{NAME} ends at {self._offset}; the first segment begins at {begin}"
+            raise RunError.of("R612", path=self._path, offset=self._offset, reason=reason)
 
     @property
     def is_needed(self) -> bool:
@@ -86,6 +90,10 @@ class Past:
             for header, at, _ in split_frames(data):
                 self._fold(header, data, at)
         self._offset = max(self._offset, end)
+
+    def pass_over(self, offset: int) -> None:
+        """Take note that no source must know anything of what comes before an offset."""
+        self._offset = max(self._offset, offset)
 
     def _fold(self, header: FrameHeader, data: bytes, at: int) -> None:
         if not header.count:
@@ -108,11 +116,14 @@ class Past:
                 for port, streams in self.points.items()
             },
         }
-        replace_file(self._path, json.dumps(content).encode(), durable=True)
+        replace_file(self._path, pack_line(content), durable=True)
 
     def _load(self) -> None:
         try:
-            content = json.loads(self._path.read_bytes())
+            content = unpack_line(self._path.read_bytes().rstrip(b"\n"))
+            if content is None:
+                reason = "it does not fit its checksum"
+                raise ValueError(reason)
             self._offset = int(content["offset"])
             encodings = content.get("encodings", {})  # earlier versions wrote none
             values = {

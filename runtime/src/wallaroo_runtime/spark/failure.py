@@ -18,6 +18,12 @@ HADOOP_ADVICE = "; For more details see"
 _MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
 _ENDS = ("stopped SparkContext", "SparkContext was shut down", "Shutdown in progress")  # what Spark says at its end
 _NO_ROOM = re.compile(r"^.*(?:No space left on device|Disk quota exceeded|File too large).*$", re.MULTILINE)
+# What Hadoop's checksums, the state store's files and Spark's logs say when a file of a checkpoint is not as written.
+_DAMAGE = re.compile(
+    r"^.*(?:ChecksumException|CHECKSUM_VERIFICATION|EOFException|FileNotFoundException|Corruption|Incomplete log file"
+    r"|CANNOT_READ_(?:STREAMING_STATE_FILE|MISSING_SNAPSHOT_FILE|CHECKPOINT)|CANNOT_LOAD_STATE_STORE\.).*$",
+    re.MULTILINE,
+)
 _PYTHON_ERROR = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (.+)$", re.MULTILINE)
 
 
@@ -75,6 +81,17 @@ def needing_java(log: Path) -> Iterator[None]:
         raise JavaEnded.because(reason, log) from error
 
 
+def _damage(report: str, checkpoint: str) -> str:
+    """Return the line of a report that names a file of the checkpoint which cannot be read; empty: none does."""
+    place = checkpoint.partition("://")[2] or checkpoint
+    found = [
+        line.strip().removeprefix("Caused by: ").removeprefix(": ")
+        for line in _DAMAGE.findall(report)
+        if place and place in line
+    ]
+    return found[-1][:300] if found else ""
+
+
 def translated(report: str, checkpoint: str = "", log: Path | None = None) -> RunError:
     """Return the error that Spark's report of a failed query is about, without Spark's and the JVM's stack traces.
 
@@ -95,6 +112,8 @@ def translated(report: str, checkpoint: str = "", log: Path | None = None) -> Ru
         # The line names the file where the system told it.
         reason, place = full[0].strip().removeprefix("Caused by: "), checkpoint or "not made yet"
         return RunError.of("R630", RUN, reason=reason, path=place, temporary=gettempdir())
+    if reason := _damage(report, checkpoint):
+        return RunError.of("R633", RUN, path=checkpoint, reason=reason, log=log)
     if log is not None and any(sign in report for sign in _ENDS):
         return JavaEnded.because("it was told to end", log)
     python_errors = _PYTHON_ERROR.findall(report)
