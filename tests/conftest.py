@@ -1,8 +1,6 @@
 """What test files share: Go programs, a cluster, an option; and which process of pytest runs what, and what first."""
 
-import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,30 +56,6 @@ def unit(nodeid: str) -> str:
     return "spark" if file in ON_ONE_SPARK else file
 
 
-# What `make test-unit` leaves out; a test without any of these marks starts no process, but git to list the files.
-STARTS = {"slow", "jvm", "long", "cluster", "kafka", "connector"}
-without_process = ""  # the test that runs now, if it has none of them
-
-
-def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    """Stop a test without process from starting one, wherever in the code that is."""
-    if without_process and event in ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system"):
-        started = os.fspath(arguments[0]) if arguments else event
-        if os.path.basename(started) != "git":
-            msg = f"{without_process} starts {started!r}; give it a mark: pytest.mark.slow"
-            raise RuntimeError(msg)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    global without_process
-    without_process = "" if STARTS & {mark.name for mark in item.iter_markers()} else item.nodeid
-    try:
-        return (yield)
-    finally:
-        without_process = ""
-
-
 class Scheduler(LoadScopeScheduling):
     """Hands units to processes, in the order of collection."""
 
@@ -107,7 +81,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[REMARKS] = []
-    sys.addaudithook(refuse)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -23,7 +23,7 @@ import maven
 from kafka import free_port
 from run import wait_until
 
-START_S, STOP_S = 60.0, 30.0
+START_S, STOP_S = 180.0, 60.0
 POSTGRES = "io.zonky.test.postgres:embedded-postgres-binaries-linux-{machine}:17.5.0"
 QPID = [
     "org.apache.qpid:qpid-broker-core:9.2.0",

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tests" / "features.toml"
 PAGE = ROOT / "docs" / "features.md"
 COLUMNS = {"python1": "Python 0.1-0.3", "python2": "Python 0.4-0.5", "python3": "Python 0.6", "go": "Go"}
-TEST_S = 300.0
+TEST_S = 600.0
 INTRODUCTION = """\
 # Features
 

@@ -22,7 +22,7 @@ COORDINATES = (
     "org.slf4j:slf4j-reload4j:1.7.36",
     "org.bouncycastle:bcpkix-jdk18on:1.78.1",
 )
-START_S, STOP_S = 120.0, 30.0
+START_S, STOP_S = 240.0, 60.0
 NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 RESOURCE_MANAGER = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"

@@ -12,7 +12,7 @@ import maven
 
 VERSION = "4.1.1"
 COORDINATE = f"org.apache.kafka:kafka_2.13:{VERSION}"
-START_S, STOP_S = 60, 30
+START_S, STOP_S = 180, 60
 
 
 def jars() -> Path:

@@ -19,7 +19,7 @@ TEXT = HERE / "bill_of_rights.txt"
 WALLAROO = Path(sys.executable).with_name("wallaroo")
 PUNCTUATION = " !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 READY = "Application has successfully initialized."
-DEADLINE_S = 150
+DEADLINE_S = 300
 
 
 def expected_counts() -> tuple[Counter[str], int]:

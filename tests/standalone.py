@@ -21,7 +21,7 @@ from remote import Service
 from run import Receiver, Run, wait_until
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-START_S = 90.0
+START_S = 240.0
 DEPLOY = "org.apache.spark.deploy"
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 MEMORY = "1g"

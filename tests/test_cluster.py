@@ -16,7 +16,7 @@ from standalone import Deployment, kill, read_nothing_from_files
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 MESSAGES, PORTIONS = 500_000, 50
-LONG_S = 300.0
+LONG_S = 600.0
 
 
 class Stream:

@@ -13,7 +13,7 @@ from run import Receiver, Run, finish, framed
 from standalone import Cluster, Deployment, read_nothing_from_files
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
-LONG_S = 300.0
+LONG_S = 600.0
 
 
 def test_orders_see_the_quotes_that_arrived_before_them(deployment: Deployment, archives: Callable[..., Path]) -> None:

@@ -18,7 +18,7 @@ from standalone import Cluster, Deployment
 from wallaroo_runtime.worker.archive_manifest import MANIFEST
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
-LONG_S = 300.0
+LONG_S = 600.0
 
 
 def test_wrong_settings_of_spark_are_told_without_a_stack_trace(

@@ -32,7 +32,7 @@ def test_whatever_dies_at_a_named_point_the_output_is_exact(language: str, tmp_p
         life.keep(
             lambda: life.fired_points() == set(faults) or life.ledger.differences > 0,
             lambda: f"deaths at {set(faults) - life.fired_points()}",
-            seconds=240,
+            seconds=600,
         )
         expected = life.finish(life.throttle.settle())
         life.check(expected)

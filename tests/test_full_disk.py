@@ -10,7 +10,7 @@ from full_disk import SCENARIOS
 from run import TESTS
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
-SECONDS = 420
+SECONDS = 900
 
 
 @pytest.mark.parametrize("scenario", list(SCENARIOS))

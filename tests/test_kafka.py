@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 PLAIN_WORKER = ROOT / "runtime" / "tests" / "plain_worker.py"
 VALID = ROOT / "topology-schema" / "vectors" / "topologies" / "valid"
 WORKER = json.loads((VALID / "word_count.json").read_bytes())["workers"][0]
-DEADLINE_S = 180.0
+DEADLINE_S = 400.0
 PARTITIONS = 3
 KAFKA = [(name, language) for name, language in PROGRAMS if Case(name).setting("runner") == "kafka"]
 

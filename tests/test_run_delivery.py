@@ -55,7 +55,7 @@ def test_deaths_repeat_what_their_micro_batches_held_and_lose_nothing(language: 
             batches.look()
             return life.fired_points() == set(FAULTS) or arrivals.differences > 0
 
-        life.keep(all_died, lambda: f"deaths at {set(FAULTS) - life.fired_points()}", seconds=240)
+        life.keep(all_died, lambda: f"deaths at {set(FAULTS) - life.fired_points()}", seconds=600)
         goal = life.throttle.settle()
         expected = life.finish(goal)
         life.check(expected)

@@ -25,7 +25,7 @@ PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
 def wait_until() -> Callable[..., None]:
     """Give a function that waits for a condition, with a deadline."""
 
-    def wait(holds: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+    def wait(holds: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
         deadline = time.monotonic() + seconds
         while not holds():
             assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
@@ -50,7 +50,7 @@ def executor(plain_spec: WorkerSpec, wait_until: Callable[..., None]) -> Iterato
     close_all()
     process.kill()
     process.communicate()
-    wait_until(lambda: not parent.exists() or not any(parent.iterdir()), "the directory to be empty", 5.0)
+    wait_until(lambda: not parent.exists() or not any(parent.iterdir()), "the directory to be empty", 60.0)
 
 
 @pytest.fixture

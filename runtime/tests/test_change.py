@@ -19,7 +19,7 @@ from wallaroo_runtime.ingest import JournalWriter
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 WALLAROO = str(Path(sys.executable).with_name("wallaroo"))
-RUN_SECONDS = 120.0
+RUN_SECONDS = 300.0
 APP = """
 import struct
 import wallaroo

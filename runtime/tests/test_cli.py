@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -330,7 +331,7 @@ def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.Cap
 
 
 def start(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([WALLAROO, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([WALLAROO, *arguments], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.slow
@@ -368,12 +369,13 @@ def test_light_commands_import_neither_spark_nor_grpc(arguments: list[str]) -> N
         "import sys; from wallaroo_runtime.cli.main import main; main(sys.argv[1:]); "
         "print([name for name in ('pyspark', 'pyarrow', 'grpc', 'pandas') if name in sys.modules], file=sys.stderr)"
     )
-    begin = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120, check=True
     )  # noqa: E501
     assert done.stderr == "[]\n"
-    assert time.monotonic() - begin < 10
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)  # time of the processor: others may be busy beside us
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10
 
 
 @pytest.mark.slow
@@ -381,6 +383,6 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     done = subprocess.run(
         ["bash", "-c", f'"{WALLAROO}" graph "{VALID}/long_chain.json" | head -n 1'],
-        env=environment, capture_output=True, text=True, timeout=60, check=False,
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("flowchart LR\n", "")

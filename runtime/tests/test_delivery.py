@@ -15,7 +15,7 @@ from wallaroo_runtime.egress import Delivery, SinkConfig
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.remote import OutputPlace
 
-DEADLINE_S = 20.0
+DEADLINE_S = 90.0
 MIB = 1 << 20
 Talk = Callable[[socket.socket], None]
 

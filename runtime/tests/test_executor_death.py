@@ -60,5 +60,5 @@ def test_nothing_is_left_of_a_killed_executor(tmp_path: Path, wait_until: Callab
         assert len(family) >= 4, "worker, supervisor, PySpark's daemon and its processes"
         os.kill(executor, signal.SIGKILL)
         wait_until(lambda: not directory.parent.exists() and not left(family), "supervisor and worker to end", END_S)
-        output, errors = driver.communicate(b"\n", timeout=20)
+        output, errors = driver.communicate(b"\n", timeout=90)
     assert (output, errors) == (b"", b""), "nothing of Spark's reaches the console"

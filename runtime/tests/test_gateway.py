@@ -23,7 +23,7 @@ from wallaroo_runtime.ingest.framing import fixed_cutter
 from wallaroo_runtime.ingest.head import read_committed
 
 pytestmark = pytest.mark.slow
-DEADLINE_S = 15.0
+DEADLINE_S = 90.0
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 
 

@@ -12,7 +12,7 @@ from wallaroo_runtime.ingest.config import GatewayConfig, SourceConfig
 from wallaroo_runtime.ingest.gateway import Gateway
 from wallaroo_runtime.worker.split import WorkerSplitter
 
-DEADLINE_S = 15.0
+DEADLINE_S = 90.0
 
 
 def finish(connection: socket.socket) -> None:

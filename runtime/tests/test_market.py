@@ -88,7 +88,7 @@ def test_orders_see_every_update_that_arrived_before_them(
             market, orders = drawn(run)
             send(market_at, market)
             send(orders_at, orders)
-            wait_until(lambda query=query: query.progress().messages_in == 2 * MESSAGES, "all messages", 120.0)
+            wait_until(lambda query=query: query.progress().messages_in == 2 * MESSAGES, "all messages", 300.0)
         finally:
             if query is not None:
                 query.stop()

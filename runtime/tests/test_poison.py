@@ -108,7 +108,7 @@ CODES = {
 def test_every_kind_of_poison(poisoned: Poisoned, request: pytest.FixtureRequest) -> None:
     language = LANGUAGES.index(poisoned.topology.workers[0].language)
     actions = {997 * number + 13: action for number, action in enumerate([*CODES, *CODES])}
-    poisoned.run(actions, 20_000, 120.0)
+    poisoned.run(actions, 20_000, 300.0)
     poisoned.assert_exact({number: CODES[action][language] for number, action in actions.items()})
     errors = {letter.record.code: letter.record for letter in read_letters(poisoned.checkpoint)}
     assert errors["C508"].error.startswith("the worker ended while it ran this message; it ")
@@ -122,7 +122,7 @@ def test_messages_that_kill_or_hang_cost_one_restart_each(
 ) -> None:
     count = 10 if action.endswith("hang") else 15  # more than what W406 allows of restarts without a cause
     actions = {number * 130 + 7: action for number in range(count)}
-    poisoned.run(actions, 2000, 60.0)
+    poisoned.run(actions, 2000, 300.0)
     poisoned.assert_exact(dict.fromkeys(actions, "C509" if action.endswith("hang") else "C508"))
     restarts = poisoned.restarts()
     # A Go process runs two tasks side by side: which of two messages ended it shows when each runs alone.
@@ -133,7 +133,7 @@ def test_messages_that_kill_or_hang_cost_one_restart_each(
 
 def test_messages_whose_state_ends_or_hangs_the_worker_when_it_is_written(poisoned: Poisoned) -> None:
     actions = {77: "save-exit", 78: "save-hang", 1203: "save-exit"}
-    poisoned.run(actions, 2000, 60.0)
+    poisoned.run(actions, 2000, 300.0)
     poisoned.assert_exact({77: "C508", 78: "C509", 1203: "C508"})
 
 
@@ -143,7 +143,7 @@ def test_a_state_that_ends_or_hangs_the_worker_when_it_is_read_is_named(
 ) -> None:
     # Without room in its cache the worker reads each bucket from its log in each micro-batch.
     options: dict[str, Any] = {"cache_bytes": 1, "max_batch_bytes": 8192}
-    query = poisoned.run({7: f"load-{action}"}, 2000, 120.0, **options)
+    query = poisoned.run({7: f"load-{action}"}, 2000, 300.0, **options)
     quoted = "'k7'" if poisoned.topology.workers[0].language == "python" else '"k7"'
     assert str(query.exception()) == (
         f'W415 worker "main" ended while it read the state of step "count", key {quoted}; {reason}\n'
@@ -153,12 +153,12 @@ def test_a_state_that_ends_or_hangs_the_worker_when_it_is_read_is_named(
 
 def test_many_slow_messages_are_no_poison(poisoned: Poisoned) -> None:
     actions = {number: "state-slow" for number in range(0, 1800, KEYS)}  # one key: 4.5 s in one call
-    poisoned.run(actions, 2000, 60.0)
+    poisoned.run(actions, 2000, 300.0)
     poisoned.assert_exact({})
 
 
 def test_on_error_fail_stops_at_such_a_message(poisoned: Poisoned) -> None:
-    query = poisoned.run({70: "first-exit"}, 100, 60.0, on_error="fail")
+    query = poisoned.run({70: "first-exit"}, 100, 300.0, on_error="fail")
     assert str(query.exception()) == (
         "R611 the query stopped; C508 the worker ended while it ran this message; it exited with status 3\n"
         "  fix: correct the user code and run again, or run with --on-error dead_letter"

@@ -137,7 +137,7 @@ def test_files_in_and_tables_out_over_a_restart(
         (tmp_path / "in" / f"{run}.txt").write_text("\n".join(lines) + "\n")
         words.update(word for line in lines for word in line.split())
         query = start(topology(source, sink))
-        wait_until(lambda query=query: finished(query, 500), "500 lines", 120.0)
+        wait_until(lambda query=query: finished(query, 500), "500 lines", 300.0)
         query.stop()
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
     assert Counter(row.word for row in rows) == words
@@ -157,7 +157,7 @@ def test_a_rate_as_source_and_json_lines_as_sink(
         "value": f"{WORD} AS value",
     }
     query = start(topology(source, sink))
-    wait_until(lambda: finished(query, 300), "300 rows", 120.0)
+    wait_until(lambda: finished(query, 300), "300 rows", 300.0)
     query.stop()
     numbers = sorted(int(row.value) for row in spark.read.text(str(tmp_path / "out")).collect())
     assert numbers == list(range(len(numbers)))
@@ -171,7 +171,7 @@ def test_a_sink_that_refuses_its_rows_stops_the_query(
     source = {"format": "rate", "options": {"rowsPerSecond": "10"}, "value": "CAST(value AS STRING)"}
     sink = {"format": "text", "options": {"path": str(tmp_path / "out")}, "value": "no_such_column"}
     query = start(topology(source, sink))
-    wait_until(lambda: query.exception() is not None, "the failure", 60.0)
+    wait_until(lambda: query.exception() is not None, "the failure", 300.0)
     (finding,) = query.exception().diagnostics
     assert finding.code == "R674"
     assert finding.message.startswith('sink "out" cannot be written, spark text; ')

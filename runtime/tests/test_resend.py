@@ -17,7 +17,7 @@ from wallaroo_runtime.egress import Outbox, StagingWriter
 from wallaroo_runtime.egress.position import read_position, read_retained
 
 pytestmark = pytest.mark.slow
-DEADLINE_S = 15.0
+DEADLINE_S = 90.0
 RESEND_BYTES, WIDTH = 400_000, 8
 # Listens, keeps what it reads in a file, and stops to read after so many bytes (0: never).
 RECEIVER = """

@@ -15,7 +15,7 @@ import pytest
 
 from wallaroo_runtime.cli.main import main
 
-DEADLINE_S = 20
+DEADLINE_S = 90
 MAIN = "import sys; from wallaroo_runtime.cli.main import main; sys.exit(main())"
 
 

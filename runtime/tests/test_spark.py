@@ -85,7 +85,7 @@ class Application:
             assert error is None, error
             return query.progress().messages_in == self.sent
 
-        self.wait_until(done, f"{self.sent} messages", 120.0)
+        self.wait_until(done, f"{self.sent} messages", 300.0)
 
     def lines(self) -> list[str]:
         """Return what was published for the sink, in order."""
@@ -202,7 +202,7 @@ def test_failures_of_user_code(application: Application) -> None:
 def test_on_error_fail_stops_with_the_first_dead_letter(application: Application) -> None:
     application.send(["one two", "three !raise four"])
     query = application.start(on_error="fail")
-    application.wait_until(lambda: query.exception() is not None, "the query to stop", 60.0)
+    application.wait_until(lambda: query.exception() is not None, "the query to stop", 300.0)
     assert str(query.exception()) == (
         "R611 the query stopped; C501 told to\n"
         '  | File "app.py", line 1\n'
@@ -230,7 +230,7 @@ def test_a_worker_that_does_not_start_is_told_before_the_query(application: Appl
 def test_a_hung_worker_stops_the_query_with_its_code(application: Application) -> None:
     application.send(["!hang"])
     query = application.start(app=topology(deadline_ms=300))
-    application.wait_until(lambda: query.exception() is not None, "the query to stop", 90.0)
+    application.wait_until(lambda: query.exception() is not None, "the query to stop", 300.0)
     error = query.exception()
     assert error is not None
     assert str(error).startswith('W411 worker "main" gave no answer within 0.3 s on stage "s0"')
@@ -252,7 +252,7 @@ def test_another_journal_is_refused(application: Application) -> None:
     shutil.rmtree(application.checkpoint / "journal")
     application.send(["one", "two"])
     query = application.start()
-    application.wait_until(lambda: query.exception() is not None, "the query to stop", 60.0)
+    application.wait_until(lambda: query.exception() is not None, "the query to stop", 300.0)
     text = str(query.exception())
     assert text.startswith(f"R619 checkpoint {application.checkpoint / 'journal'} refers to journal ")
     assert "Traceback" not in text

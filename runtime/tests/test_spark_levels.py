@@ -98,7 +98,7 @@ def test_two_levels_and_a_pipeline_without_state(
     writer.close()
     query = start_query(spark, plan, topology, QueryOptions.on(checkpoint, max_batch_bytes=4096))
     try:
-        wait_until(lambda: query.exception() or query.progress().messages_in == 601, "all messages", 120.0)
+        wait_until(lambda: query.exception() or query.progress().messages_in == 601, "all messages", 300.0)
         assert query.exception() is None
         assert query.progress().dead_letters == 1
     finally:
@@ -142,7 +142,7 @@ def test_two_levels_go_on_with_other_partitions_and_buckets(
         writer.publish()
         query = start_query(spark, plan, topology, options)
         try:
-            wait_until(lambda: query.exception() or query.progress().messages_in == count, "all messages", 120.0)
+            wait_until(lambda: query.exception() or query.progress().messages_in == count, "all messages", 300.0)
             assert query.exception() is None
         finally:
             query.stop()

@@ -131,7 +131,7 @@ def test_windows_of_windows(
     def run_until(offset: int) -> None:
         query = start_query(spark, plan, topology, QueryOptions.on(checkpoint, max_batch_bytes=8192))
         try:
-            wait_until(lambda: query.exception() or query.progress().offset >= offset, f"offset {offset}", 120.0)
+            wait_until(lambda: query.exception() or query.progress().offset >= offset, f"offset {offset}", 300.0)
             assert query.exception() is None
         finally:
             query.stop()

@@ -15,7 +15,7 @@ from wallaroo_runtime.deploy.submission import Submission
 from wallaroo_runtime.deploy.yarn import resource_managers
 from wallaroo_runtime.errors import RunError
 
-WAIT_S = 30.0
+WAIT_S = 120.0
 
 
 def configuration(folder: Path, **settings: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ from wallaroo_runtime.spark.session import open_cluster
 
 CASE = Path(__file__).parents[2] / "tests" / "cases" / "reverse"
 MASTER = "spark://127.0.0.1:1"  # nobody listens there
-WAIT_S = 30.0
+WAIT_S = 120.0
 KAFKA_ARGUMENTS = tuple(
     f"--kafka_{side}_{name}={value}"
     for side in ("source", "sink")

@@ -35,8 +35,8 @@ def test_worker_is_shared_and_restarted(plain_spec: WorkerSpec, executor: Owner)
 def test_nothing_is_left_when_the_executor_is_killed(plain_spec: WorkerSpec, executor: Owner, wait_until: Wait) -> None:
     connection = ensure.ensure_worker(plain_spec, executor)
     os.kill(executor.pid, signal.SIGKILL)
-    wait_until(lambda: start_time(connection.pid) == 0, "the worker to end", 5.0)
-    wait_until(lambda: not connection.directory.exists(), "the directory to be removed", 5.0)
+    wait_until(lambda: start_time(connection.pid) == 0, "the worker to end")
+    wait_until(lambda: not connection.directory.exists(), "the directory to be removed")
 
 
 def supervisor_of(pid: int) -> int:
@@ -49,7 +49,7 @@ def test_death_of_the_supervisor_takes_the_worker_along(
 ) -> None:
     connection = ensure.ensure_worker(plain_spec, executor)
     os.kill(supervisor_of(connection.pid), signal.SIGKILL)
-    wait_until(lambda: start_time(connection.pid) == 0, "the worker to end", 5.0)
+    wait_until(lambda: start_time(connection.pid) == 0, "the worker to end")
     assert ensure.recover_worker(connection, executor).generation == 1
 
 

@@ -17,7 +17,7 @@ from wallaroo_runtime.ingest.__main__ import worker_maker, worker_splitter
 from wallaroo_runtime.ingest.config import GatewayConfig, SourceConfig
 from wallaroo_runtime.ingest.gateway import Gateway
 
-DEADLINE_S = 15.0
+DEADLINE_S = 90.0
 Wait = Callable[..., None]
 
 

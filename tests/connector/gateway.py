@@ -15,7 +15,7 @@ from wallaroo.frame import read_frame, split_frames
 from wallaroo_runtime.ingest import JournalReader
 
 PORT = 4
-DEADLINE_S = 20.0
+DEADLINE_S = 90.0
 CREDITS, REFILL = 8, 3
 MOST = 200_000
 

@@ -11,7 +11,7 @@ import pytest
 from wallaroo import experimental
 from wallaroo.experimental import protocol
 
-SECONDS = 20
+SECONDS = 90
 
 
 class Application:

@@ -15,7 +15,7 @@ from wallaroo.frame import FRAMED, FrameHeader, write_frame
 from wallaroo.topology import topology
 from wallaroo.worker.stage import Stage
 
-SECONDS = 20
+SECONDS = 90
 APPLICATION = """
 import wallaroo
 from wallaroo import experimental

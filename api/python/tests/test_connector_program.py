@@ -18,7 +18,7 @@ from wallaroo import WallarooParameterError
 from wallaroo.connector import program
 
 FOLDER = Path(program.__file__).parent
-SECONDS = 30
+SECONDS = 90
 RESET = b"\1\0\0\0\0\0\0\0"
 APPLICATION = """
 import wallaroo

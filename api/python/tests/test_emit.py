@@ -45,7 +45,7 @@ def emit(
     variables = {**os.environ, "WALLAROO_EMIT_FILE": str(file), "WALLAROO_ARGS": json.dumps(args)}
     done = subprocess.run(
         [sys.executable, "-m", module, app], cwd=directory, env=variables | environment,
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     return (json.loads(file.read_text()) if file.exists() else {}), done
 
@@ -86,7 +86,7 @@ def test_by_hand_the_document_alone_is_on_stdout(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(GOOD)
     done = subprocess.run(
         [sys.executable, "-m", "wallaroo.emit", "app.py", "x"], cwd=tmp_path, capture_output=True, text=True,
-        timeout=30, check=True,
+        timeout=120, check=True,
     )  # fmt: skip
     assert json.loads(done.stdout)["workers"][0]["args"] == ["x"]
     assert "setup ['wallaroo', 'x']" in done.stderr
@@ -95,7 +95,7 @@ def test_by_hand_the_document_alone_is_on_stdout(tmp_path: Path) -> None:
 def test_a_worker_started_by_hand_says_so(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "wallaroo.worker", "app.py"], cwd=tmp_path, capture_output=True, text=True,
-        timeout=30, check=False,
+        timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr == (

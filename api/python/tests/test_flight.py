@@ -19,7 +19,7 @@ from wallaroo.worker.state import BucketState
 from wallaroo.worker.value import PICKLED, TEXT
 
 SKIPS = [pb.Skip(ordinal=1, code="C508", reason="it ended"), pb.Skip(ordinal=3, code="C509", reason="it hung")]
-SECONDS = 20
+SECONDS = 90
 
 
 class Watch:

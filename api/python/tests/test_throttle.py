@@ -9,7 +9,7 @@ import pytest
 
 from wallaroo import experimental
 
-SECONDS = 20
+SECONDS = 90
 
 
 def test_a_throttled_file_gives_few_messages_at_a_time(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from wallaroo.worker.collector import OBJECTS
 CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
 WORD_COUNT = CASES / "word_count" / "app.py"
 ARGS = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"]
-SECONDS = 20
+SECONDS = 90
 INIT = pb.InitRequest(protocol_min=1, protocol_max=1)
 
 pytestmark = pytest.mark.slow
