@@ -4,11 +4,11 @@ import argparse
 import sys
 import traceback
 
-from conformance import crossing, damage, handshake, life, poison, stateful, stateless
+from conformance import crossing, damage, handshake, life, poison, sequence, stateful, stateless
 from conformance.check import CHECKS, Context
 from conformance.process import Worker
 
-MODULES = (handshake, stateless, stateful, crossing, damage, poison, life)
+MODULES = (handshake, stateless, stateful, sequence, crossing, damage, poison, life)
 
 
 def problem(error: BaseException) -> str:
