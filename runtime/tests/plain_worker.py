@@ -108,7 +108,9 @@ class PlainWorker(WorkerServicer):
     def Init(self, request, context):  # noqa: N802
         """Shake hands."""
         reply = pb.InitReply(
-            protocol_version=2 if "protocol-2" in ARGS else 1,
+            protocol_min=2 if "protocol-2" in ARGS else 1,
+            protocol_max=3,
+            capabilities=["of the future", *(["windows"] if "windows" in ARGS else [])],
             sdk_version="0",
             language="plain",
             language_version="1",

@@ -21,7 +21,7 @@ var (
 // CheckType tells why values of a type cannot be serialized without wa.Serialize; nil when they can. encoding/gob leaves
 // out, without a word, what is not exported: here that is an error, because the state would come back without it.
 func CheckType(t reflect.Type) error {
-	if _, ok := known.FormOf(behind(t)); ok {
+	if _, ok := known.FormOf(behind(t)); ok || t != nil && t.Implements(messageType) {
 		return nil
 	}
 	if before, ok := checked.Load(t); ok {

@@ -36,6 +36,7 @@ const (
 	tagFormPointer // the same; the value is behind a pointer
 	tagGobWhole    // name of the type, its description, then the value: one that is read like others of the same description
 	tagGobWholePointer
+	tagMessage // full name of a protobuf message, then its bytes
 )
 
 func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
@@ -63,6 +64,9 @@ func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
 		return binary.AppendUvarint(append(out, tag), number), nil
 	}
 	if result, done, err := appendForm(out, value); done {
+		return result, err
+	}
+	if result, done, err := appendNativeMessage(out, value); done {
 		return result, err
 	}
 	return e.gob.append(out, value)
@@ -127,6 +131,8 @@ func (d *Decoder) decodeNative(data []byte) (any, error) {
 		return d.gob.decode(tag, rest)
 	case tag == tagForm || tag == tagFormPointer:
 		return decodeForm(tag, rest)
+	case tag == tagMessage:
+		return decodeNativeMessage(rest)
 	}
 	return nil, &Error{Type: "a serialized value", Reason: fmt.Sprintf("tag %d with %d bytes was not written by this SDK", tag, len(rest))}
 }

@@ -101,7 +101,7 @@ func (c *conversation) call(first *pb.Bucket) error {
 	c.x.Careful(first.GetCareful())
 	c.x.Begin(index, first.GetSkips())
 	bucket, ok := c.cache.Take(c.owner, version)
-	if !ok {
+	if !ok || first.GetCareful() && version != (state.Version{}) {
 		var err error
 		if bucket, err = c.load(index, version, false, turn); err != nil {
 			return err

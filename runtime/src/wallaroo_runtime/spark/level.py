@@ -12,6 +12,7 @@ from wallaroo_runtime.plan import NodeKind, Plan, Stage
 from wallaroo_runtime.remote import JournalPlace, OutputPlace, Staging
 from wallaroo_runtime.spark.home import Homes, executor_name, partition_name
 from wallaroo_runtime.spark.row import FrameHead
+from wallaroo_runtime.worker.channel import take_endings
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 CHUNK_BYTES = 1024 * 1024
@@ -59,18 +60,21 @@ class ReadCounts:
         by_grpc: From gateways.
         records: Messages, not bytes, of sources that Spark reads.
         homes: The executor of each partition with state.
+        endings: Processes of workers that ended by themselves, in words.
     """
 
     by_file: Accumulator[int]
     by_grpc: Accumulator[int]
     records: Accumulator[int]
     homes: Accumulator[Homes]
+    endings: Accumulator[Homes]
 
     @classmethod
     def of(cls, session: SparkSession) -> "ReadCounts":
         """Return counts that begin at 0, and no homes."""
         count = session.sparkContext.accumulator
-        return cls(count(0), count(0), count(0), count(Homes(), HomeParam()))
+        homes, endings = count(Homes(), HomeParam()), count(Homes(), HomeParam())
+        return cls(count(0), count(0), count(0), homes, endings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,13 @@ class Level:
         """Tell the driver that this executor has a partition's state."""
         if self.counts is not None:
             self.counts.homes.add({partition_name(self.stages[0].id, partition): executor_name()})
+
+    def tell_endings(self) -> None:
+        """Tell the driver of processes of workers that ended by themselves while tasks of this process used them."""
+        found = take_endings()
+        if self.counts is not None and found:
+            place = executor_name()
+            self.counts.endings.add({f"{place}, process {pid}": f"{text} ({place})" for pid, text in found.items()})
 
     def staging_writer(self, attempt: Attempt) -> Staging:
         """Return what takes the outputs of an attempt."""

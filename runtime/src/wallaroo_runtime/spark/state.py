@@ -159,6 +159,7 @@ class BucketProcessor(StatefulProcessor):
                 sequence = FrameHead.of(output.frame).sequence
                 outputs.append(FrameRow(column, sequence, ordinal, kind, output.frame))
                 ordinal += 1
+        self.level.tell_endings()
         if self.level.is_last:
             yield from self._stage_all(outputs, self._attempt)
         else:

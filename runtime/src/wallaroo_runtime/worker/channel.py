@@ -11,6 +11,7 @@ import grpc
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.audit import DamageError, RuleError
+from wallaroo_runtime.worker.capability import check_capabilities
 from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.deadline import Deadline
 from wallaroo_runtime.worker.ending import Blame, Cause, Ending
@@ -32,6 +33,7 @@ BROKEN_CODES = frozenset(
 BROKEN_LIMIT, RETRY_LIMIT, DEADLINE_LIMIT = 30, 3, 2
 
 _open: dict[str, Endpoints] = {}  # by digest of the spec; a PySpark worker process runs many tasks
+_endings: dict[int, str] = {}  # by process id; for the driver to tell
 
 
 class Broken(Exception):
@@ -85,7 +87,9 @@ class WorkerChannel:
         if _open.get(self._key) is endpoints:
             del _open[self._key]
         endpoints.close()
-        recover_worker(endpoints.connection, self.owner)
+        following = recover_worker(endpoints.connection, self.owner)
+        if ending is not None:
+            _endings[endpoints.connection.pid] = ending.told(self.spec.name, endpoints.connection.pid, following.pid)
         return ending
 
     def learn(self, care: Care, blame: Blame | None) -> None:
@@ -152,6 +156,13 @@ class WorkerChannel:
             raise self.broke_rules(msg) from cause
 
 
+def take_endings() -> dict[int, str]:
+    """Return which processes of workers have ended by themselves since the last call, by process id, in words."""
+    found = dict(_endings)
+    _endings.clear()
+    return found
+
+
 def close_all() -> None:
     """Close all connections of this process."""
     while _open:
@@ -191,6 +202,7 @@ class Stream:
     ) -> "Stream":
         """Open a stream at the endpoint of a partition or bucket, and send the opening."""
         endpoints = channel.endpoints()
+        check_capabilities(channel.spec, opening.stage, endpoints.init.capabilities)
         stream = cls(channel, endpoints, opening.stage.id)
         stream.call = method(endpoints.stub(number))(iter(stream.requests.get, None))
         noted = pb.Opening(in_flight=str(stream.flight.path) if stream.flight else "")
