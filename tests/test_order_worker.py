@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -19,6 +19,7 @@ from run import TESTS, wallaroo
 from wallaroo.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.spark.log import bucket_frames, latest_states
+from wallaroo_runtime.worker.audit import Audit, messages_by_port
 
 pytestmark = pytest.mark.slow
 FOLDER = TESTS / "conformance" / "order"
@@ -73,15 +74,21 @@ def stages() -> tuple[pb.Stage, pb.Stage, pb.Stage]:
 
     def key(pipeline: int, step: int, source: str) -> pb.Node:
         inputs = [f"{pipeline}/{source}"]
-        return pb.Node(path=f"{pipeline}/steps/{step}", kind=pb.NODE_KIND_KEY, port=2 + 2 * step + pipeline, inputs=inputs)
+        return pb.Node(
+            path=f"{pipeline}/steps/{step}", kind=pb.NODE_KIND_KEY, port=2 + 2 * step + pipeline, inputs=inputs
+        )
 
     def state(pipeline: int, step: int) -> pb.Node:
         path, name, port = f"{pipeline}/steps/{step}", ("first trail", "second trail")[step], 2 + 2 * step
-        return pb.Node(path=path, kind=pb.NODE_KIND_STATE_COMPUTATION, port=port + pipeline, state=name, state_port=port)
+        return pb.Node(
+            path=path, kind=pb.NODE_KIND_STATE_COMPUTATION, port=port + pipeline, state=name, state_port=port
+        )
 
     both = range(2)
     sources = [pb.Node(path=f"{at}/sources/0", kind=pb.NODE_KIND_SOURCE, port=at) for at in both]
-    sinks = [pb.Node(path=f"{at}/sinks/0", kind=pb.NODE_KIND_SINK, port=SINKS[at], inputs=[f"{at}/steps/1"]) for at in both]
+    sinks = [
+        pb.Node(path=f"{at}/sinks/0", kind=pb.NODE_KIND_SINK, port=SINKS[at], inputs=[f"{at}/steps/1"]) for at in both
+    ]
     return (
         stage(*sources, *(key(at, 0, "sources/0") for at in both)),
         stage(*(state(at, 0) for at in both), *(key(at, 1, "steps/0") for at in both)),
@@ -130,7 +137,14 @@ class Level:
                 bucket.more = number + 1 < len(pieces)
                 bucket.skips.extend([] if number else skips)
                 stream.send(bucket=bucket)
-            return stream.answer(store)
+            return audited(self.stage, b"".join(frames), stream.answer(store))
+
+
+def audited(stage: pb.Stage, frames: bytes, answer: Answer) -> Answer:
+    """Check that the messages of a call add up."""
+    left = Counter(message.port for message in answer.messages)
+    Audit(stage).call(messages_by_port(frames), left, answer.done.counts)
+    return answer
 
 
 def joined(answers: Sequence[Answer]) -> dict[int, list[bytes]]:
@@ -182,7 +196,9 @@ def check(worker: Worker, batches: list[list[tuple[int, int, str, int]]], draw: 
         for gap, *rest in batch:
             now += gap
             events.append(Event(now, *rest))
-        frames = joined(process(worker, first, list(cut(draw, events))))
+        sent = list(cut(draw, events))
+        answers = [audited(first, *pair) for pair in zip(sent, process(worker, first, sent), strict=True)]
+        frames = joined(answers)
         for number, (level, trail) in enumerate(zip(levels, trails, strict=True)):
             answers, skipped = level.run(frames)
             entered = [event for event in events if event.sequence not in skipped]

@@ -5,6 +5,7 @@ import random
 import shlex
 import struct
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
@@ -19,6 +20,7 @@ from conformance.session import BucketStore, StateStream
 from run import TESTS, wallaroo
 from wallaroo.frame import PLAIN
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.worker.audit import Audit, messages_by_port
 
 pytestmark = pytest.mark.slow
 FOLDER = TESTS / "conformance"
@@ -98,8 +100,11 @@ def check(worker: Worker, number: int, events: list[dict[str, Any]], data: some.
         if store.counter and data.draw(some.booleans()):
             store.nonce ^= 1 << 63  # a version that the worker does not hold: it was restarted, or the bucket evicted
         with StateStream(worker, description, 0) as stream:
-            stream.ask(store, cut(data.draw, part, encode, PORT), snapshot=data.draw(some.booleans()))
+            pieces = cut(data.draw, part, encode, PORT)
+            stream.ask(store, pieces, snapshot=data.draw(some.booleans()))
             answer = stream.answer(store)
+        left = Counter(message.port for message in answer.messages)
+        Audit(description).call(messages_by_port(b"".join(pieces)), left, answer.done.counts)
         store.commit(answer)
         given_out += answer.texts(SINK)
         dead += [(letter.sequence, letter.key.decode(), letter.code) for letter in answer.letters]

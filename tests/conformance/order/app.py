@@ -69,7 +69,8 @@ class Follow:
     def compute(self, data, state):
         state.count += 1
         if data.number == 13:
-            raise ValueError("thirteen")
+            msg = "thirteen"
+            raise ValueError(msg)
         state.sum = (state.sum * 31 + data.number + 7 * data.origin) % 1_000_003
         return message(f"{data.key}.{state.count}.{state.sum}", data.number, data.origin), True
 

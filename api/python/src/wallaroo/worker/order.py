@@ -65,8 +65,10 @@ def is_in_order(frames: Iterable[Place]) -> bool:
         sequences = read_sequences(header, data, start + HEADER_BYTES)
         if header.sequence + sequences[0] < last:
             return False
-        if not isinstance(sequences, range) and sorted(sequences) != list(sequences):
-            return False
+        if not isinstance(sequences, range):
+            numbers = list(sequences)  # once: what is sorted are then the same objects, which compare quickly
+            if sorted(numbers) != numbers:
+                return False
         last = header.sequence + sequences[-1]
     return True
 
