@@ -15,6 +15,7 @@ from wallaroo.worker.collector import collect_less
 from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_end, tell_ready
 from wallaroo.worker.server import Server
 from wallaroo.worker.service import WorkerService
+from wallaroo.worker.state import MAX_STATE_BYTES
 
 USAGE_STATUS = 2
 SETUP_STATUS = 3
@@ -96,7 +97,10 @@ def _start(app: str, directory: Path, number: int, count: int) -> Server:
     endpoints = [f"unix:{socket_path(directory, each)}" for each in range(count)]
     cache_bytes = int(os.environ.get("WALLAROO_STATE_CACHE_BYTES", DEFAULT_CACHE_BYTES)) // count
     checks_persist = os.environ.get("WALLAROO_CHECK_PERSIST") == "1"
-    service = WorkerService(program, endpoints, cache_bytes, checks_persist=checks_persist)
+    max_state_bytes = int(os.environ.get("WALLAROO_MAX_STATE_BYTES", MAX_STATE_BYTES))
+    service = WorkerService(
+        program, endpoints, cache_bytes, checks_persist=checks_persist, max_state_bytes=max_state_bytes
+    )
     server = Server(service, socket_path(directory, number))
     server.start()
     collect_less()
