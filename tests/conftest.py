@@ -1,10 +1,12 @@
-"""What test files share: Go programs, a cluster, the option that rewrites golden files, and which files come first."""
+"""What test files share: Go programs, a cluster, an option; and which process of pytest runs what, and what first."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from standalone import Cluster, Deployment
@@ -17,14 +19,53 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="write the golden files anew instead of comparing")
 
 
+LANGUAGES = ("python", "go")
+# Files of which each test starts what it needs: any process of pytest takes the next test.
+APART = {
+    f"tests/test_{name}.py"
+    for name in (
+        *("bad_input", "bound", "conformance", "fault", "feature", "full_disk", "mixed_language", "poison_run"),
+        *("recovery", "remote_run", "rescale", "run_at_least_once", "run_cases", "run_delivery", "run_failure"),
+        "window",
+    )
+} | {"runtime/tests/test_change.py"}
+# Files whose tests share what is started once for each language.
+BY_LANGUAGE = {"tests/test_run_word_count.py", "runtime/tests/test_poison.py"}
+# Files whose tests share one Spark session: a second process of pytest would start a second one.
+ON_ONE_SPARK = {f"runtime/tests/test_{name}.py" for name in ("record", "spark", "spark_levels", "spark_windows")}
+
+
+def unit(nodeid: str) -> str:
+    """Return what is common to tests that stay together, in order, in one process of pytest; else a file's tests do."""
+    file, _, name = nodeid.partition("::")
+    if file in APART:
+        return nodeid
+    if file in BY_LANGUAGE:
+        return file + next((language for language in LANGUAGES if language in re.split(r"[\[\]-]", name)), "")
+    return "spark" if file in ON_ONE_SPARK else file
+
+
+class Scheduler(LoadScopeScheduling):
+    """Hands units to processes, in the order of collection."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
+    return Scheduler(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the files that take longest come first: at the end two processes then share what is short."""
-    ranks: dict[Path, int] = {}
+    """Let the units that take longest come first: at the end the processes then share what is short."""
+    ranks: dict[str, int] = {}
     for item in items:
         names = {marker.name for marker in item.iter_markers()}
         rank = 0 if "jvm" in names else 1 if "slow" in names else 2
-        ranks[item.path] = min(rank, ranks.get(item.path, rank))
-    items.sort(key=lambda item: ranks[item.path])
+        name = unit(item.nodeid)
+        ranks[name] = min(rank, ranks.get(name, rank))
+    items.sort(key=lambda item: ranks[unit(item.nodeid)])
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -31,7 +31,8 @@ INTRODUCTION = """\
 # Features
 
 What Wallaroo's programs could do, by generation of its API, and what they can do here. "new": Wallaroo had no such
-thing. Go's cells mean both of its APIs, Wallaroo's own and the typed one of package `stream`, unless they name one.
+thing; "unreleased": only its last version, which was never released, had it. Go's cells mean both of its APIs,
+Wallaroo's own and the typed one of package `stream`, unless they name one.
 
 Each row has tests that turn red when the feature is switched off: `make features` edits a copy of the sources, one
 place at a time, and runs them. `tests/features.toml` has the places; `python tests/feature.py --write` writes this

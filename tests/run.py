@@ -18,7 +18,8 @@ TESTS = Path(__file__).resolve().parent
 CASES = TESTS / "cases"
 WALLAROO = Path(sys.executable).with_name("wallaroo")
 READY = "Application has successfully initialized."
-START_S, WAIT_S, STOP_S = 120.0, 120.0, 60.0
+# What bounds a test that has gone wrong; a machine full of other tests is slow, and no test waits for one of these.
+START_S, WAIT_S, STOP_S = 240.0, 240.0, 120.0
 
 
 def wait_until(

@@ -45,7 +45,14 @@ class Place:
     server: grpc.Server
 
     def attach(
-        self, driver: str = "d1", checkpoint: str = "c1", *, store: str = "", fresh: bool = False, tick_ms: int = 0
+        self,
+        driver: str = "d1",
+        checkpoint: str = "c1",
+        *,
+        store: str = "",
+        fresh: bool = False,
+        tick_ms: int = 0,
+        tcp_port: int = 0,
     ) -> Service:
         """Attach as a driver."""
         who = pb.Driver(
@@ -53,8 +60,9 @@ class Place:
         )
         if self.service.kind == "gateway":
             source = pb.Source(
-                port=1, path="0/sources/0", name="in", host="127.0.0.1", framing="u32be", max_message_bytes=1 << 24
-            )
+                port=1, path="0/sources/0", name="in", host="127.0.0.1", framing="u32be", max_message_bytes=1 << 24,
+                tcp_port=tcp_port,
+            )  # fmt: skip
             request: Any = pb.AttachJournalRequest(
                 driver=who,
                 sources=[source],

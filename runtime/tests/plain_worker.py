@@ -124,7 +124,7 @@ class PlainWorker(WorkerServicer):
         last = opening.stage.nodes[-1]
         for request in requests:
             words, letters = self._split(request.data.frames, last.path)
-            if last.kind == pb.KEY:
+            if last.kind == pb.NODE_KIND_KEY:
                 yield from self._keyed(request.data.index, words, last.port, opening.stage.bucket_count)
             elif words:
                 frame = encode_frame([f"{word}\n".encode() for _, word in words], port=last.port, **sequences(words))

@@ -20,12 +20,12 @@ from wallaroo_runtime.worker.split import WorkerSplitter
 
 pytestmark = pytest.mark.slow
 SPLIT = pb.Stage(id="s0", bucket_count=4, frame_bytes=1 << 20)
-SPLIT.nodes.add(path="0/sources/0", kind=pb.SOURCE, port=0)
-SPLIT.nodes.add(path="0/steps/0", kind=pb.COMPUTATION_MULTI, inputs=["0/sources/0"])
-SPLIT.nodes.add(path="0/steps/1", kind=pb.KEY, inputs=["0/steps/0"], port=1)
+SPLIT.nodes.add(path="0/sources/0", kind=pb.NODE_KIND_SOURCE, port=0)
+SPLIT.nodes.add(path="0/steps/0", kind=pb.NODE_KIND_COMPUTATION_MULTI, inputs=["0/sources/0"])
+SPLIT.nodes.add(path="0/steps/1", kind=pb.NODE_KIND_KEY, inputs=["0/steps/0"], port=1)
 COUNT = pb.Stage(id="s1", bucket_count=4, frame_bytes=1 << 20)
-COUNT.nodes.add(path="0/steps/1", kind=pb.STATE_COMPUTATION, port=1, state="counts", state_port=1)
-COUNT.nodes.add(path="0/sinks/0", kind=pb.SINK, inputs=["0/steps/1"], port=2)
+COUNT.nodes.add(path="0/steps/1", kind=pb.NODE_KIND_STATE_COMPUTATION, port=1, state="counts", state_port=1)
+COUNT.nodes.add(path="0/sinks/0", kind=pb.NODE_KIND_SINK, inputs=["0/steps/1"], port=2)
 
 
 @pytest.fixture

@@ -94,6 +94,21 @@ def test_a_gateway_that_starts_again_listens_at_once_and_keeps_its_data(tmp_path
         assert b"one" in b"".join(journal.read(0, end.offset))
 
 
+def test_an_attachment_that_cannot_listen_leaves_the_gateway_as_it_was(tmp_path: Path) -> None:
+    with serving("gateway", tmp_path) as place, socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for _ in range(2):  # the second attempt met the first one's lock of the journal
+            assert code_of(lambda: place.attach("d1", tcp_port=port)) == "R601"
+        listening(place)
+        send(source_of(place), [b"one"])
+        epoch = place.service.epoch
+        assert code_of(lambda: place.attach("d2", tcp_port=port)) == "R601"
+        wait_until_listening(place)  # it serves the first driver
+        send(source_of(place), [b"two"])
+        assert RemoteJournal(place.service).end().sequence == 2
+        assert place.attach("d2").epoch == epoch + 1
+
+
 @pytest.mark.parametrize("kind", ["gateway", "egress"])
 def test_only_the_right_token_is_served(tmp_path: Path, kind: str) -> None:
     with serving(kind, tmp_path) as place:

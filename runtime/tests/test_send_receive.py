@@ -83,6 +83,9 @@ SENDER = {
         b"\x00\x00\x00\x02ab\x00\x00\x00\x02cd" * 2
     ),
     "--messages 3 --ponythreads=1 --ponynoblock": b"\x00\x00\x00\x011\x00\x00\x00\x012\x00\x00\x00\x013",
+    "--binary --msg-size 12 --u64 --messages 2 --vary-by 1 --partition 0": (
+        b"\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x02"
+    ),
     "--messages 1 --u64 --start-from 100 --ponythreads 1": b"\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00\x65",
 }
 
@@ -104,6 +107,7 @@ def test_command_lines_of_wallaroos_sender(line: str, tmp_path: Path) -> None:
         (("--file", "-", "--binary", "--msg-size", "3"), "the last message of - ends 1 bytes behind the file"),
         (("--framing", "none"), "there is nothing to send"),
         ((), "there is no end to the numbers"),
+        (("--binary", "--u64", "-m", "1", "-g", "8"), "a number has 12 bytes with its length, and --msg-size is 8"),
         (("--file", "-", "--ponynoblok"), "--ponynoblok is not an option of wallaroo send"),
     ],
 )
@@ -193,6 +197,14 @@ def test_receive_as_wallaroos_receiver_is_started() -> None:
         connection.sendall(b"word => 1\n")
         output, errors = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, output, errors) == (0, b"", b"received 1 lines\n")
+
+
+def test_receive_takes_the_short_options_of_wallaroos_receiver() -> None:
+    process = start("receive", "-l", "127.0.0.1:0", "-f", "-n", "--expect", "1")
+    with socket.create_connection(listening(process)) as connection:
+        connection.sendall(b"\x00\x00\x00\x02ab")
+        output, errors = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, output, errors) == (0, b"", b"received 1 messages\n")
 
 
 def test_receive_refuses_a_used_port() -> None:

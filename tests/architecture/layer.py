@@ -46,9 +46,9 @@ def said(found: Import, why: str) -> str:
     return f"{found.file}:{found.line}: imports {found.module}; {why}"
 
 
-def runtime_violations(root: Path) -> Iterator[str]:
-    """Yield the imports of the runtime that break a rule."""
-    for found in imports(root, RUNTIME):
+def runtime_violations(file: str, text: str) -> Iterator[str]:
+    """Yield the imports of a file of the runtime that break a rule."""
+    for found in imports(file, text):
         parts = Path(found.file).relative_to(RUNTIME).parts
         package = parts[1] if len(parts) > 2 else ""
         top, *rest = found.module.split(".")
@@ -64,9 +64,9 @@ def runtime_violations(root: Path) -> Iterator[str]:
             yield said(found, "the top package imports nothing")
 
 
-def sdk_violations(root: Path) -> Iterator[str]:
-    """Yield the imports of the Python SDK that break a rule."""
-    for found in imports(root, PYTHON_SDK):
+def sdk_violations(file: str, text: str) -> Iterator[str]:
+    """Yield the imports of a file of the Python SDK that break a rule."""
+    for found in imports(file, text):
         top = found.module.split(".")[0]
         hosts = found.file.startswith(f"{PYTHON_SDK}/wallaroo/worker/")
         if top == "wallaroo":

@@ -4,7 +4,6 @@ import ast
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,28 +46,30 @@ def module_of(file: str, top: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@cache
-def statements(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Return line, level of relativity and name of each import in a program's text."""
-    found = []
+def statements(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield line, level of relativity and name of each import in a program's text."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            found += [(node.lineno, 0, alias.name) for alias in node.names]
+            yield from ((node.lineno, 0, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             # `from package import x` may name a module.
             base = f"{node.module}." if node.module else ""
-            found += [(node.lineno, node.level, base + alias.name) for alias in node.names]
-    return tuple(found)
+            yield from ((node.lineno, node.level, base + alias.name) for alias in node.names)
 
 
-def imports(root: Path, top: str) -> Iterator[Import]:
-    """Yield every import of the hand-written files below a source directory, relative ones resolved."""
-    for file in hand_written(root, ".py"):
-        if not file.startswith(top + "/"):
-            continue
-        module = module_of(file, top)
-        package = module if file.endswith("__init__.py") else module.rpartition(".")[0]
-        parts = package.split(".")
-        for line, level, name in statements((root / file).read_text(encoding="utf-8")):
-            base = parts[: len(parts) - level + 1] if level else []
-            yield Import(file, line, ".".join([*base, name]))
+def imports(file: str, text: str) -> Iterator[Import]:
+    """Yield every import of a program's text, relative ones resolved; `file` begins with its source directory."""
+    top = next(top for top in (PYTHON_SDK, RUNTIME) if file.startswith(top + "/"))
+    module = module_of(file, top)
+    package = module if file.endswith("__init__.py") else module.rpartition(".")[0]
+    parts = package.split(".")
+    for line, level, name in statements(text):
+        base = parts[: len(parts) - level + 1] if level else []
+        yield Import(file, line, ".".join([*base, name]))
+
+
+def texts(top: str) -> Iterator[tuple[str, str]]:
+    """Yield the hand-written Python files of a source directory, each with its text."""
+    for file in hand_written(ROOT, ".py"):
+        if file.startswith(top + "/"):
+            yield file, (ROOT / file).read_text(encoding="utf-8")

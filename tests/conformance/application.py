@@ -26,7 +26,9 @@ STATE_PORTS = {"totals": COUNT, "numbers": SPREAD, "tallies": TALLY}
 
 def node(path: str, kind: str, *inputs: str, state: str = "") -> pb.Node:
     """Return a node of a stage; its ports follow from its path and state."""
-    made = pb.Node(path=path, kind=pb.NodeKind.Value(kind), inputs=inputs, port=PORTS.get(path, 0), state=state)
+    made = pb.Node(
+        path=path, kind=pb.NodeKind.Value(f"NODE_KIND_{kind}"), inputs=inputs, port=PORTS.get(path, 0), state=state
+    )
     if kind.startswith("STATE"):
         made.state_port = STATE_PORTS[state]
     return made

@@ -46,7 +46,9 @@ class Crossed(NamedTuple):
 def border(kind: str, codec: str, *inputs: str, path: str = SOURCE, **more: Any) -> pb.Node:
     """Return a RECEIVE (port IN) or SEND (port OUT) for the messages of a part."""
     port = IN if kind == "RECEIVE" else OUT
-    return pb.Node(path=path, kind=pb.NodeKind.Value(kind), inputs=inputs, port=port, codec=codec, **more)
+    return pb.Node(
+        path=path, kind=pb.NodeKind.Value(f"NODE_KIND_{kind}"), inputs=inputs, port=port, codec=codec, **more
+    )
 
 
 def passing(codec: str, **more: Any) -> pb.Stage:
@@ -165,7 +167,7 @@ def own_form(context: Context) -> None:
     first = stage("c", node(SOURCE, "SOURCE"), border("SEND", "", SOURCE))
     crossed = cross(context, first, source_frame(WORDS, [b"a", "ü".encode()], 1))
     assert len(crossed.sent) == 2 and not crossed.answer.letters
-    second = stage("d", pb.Node(path=SOURCE, kind=pb.RECEIVE, port=OUT), border("SEND", "string", SOURCE))
+    second = stage("d", pb.Node(path=SOURCE, kind=pb.NODE_KIND_RECEIVE, port=OUT), border("SEND", "string", SOURCE))
     again = cross(context, second, b"".join(crossed.frames))
     # The frames that leave have the port of those that enter here: both are OUT.
     assert [(each.sequence, each.value) for each in again.sent] == [(1, b"a"), (2, "ü".encode())]
@@ -173,7 +175,7 @@ def own_form(context: Context) -> None:
 
 def keys_of(context: Context, path: str, **more: Any) -> list[tuple[bytes | None, int, bytes]]:
     """Return key, sequence and value of what a KEY exit in a codec gave for two messages with keys."""
-    exit_ = pb.Node(path=path, kind=pb.KEY, inputs=[SOURCE], port=COUNT, codec="string", **more)
+    exit_ = pb.Node(path=path, kind=pb.NODE_KIND_KEY, inputs=[SOURCE], port=COUNT, codec="string", **more)
     description = stage("c", border("RECEIVE", "string", keys=True), exit_)
     frame = received([b"x:add:y", b"z"], sequence=4, keys=[b"one", b"two"], key_indexes=[0, 1])
     crossed = cross(context, description, frame, COUNT)

@@ -66,9 +66,9 @@ func hosted(t *testing.T, text string, nodes ...*pb.Node) (*stage.Executor, erro
 
 func crossing(component, in, out string, kind pb.NodeKind) []*pb.Node {
 	return []*pb.Node{
-		{Path: "0/sources/0", Kind: pb.NodeKind_RECEIVE, Port: 7, Codec: in, Keys: true, Timestamps: true},
+		{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_RECEIVE, Port: 7, Codec: in, Keys: true, Timestamps: true},
 		{Path: "0/steps/0", Kind: kind, Inputs: []string{"0/sources/0"}, Component: component},
-		{Path: "0/steps/0", Kind: pb.NodeKind_SEND, Inputs: []string{"0/steps/0"}, Port: 8, Codec: out, Keys: true, Timestamps: true},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_SEND, Inputs: []string{"0/steps/0"}, Port: 8, Codec: out, Keys: true, Timestamps: true},
 	}
 }
 
@@ -108,7 +108,7 @@ func sent(t *testing.T, outputs []stage.Output, port uint16) (all []string) {
 }
 
 func TestMessagesCrossWithKeySequenceAndTime(t *testing.T) {
-	x, err := hosted(t, maths().ToJson(), crossing("double", "int64", "int64", pb.NodeKind_COMPUTATION)...)
+	x, err := hosted(t, maths().ToJson(), crossing("double", "int64", "int64", pb.NodeKind_NODE_KIND_COMPUTATION)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestMessagesCrossWithKeySequenceAndTime(t *testing.T) {
 }
 
 func TestValuesAreReadAsTheFunctionTakesThem(t *testing.T) {
-	x, err := hosted(t, maths().ToJson(), crossing("purchase", "json", "string", pb.NodeKind_COMPUTATION_MULTI)...)
+	x, err := hosted(t, maths().ToJson(), crossing("purchase", "json", "string", pb.NodeKind_NODE_KIND_COMPUTATION_MULTI)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,10 +143,10 @@ func TestValuesAreReadAsTheFunctionTakesThem(t *testing.T) {
 }
 
 func TestAStateOfALibraryTakesTheCodec(t *testing.T) {
-	for component, kind := range map[string]pb.NodeKind{"total": pb.NodeKind_STATE_COMPUTATION, "totals": pb.NodeKind_STATE_COMPUTATION_MULTI} {
+	for component, kind := range map[string]pb.NodeKind{"total": pb.NodeKind_NODE_KIND_STATE_COMPUTATION, "totals": pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI} {
 		x, err := hosted(t, maths().ToJson(), &pb.Node{
 			Path: "0/steps/2", Kind: kind, Port: 3, State: "total", StatePort: 3, Component: component, Codec: "int64",
-		}, &pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_SEND, Inputs: []string{"0/steps/2"}, Port: 9, Codec: "int64", Keys: true})
+		}, &pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_NODE_KIND_SEND, Inputs: []string{"0/steps/2"}, Port: 9, Codec: "int64", Keys: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,8 +203,8 @@ func TestAProgramNamesComponentsOfAnother(t *testing.T) {
 func TestMessagesGoToAnotherProgramAndComeBack(t *testing.T) {
 	app := user("int64").ToJson()
 	x, err := hosted(t, app,
-		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE},
-		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_SEND, Inputs: []string{"0/sources/0"}, Port: 8, Codec: "int64"})
+		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE},
+		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SEND, Inputs: []string{"0/sources/0"}, Port: 8, Codec: "int64"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,9 +213,9 @@ func TestMessagesGoToAnotherProgramAndComeBack(t *testing.T) {
 		t.Errorf("messages are %q", got)
 	}
 	x, err = hosted(t, app,
-		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_RECEIVE, Port: 9, Codec: "int64"},
-		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_KEY_BY, Inputs: []string{"0/steps/0"}},
-		&pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/1"}, Port: 1, Codec: "int64", Keys: true})
+		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_RECEIVE, Port: 9, Codec: "int64"},
+		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_KEY_BY, Inputs: []string{"0/steps/0"}},
+		&pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/1"}, Port: 1, Codec: "int64", Keys: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,16 +240,16 @@ func TestMessagesMoveToAnotherStageOfTheSameProgram(t *testing.T) {
 		return app.ToJson()
 	}()
 	first, err := hosted(t, words,
-		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE},
-		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_COMPUTATION, Inputs: []string{"0/sources/0"}},
-		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_SEND, Inputs: []string{"0/steps/0"}, Port: 8})
+		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE},
+		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_COMPUTATION, Inputs: []string{"0/sources/0"}},
+		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_SEND, Inputs: []string{"0/steps/0"}, Port: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	second, err := hosted(t, words,
-		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_RECEIVE, Port: 8},
-		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_COMPUTATION, Inputs: []string{"0/steps/0"}},
-		&pb.Node{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/1"}, Port: 2})
+		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_RECEIVE, Port: 8},
+		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_COMPUTATION, Inputs: []string{"0/steps/0"}},
+		&pb.Node{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/1"}, Port: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,16 +264,16 @@ func TestMessagesMoveToAnotherStageOfTheSameProgram(t *testing.T) {
 
 func TestStagesThatALibraryCannotRun(t *testing.T) {
 	for want, nodes := range map[string][]*pb.Node{
-		`W413 this worker has no COMPUTATION "halve" at 0/steps/0`:                   crossing("halve", "int64", "int64", pb.NodeKind_COMPUTATION),
-		`W413 this worker has no COMPUTATION_MULTI "double" at 0/steps/0`:            crossing("double", "int64", "int64", pb.NodeKind_COMPUTATION_MULTI),
-		`W410 0/steps/0 has codec "xml"; expected one of "bytes", "string", "int64"`: crossing("double", "int64", "xml", pb.NodeKind_COMPUTATION),
-		`W410 0/sources/0 has codec "xml"; expected one of "bytes", "string"`:        crossing("double", "xml", "int64", pb.NodeKind_COMPUTATION),
+		`W413 this worker has no COMPUTATION "halve" at 0/steps/0`:                   crossing("halve", "int64", "int64", pb.NodeKind_NODE_KIND_COMPUTATION),
+		`W413 this worker has no COMPUTATION_MULTI "double" at 0/steps/0`:            crossing("double", "int64", "int64", pb.NodeKind_NODE_KIND_COMPUTATION_MULTI),
+		`W410 0/steps/0 has codec "xml"; expected one of "bytes", "string", "int64"`: crossing("double", "int64", "xml", pb.NodeKind_NODE_KIND_COMPUTATION),
+		`W410 0/sources/0 has codec "xml"; expected one of "bytes", "string"`:        crossing("double", "xml", "int64", pb.NodeKind_NODE_KIND_COMPUTATION),
 	} {
 		if _, err := hosted(t, maths().ToJson(), nodes...); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}
-	x, err := hosted(t, maths().ToJson(), crossing("double", "int64", "int64", pb.NodeKind_COMPUTATION)...)
+	x, err := hosted(t, maths().ToJson(), crossing("double", "int64", "int64", pb.NodeKind_NODE_KIND_COMPUTATION)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func wire(t *testing.T, message proto.Message) string {
 func TestMessagesOfProtobufCross(t *testing.T) {
 	library := stream.NewLibrary()
 	stream.OfferMap(library, "item", itemOf, structs, texts)
-	x, err := hosted(t, library.ToJson(), crossing("item", structs, texts, pb.NodeKind_COMPUTATION)...)
+	x, err := hosted(t, library.ToJson(), crossing("item", structs, texts, pb.NodeKind_NODE_KIND_COMPUTATION)...)
 	if err != nil {
 		t.Fatal(err)
 	}

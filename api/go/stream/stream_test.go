@@ -143,11 +143,11 @@ func TestErrorsNilAndSkip(t *testing.T) {
 		return []byte(i.Name), nil
 	}))
 	x := compiled(t, app,
-		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE},
-		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_COMPUTATION, Inputs: []string{"0/sources/0"}},
-		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_COMPUTATION_MULTI, Inputs: []string{"0/steps/0"}},
-		&pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_COMPUTATION, Inputs: []string{"0/steps/1"}},
-		&pb.Node{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/2"}, Port: 2},
+		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE},
+		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_COMPUTATION, Inputs: []string{"0/sources/0"}},
+		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_COMPUTATION_MULTI, Inputs: []string{"0/steps/0"}},
+		&pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_NODE_KIND_COMPUTATION, Inputs: []string{"0/steps/1"}},
+		&pb.Node{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/2"}, Port: 2},
 	)
 	outputs := play(t, x, lines(t, "a", "nil", "skip", "error", "multi error", "bad", "\xff", "abc"))
 	if got, want := read(t, outputs, 2), []string{"a", "a'", "abc"}; !slices.Equal(got, want) {
@@ -174,17 +174,17 @@ func TestStateByKey(t *testing.T) {
 		return fmt.Sprint(text, *n), nil
 	}).To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
 	first := compiled(t, app,
-		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE},
-		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_KEY_BY, Inputs: []string{"0/sources/0"}},
-		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
+		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE},
+		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_KEY_BY, Inputs: []string{"0/sources/0"}},
+		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
 	)
 	second := compiled(t, app,
-		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_STATE_COMPUTATION_MULTI, Port: 1, StatePort: 1},
-		&pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/1"}, Port: 2},
+		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, Port: 1, StatePort: 1},
+		&pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/1"}, Port: 2},
 	)
 	third := compiled(t, app,
-		&pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_STATE_COMPUTATION, Port: 2, StatePort: 2},
-		&pb.Node{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/2"}, Port: 3},
+		&pb.Node{Path: "0/steps/2", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: 2, StatePort: 2},
+		&pb.Node{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/2"}, Port: 3},
 	)
 	counted := playState(t, second, play(t, first, lines(t, "ab", "ab", "b", "ax", "ac")))
 	if got := read(t, counted, frame.DeadLetterPort); len(got) != 1 || got[0] != "C501 count: no x" {
@@ -203,9 +203,9 @@ func TestMessagesHaveTheTimesThatTheyName(t *testing.T) {
 	pass := func(_ context.Context, text string, _ *int) (string, error) { return text, nil }
 	stream.MapState(stream.Collect(texts), "pass", pass).To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
 	x := compiled(t, app,
-		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE},
-		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_COLLECT, Inputs: []string{"0/sources/0"}},
-		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/0"}, Port: 1, Timestamps: true},
+		&pb.Node{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE},
+		&pb.Node{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_COLLECT, Inputs: []string{"0/sources/0"}},
+		&pb.Node{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/0"}, Port: 1, Timestamps: true},
 	)
 	var f frame.Frame
 	if _, err := f.Read(play(t, x, lines(t, "b", "", "a"))[0].Frame); err != nil {

@@ -29,9 +29,9 @@ def stages() -> tuple[pb.Stage, pb.Stage]:
         bucket_count=BUCKETS,
         frame_bytes=FRAME_BYTES,
         nodes=[
-            pb.Node(path="0/sources/0", kind=pb.SOURCE, port=0),
-            pb.Node(path="0/steps/0", kind=pb.COMPUTATION_MULTI, inputs=["0/sources/0"]),
-            pb.Node(path="0/steps/1", kind=pb.KEY, inputs=["0/steps/0"], port=1),
+            pb.Node(path="0/sources/0", kind=pb.NODE_KIND_SOURCE, port=0),
+            pb.Node(path="0/steps/0", kind=pb.NODE_KIND_COMPUTATION_MULTI, inputs=["0/sources/0"]),
+            pb.Node(path="0/steps/1", kind=pb.NODE_KIND_KEY, inputs=["0/steps/0"], port=1),
         ],
     )
     count = pb.Stage(
@@ -39,8 +39,8 @@ def stages() -> tuple[pb.Stage, pb.Stage]:
         bucket_count=BUCKETS,
         frame_bytes=FRAME_BYTES,
         nodes=[
-            pb.Node(path="0/steps/1", kind=pb.STATE_COMPUTATION, port=1, state="word totals", state_port=1),
-            pb.Node(path="0/sinks/0", kind=pb.SINK, inputs=["0/steps/1"], port=2),
+            pb.Node(path="0/steps/1", kind=pb.NODE_KIND_STATE_COMPUTATION, port=1, state="word totals", state_port=1),
+            pb.Node(path="0/sinks/0", kind=pb.NODE_KIND_SINK, inputs=["0/steps/1"], port=2),
         ],
     )
     return split, count

@@ -48,16 +48,18 @@ def stage_of(
     inside: set[str] = set()
     for node in nodes:
         if node.path == first:
-            kind = pb.SOURCE if isinstance(node, Source) else STEP_KINDS[node.kind]
+            kind = pb.NODE_KIND_SOURCE if isinstance(node, Source) else STEP_KINDS[node.kind]
             stage.nodes.append(pb.Node(path=first, kind=kind, port=ports[first], state="s", state_port=ports[first]))
             inside.add(first)
             continue
         if isinstance(node, Source) or not inside & set(node.inputs):
             continue
         if isinstance(node, Sink):
-            stage.nodes.append(pb.Node(path=node.path, kind=pb.SINK, inputs=node.inputs, port=ports[node.path]))
+            stage.nodes.append(
+                pb.Node(path=node.path, kind=pb.NODE_KIND_SINK, inputs=node.inputs, port=ports[node.path])
+            )
         elif node.state is not None:
-            key = pb.Node(path=node.path, kind=pb.KEY, inputs=node.inputs, port=ports[node.path])
+            key = pb.Node(path=node.path, kind=pb.NODE_KIND_KEY, inputs=node.inputs, port=ports[node.path])
             key.keys, key.timestamps = node.state.is_by_message, timestamps
             stage.nodes.append(key)
         else:

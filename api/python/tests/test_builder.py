@@ -94,8 +94,8 @@ class OddHeader:
 
 
 @wallaroo.partition
-def float_key(data: Any) -> float:
-    return 1.5
+def list_key(data: Any) -> list[str]:
+    return ["a"]
 
 
 class NeedsArgument:
@@ -176,19 +176,19 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
     ),
     (
         "a partition function of another type",
-        lambda: begin().to_state_partition(keep, State, "s", float_key).to_sink(sink()),
+        lambda: begin().to_state_partition(keep, State, "s", list_key).to_sink(sink()),
         [
-            'T208 state "s": the partition function of float_key returns float; expected str, bytes or int / '
+            'T208 state "s": the partition function of list_key returns list; expected str, bytes or int / '
             "return str, bytes or int (Go: []byte or uint64)"
         ],
     ),
     (
         "keys",
-        lambda: begin().to_state_partition(keep, State, "s", key, ["a", b"a", 1.5, -1]).to_sink(sink()),
+        lambda: begin().to_state_partition(keep, State, "s", key, ["a", b"a", 1.5, -1, None, {}]).to_sink(sink()),
         [
             "T209 state \"s\": key b'a' is listed twice / list each key once",
-            'T225 state "s": key 1.5 is float / use str, bytes or int of 0 to 2**64-1',
-            'T225 state "s": key -1 is an int outside 0 to 2**64-1 / use str, bytes or int of 0 to 2**64-1',
+            'T225 state "s": key None is NoneType / use str, bytes or numbers, or tuples of them',
+            'T225 state "s": key {} is dict / use str, bytes or numbers, or tuples of them',
         ],
     ),
     (

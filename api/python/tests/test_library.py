@@ -128,10 +128,16 @@ def test_declarations_that_cannot_be(declare: Any, text: str) -> None:
 
 def crossing(**more: Any) -> pb.Stage:
     nodes = [
-        pb.Node(path="0/sources/0", kind=pb.RECEIVE, port=7, codec="int64", keys=True, timestamps=True),
-        pb.Node(path="0/steps/0", kind=pb.COMPUTATION, inputs=["0/sources/0"], component="double"),
+        pb.Node(path="0/sources/0", kind=pb.NODE_KIND_RECEIVE, port=7, codec="int64", keys=True, timestamps=True),
+        pb.Node(path="0/steps/0", kind=pb.NODE_KIND_COMPUTATION, inputs=["0/sources/0"], component="double"),
         pb.Node(
-            path="0/steps/0", kind=pb.SEND, inputs=["0/steps/0"], port=8, codec="int64", keys=True, timestamps=True
+            path="0/steps/0",
+            kind=pb.NODE_KIND_SEND,
+            inputs=["0/steps/0"],
+            port=8,
+            codec="int64",
+            keys=True,
+            timestamps=True,
         ),
     ]
     return pb.Stage(id="s", bucket_count=4, frame_bytes=1 << 20, nodes=nodes)
@@ -166,10 +172,10 @@ def test_a_value_of_another_codec_is_a_dead_letter(maths: Any, kit: Any) -> None
 
 def test_a_state_of_a_library_takes_the_codec(maths: Any) -> None:
     node = pb.Node(
-        path="0/steps/2", kind=pb.STATE_COMPUTATION, port=3, state="total", state_port=3, component="total",
+        path="0/steps/2", kind=pb.NODE_KIND_STATE_COMPUTATION, port=3, state="total", state_port=3, component="total",
         codec="int64",
     )  # fmt: skip
-    send = pb.Node(path="0/steps/2", kind=pb.SEND, inputs=["0/steps/2"], port=9, codec="int64")
+    send = pb.Node(path="0/steps/2", kind=pb.NODE_KIND_SEND, inputs=["0/steps/2"], port=9, codec="int64")
     stage = Stage(maths.application, pb.Stage(id="s", bucket_count=1, nodes=[node, send]))
     frame = encode_frame(numbers(5, 6), port=3, keys=[b"a"], key_indexes=[0, 0], sequences=[0, 1])
     assert read_frame(frame).header.flags & KEYS

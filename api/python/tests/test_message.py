@@ -36,9 +36,9 @@ def purchase(**fields: Any) -> bytes:
 
 def test_messages_cross(kit: Any) -> None:
     nodes = [
-        pb.Node(path="0/sources/0", kind=pb.RECEIVE, port=7, codec=STRUCT),
-        pb.Node(path="0/steps/0", kind=pb.COMPUTATION, inputs=["0/sources/0"], component="item"),
-        pb.Node(path="0/steps/0", kind=pb.SEND, inputs=["0/steps/0"], port=8, codec=STRING),
+        pb.Node(path="0/sources/0", kind=pb.NODE_KIND_RECEIVE, port=7, codec=STRUCT),
+        pb.Node(path="0/steps/0", kind=pb.NODE_KIND_COMPUTATION, inputs=["0/sources/0"], component="item"),
+        pb.Node(path="0/steps/0", kind=pb.NODE_KIND_SEND, inputs=["0/steps/0"], port=8, codec=STRING),
     ]
     stage = Stage(shop().application(), pb.Stage(id="s", bucket_count=4, frame_bytes=1 << 20, nodes=nodes))
     values = [purchase(item="tea", amount=2), b"\xff", purchase(item="tea", amount=7), purchase(amount=1)]

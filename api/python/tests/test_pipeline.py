@@ -165,8 +165,8 @@ def test_event_time_counts_where_all_sources_give_it() -> None:
 @pytest.mark.parametrize(
     ("declare", "expected"),
     [
-        (lambda: wallaroo.range_windows(1), "range_windows: parameter range_ns is 1; expected whole milliseconds"),
-        (lambda: wallaroo.range_windows(0), "range_windows: parameter range_ns is 0; expected whole milliseconds"),
+        (lambda: wallaroo.range_windows(-1), "range_windows: parameter range_ns is -1; expected nanoseconds"),
+        (lambda: wallaroo.range_windows(0), "range_windows: parameter range_ns is 0; expected nanoseconds"),
         (lambda: wallaroo.count_windows(0), "count_windows: parameter count is 0; expected an int of 1 to"),
         (
             lambda: wallaroo.range_windows(wallaroo.seconds(1)).with_slide(wallaroo.seconds(2)),

@@ -119,7 +119,7 @@ def test_it_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
         assert stub.Init(other, timeout=SECONDS).failure.code == "W403"
         replies = list(stub.Process(iter([pb.ProcessRequest(data=pb.Data())]), timeout=SECONDS))
         assert replies[-1].failure.message == "a stream does not begin with its opening"
-        stage = pb.Stage(id="s", nodes=[pb.Node(path="9/sources/0", kind=pb.SOURCE)])
+        stage = pb.Stage(id="s", nodes=[pb.Node(path="9/sources/0", kind=pb.NODE_KIND_SOURCE)])
         requests = [pb.ProcessRequest(opening=pb.Opening(stage=stage)), pb.ProcessRequest(data=pb.Data(frames=b"x"))]
         assert list(stub.Process(iter(requests), timeout=SECONDS))[-1].failure.code == "W413"
 

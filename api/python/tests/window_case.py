@@ -67,8 +67,10 @@ def make(
     kit: Any, window: dict[str, Any], aggregation: Any = None, app: Application | None = None, codec: str = ""
 ) -> Stage:
     stage = pb.Stage(id="s", bucket_count=4, frame_bytes=1 << 20)
-    stage.nodes.append(pb.Node(path="0/steps/0", kind=pb.WINDOW, port=PORT, state="w", state_port=PORT, codec=codec))
-    stage.nodes.append(pb.Node(path="0/sinks/0", kind=pb.SINK, port=SINK, inputs=["0/steps/0"]))
+    stage.nodes.append(
+        pb.Node(path="0/steps/0", kind=pb.NODE_KIND_WINDOW, port=PORT, state="w", state_port=PORT, codec=codec)
+    )
+    stage.nodes.append(pb.Node(path="0/sinks/0", kind=pb.NODE_KIND_SINK, port=SINK, inputs=["0/steps/0"]))
     return Stage(app or application(kit, window, aggregation), stage)
 
 

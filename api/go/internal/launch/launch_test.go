@@ -224,7 +224,7 @@ func TestSIGTERMDoesNotWaitForAStreamWithoutACall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opening := &pb.Opening{Stage: &pb.Stage{Id: "s0", Nodes: []*pb.Node{{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE}}}}
+	opening := &pb.Opening{Stage: &pb.Stage{Id: "s0", Nodes: []*pb.Node{{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE}}}}
 	if err := stream.Send(&pb.ProcessRequest{Kind: &pb.ProcessRequest_Opening{Opening: opening}}); err != nil {
 		t.Fatal(err)
 	}
@@ -285,9 +285,9 @@ func TestProcessAnswersInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	opening := &pb.Opening{Application: "a", Query: "q", Stage: &pb.Stage{Id: "s0", BucketCount: 4, Nodes: []*pb.Node{
-		{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE},
-		{Path: "0/steps/0", Kind: pb.NodeKind_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
-		{Path: "0/steps/1", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
+		{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
+		{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
 	}}}
 	send := func(request *pb.ProcessRequest) {
 		t.Helper()

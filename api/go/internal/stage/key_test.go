@@ -120,12 +120,12 @@ func readKeyed(t *testing.T, outputs []stage.Output, port uint16) (all []keyedMe
 
 func TestARecordKeepsItsKeyAndTimeUntilTheNextKey(t *testing.T) {
 	x := newExecutor(t, recordApp(), &pb.Stage{Id: "s0", BucketCount: 4, Nodes: []*pb.Node{
-		{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE, Port: 0},
-		{Path: "0/steps/2", Kind: pb.NodeKind_KEY, Inputs: []string{"0/sources/0"}, Port: 1, Timestamps: true},
-		{Path: "0/steps/0", Kind: pb.NodeKind_KEY_BY, Inputs: []string{"0/sources/0"}},
-		{Path: "0/steps/3", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/0"}, Port: 2},
-		{Path: "0/steps/1", Kind: pb.NodeKind_COLLECT, Inputs: []string{"0/steps/0"}},
-		{Path: "0/steps/2", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/1"}, Port: 3},
+		{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: 0},
+		{Path: "0/steps/2", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/sources/0"}, Port: 1, Timestamps: true},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_KEY_BY, Inputs: []string{"0/sources/0"}},
+		{Path: "0/steps/3", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/0"}, Port: 2},
+		{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_COLLECT, Inputs: []string{"0/steps/0"}},
+		{Path: "0/steps/2", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/1"}, Port: 3},
 	}})
 	outputs := run(t, x, received(t, []string{"ab", "?c", "", "unreadable"}, []string{"k1", "k2", "k1", ""}))
 	want := map[uint16]string{
@@ -151,8 +151,8 @@ func TestAStateStepGivesItsKeyOn(t *testing.T) {
 	wa.RegisterType(example.Totals{})
 	wa.RegisterType(example.Count{})
 	x := newExecutor(t, recordApp(), &pb.Stage{Id: "s1", BucketCount: 4, Nodes: []*pb.Node{
-		{Path: "0/steps/2", Kind: pb.NodeKind_STATE_COMPUTATION, Port: 1, StatePort: 1},
-		{Path: "0/steps/3", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/2"}, Port: 2},
+		{Path: "0/steps/2", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: 1, StatePort: 1},
+		{Path: "0/steps/3", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/2"}, Port: 2},
 	}})
 	call := x.NewCall(state.NewBucket(), nil)
 	if err := call.Run(keyedWords(t, "bar", "cold")); err != nil {
@@ -173,8 +173,8 @@ func TestAStateStepGivesItsKeyOn(t *testing.T) {
 
 func TestRecordsLeaveWithKeysAndPartitions(t *testing.T) {
 	x := newExecutor(t, recordApp(), &pb.Stage{Id: "s0", FrameBytes: 200, Nodes: []*pb.Node{
-		{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE, Port: 0},
-		{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/sources/0"}, Port: 2},
+		{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: 0},
+		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/sources/0"}, Port: 2},
 	}})
 	outputs := run(t, x, received(t, []string{"drop", "panic", "a", "bb", "a"}, []string{"", "", "1", "2", "3"}))
 	one, two := "0900706172746974696f6e0400000001000000", ""
@@ -276,7 +276,7 @@ func TestGeneratedMessagesAreReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := newExecutor(t, recordApp(), &pb.Stage{Id: "s0", Nodes: []*pb.Node{{Path: "1/sources/0", Kind: pb.NodeKind_SOURCE, Port: 5}}})
+	x := newExecutor(t, recordApp(), &pb.Stage{Id: "s0", Nodes: []*pb.Node{{Path: "1/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: 5}}})
 	letters := collect(t, run(t, x, bytes)).letters
 	if len(letters) != 1 || letters[0].GetCode() != "C505" || letters[0].GetEncoding() != 17 {
 		t.Errorf("dead letters are %v", letters)

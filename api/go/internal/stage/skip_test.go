@@ -191,8 +191,8 @@ func TestWhoWritesAndReadsStatesIsNoted(t *testing.T) {
 		ToStatePartition(&addNoted{}, &notedBuilder{}, "notes", example.FirstLetter{}).
 		ToSink(application.MakeTCPSinkConfig("127.0.0.1", "7002", plain{}))
 	x := newExecutor(t, declared(t, a), &pb.Stage{Id: "s1", BucketCount: 1, FrameBytes: 1000, Nodes: []*pb.Node{
-		{Path: "0/steps/0", Kind: pb.NodeKind_STATE_COMPUTATION, Port: 1, State: "notes", StatePort: 1},
-		{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: 1, State: "notes", StatePort: 1},
+		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
 	}})
 	x.Watch(record)
 	seen = nil // what the check of the types has written and read

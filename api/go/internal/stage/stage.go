@@ -152,45 +152,45 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 		n.name = step.Name
 	}
 	switch n.kind {
-	case pb.NodeKind_SOURCE:
+	case pb.NodeKind_NODE_KIND_SOURCE:
 		if source := parts.sources[n.path]; source != nil {
 			n.source = newEntry(source)
 			n.source.x, x.entries[port] = x, n
 			return nil
 		}
-	case pb.NodeKind_RECEIVE:
+	case pb.NodeKind_NODE_KIND_RECEIVE:
 		n.received, x.entries[port] = newReceived(d, parts), n
 		return nil
-	case pb.NodeKind_COMPUTATION, pb.NodeKind_COMPUTATION_MULTI:
+	case pb.NodeKind_NODE_KIND_COMPUTATION, pb.NodeKind_NODE_KIND_COMPUTATION_MULTI:
 		if isStep(step, n.kind) {
 			return x.build(n, step)
 		}
-	case pb.NodeKind_STATE_COMPUTATION, pb.NodeKind_STATE_COMPUTATION_MULTI, pb.NodeKind_WINDOW:
+	case pb.NodeKind_NODE_KIND_STATE_COMPUTATION, pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, pb.NodeKind_NODE_KIND_WINDOW:
 		if isStep(step, n.kind) {
 			x.entries[port] = n
 			return x.enterState(n, d)
 		}
-	case pb.NodeKind_KEY_BY, pb.NodeKind_COLLECT:
+	case pb.NodeKind_NODE_KIND_KEY_BY, pb.NodeKind_NODE_KIND_COLLECT:
 		if isStep(step, n.kind) {
 			n.keyOf = step.Partition
 			return nil
 		}
-	case pb.NodeKind_KEY:
+	case pb.NodeKind_NODE_KIND_KEY:
 		if (step == nil || step.State != nil) && description.GetBucketCount() > 0 {
 			n.exit, err = newKeyExit(n, d, description)
 			return x.leave(n, err)
 		}
-	case pb.NodeKind_SEND:
+	case pb.NodeKind_NODE_KIND_SEND:
 		n.exit, err = newSend(n, d, description)
 		return x.leave(n, err)
-	case pb.NodeKind_SINK:
+	case pb.NodeKind_NODE_KIND_SINK:
 		if sink := parts.sinks[n.path]; sink != nil {
 			n.name = sink.Name
 			n.exit = newSink(n, sink, newWriter(x, port, -1, frameBytes(description), frame.Plain))
 			return x.leave(n, nil)
 		}
 	}
-	what := n.kind.String()
+	what := kindName(n.kind)
 	if d.GetComponent() != "" {
 		what = fmt.Sprintf("%s %q", what, d.GetComponent())
 	}
@@ -209,7 +209,7 @@ func (x *Executor) enterState(n *node, d *pb.Node) error {
 	if err != nil {
 		return err
 	}
-	if n.kind != pb.NodeKind_WINDOW {
+	if n.kind != pb.NodeKind_NODE_KIND_WINDOW {
 		n.stateful = newStateful(n.step, uint16(d.GetStatePort()), form)
 		return nil
 	}
@@ -220,7 +220,12 @@ func (x *Executor) enterState(n *node, d *pb.Node) error {
 
 // isStep tells whether a step is there and is of a kind.
 func isStep(step *declaration.Step, kind pb.NodeKind) bool {
-	return step != nil && strings.ToUpper(step.Kind) == kind.String()
+	return step != nil && strings.ToUpper(step.Kind) == kindName(kind)
+}
+
+// kindName returns the name of a kind as people know it: the protocol's without its prefix.
+func kindName(kind pb.NodeKind) string {
+	return strings.TrimPrefix(kind.String(), "NODE_KIND_")
 }
 
 // build makes the computation of a stateless step for this stream.
@@ -328,7 +333,7 @@ func (x *Executor) Counts() []*pb.StepCount {
 	counts := make([]*pb.StepCount, 0, len(x.nodes))
 	for _, n := range x.nodes {
 		switch n.kind {
-		case pb.NodeKind_KEY, pb.NodeKind_SEND, pb.NodeKind_RECEIVE:
+		case pb.NodeKind_NODE_KIND_KEY, pb.NodeKind_NODE_KIND_SEND, pb.NodeKind_NODE_KIND_RECEIVE:
 			n.in, n.out = 0, 0
 		}
 		if n.in+n.dead > 0 {

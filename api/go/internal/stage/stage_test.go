@@ -210,11 +210,11 @@ func TestCounts(t *testing.T) {
 
 func TestUnknownNodesAreRefused(t *testing.T) {
 	for _, node := range []*pb.Node{
-		{Path: "0/sources/1", Kind: pb.NodeKind_SOURCE},
-		{Path: "0/steps/0", Kind: pb.NodeKind_STATE_COMPUTATION},
-		{Path: "0/steps/1", Kind: pb.NodeKind_COMPUTATION},
-		{Path: "0/sinks/7", Kind: pb.NodeKind_SINK},
-		{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/9"}},
+		{Path: "0/sources/1", Kind: pb.NodeKind_NODE_KIND_SOURCE},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION},
+		{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_COMPUTATION},
+		{Path: "0/sinks/7", Kind: pb.NodeKind_NODE_KIND_SINK},
+		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/9"}},
 	} {
 		_, err := stage.New(wordCount(t), &pb.Stage{Nodes: []*pb.Node{node}})
 		if err == nil || !strings.HasPrefix(err.Error(), "W413 ") {

@@ -62,7 +62,7 @@ func tcpSink(port string) application.SinkConfig {
 // stateless returns what each sink gets of some texts, by its port.
 func stateless(t *testing.T, app *application.Application, nodes []*pb.Node, texts ...string) map[uint16][]string {
 	t.Helper()
-	nodes = append([]*pb.Node{{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE}}, nodes...)
+	nodes = append([]*pb.Node{{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE}}, nodes...)
 	x := newExecutor(t, declared(t, app), &pb.Stage{Id: "s0", Nodes: nodes})
 	got := map[uint16][]string{}
 	for _, output := range run(t, x, framed(t, texts...)) {
@@ -79,7 +79,7 @@ func stateless(t *testing.T, app *application.Application, nodes []*pb.Node, tex
 func TestNilOfADecoderIsDropped(t *testing.T) {
 	app := application.MakeApplication("Nil")
 	app.NewPipeline("p", tcpSource("7010")).ToSink(tcpSink("7002"))
-	nodes := []*pb.Node{{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/sources/0"}, Port: 2}}
+	nodes := []*pb.Node{{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/sources/0"}, Port: 2}}
 	if got := stateless(t, app, nodes, "a", "skipped", "b")[2]; !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("messages are %q", got)
 	}
@@ -95,8 +95,8 @@ func TestNilOfAComputationIsDropped(t *testing.T) {
 	})
 	app.NewPipeline("p", tcpSource("7010")).To(odd).ToSink(tcpSink("7002"))
 	nodes := []*pb.Node{
-		{Path: "0/steps/0", Kind: pb.NodeKind_COMPUTATION, Inputs: []string{"0/sources/0"}},
-		{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_COMPUTATION, Inputs: []string{"0/sources/0"}},
+		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
 	}
 	if got := stateless(t, app, nodes, "a", "bb", "ccc")[2]; !slices.Equal(got, []string{"a", "ccc"}) {
 		t.Errorf("messages are %q", got)
@@ -107,8 +107,8 @@ func TestNilAmongSeveralResultsIsDropped(t *testing.T) {
 	app := application.MakeApplication("Nil")
 	app.NewPipeline("p", tcpSource("7010")).ToMulti(gaps{}).ToSink(tcpSink("7002"))
 	nodes := []*pb.Node{
-		{Path: "0/steps/0", Kind: pb.NodeKind_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
-		{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
+		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
 	}
 	if got := stateless(t, app, nodes, "a gap b", "gap")[2]; !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("messages are %q", got)
@@ -119,8 +119,8 @@ func TestEverySinkGetsEveryMessage(t *testing.T) {
 	app := application.MakeApplication("Sinks")
 	app.NewPipeline("p", tcpSource("7010")).ToSinks(tcpSink("7002"), tcpSink("7003"))
 	nodes := []*pb.Node{
-		{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/sources/0"}, Port: 2},
-		{Path: "0/sinks/1", Kind: pb.NodeKind_SINK, Inputs: []string{"0/sources/0"}, Port: 3},
+		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/sources/0"}, Port: 2},
+		{Path: "0/sinks/1", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/sources/0"}, Port: 3},
 	}
 	got := stateless(t, app, nodes, "a", "b")
 	if want := []string{"a", "b"}; !slices.Equal(got[2], want) || !slices.Equal(got[3], want) {
@@ -135,10 +135,10 @@ func TestABranchGetsEveryMessage(t *testing.T) {
 	fork.To(shout).ToSink(tcpSink("7002"))
 	fork.ToSink(tcpSink("7003"))
 	nodes := []*pb.Node{
-		{Path: "0/steps/0", Kind: pb.NodeKind_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
-		{Path: "0/steps/1", Kind: pb.NodeKind_COMPUTATION, Inputs: []string{"0/steps/0"}},
-		{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/1"}, Port: 2},
-		{Path: "0/sinks/1", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/0"}, Port: 3},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
+		{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_COMPUTATION, Inputs: []string{"0/steps/0"}},
+		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/1"}, Port: 2},
+		{Path: "0/sinks/1", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/0"}, Port: 3},
 	}
 	got := stateless(t, app, nodes, "a b")
 	if !slices.Equal(got[2], []string{"A", "B"}) || !slices.Equal(got[3], []string{"a", "b"}) {
@@ -157,9 +157,9 @@ func shared() *application.Application {
 }
 
 var sharedStage = &pb.Stage{Id: "s1", BucketCount: buckets, Nodes: []*pb.Node{
-	{Path: "0/steps/0", Kind: pb.NodeKind_STATE_COMPUTATION_MULTI, Port: 1, State: "totals", StatePort: 1},
-	{Path: "1/steps/0", Kind: pb.NodeKind_STATE_COMPUTATION_MULTI, Port: 4, State: "totals", StatePort: 1},
-	{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
+	{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, Port: 1, State: "totals", StatePort: 1},
+	{Path: "1/steps/0", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, Port: 4, State: "totals", StatePort: 1},
+	{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
 }}
 
 // told makes a frame of one word for the second pipeline.
@@ -213,8 +213,8 @@ func TestKeysOfAListAreAllOrAHint(t *testing.T) {
 	closed.NewPipeline("p", tcpSource("7010")).
 		ToStatePartitionMulti(twice{"count"}, example.TotalsBuilder{}, "totals", numbered{}, []uint64{7}).ToSink(tcpSink("7002"))
 	nodes := []*pb.Node{
-		{Path: "0/steps/0", Kind: pb.NodeKind_STATE_COMPUTATION_MULTI, Port: 1, StatePort: 1},
-		{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI, Port: 1, StatePort: 1},
+		{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
 	}
 	for app, want := range map[*application.Application][]string{hint: {"a1", "b1"}, closed: nil} {
 		x := newExecutor(t, declared(t, app), &pb.Stage{Id: "s1", BucketCount: buckets, Nodes: nodes})

@@ -92,8 +92,8 @@ func (c *windowCase) executor(t testing.TB) *stage.Executor {
 		{Path: "0/steps/0", Name: "values", Kind: declaration.Window, State: byKey, Window: described, Aggregation: gathered{}},
 		{Path: "0/steps/1", Name: "next", Kind: declaration.StateComputation, State: byKey, Compute: example.CountWords{}},
 	}}}}, &pb.Stage{Id: "s1", BucketCount: 1, Nodes: []*pb.Node{
-		{Path: "0/steps/0", Kind: pb.NodeKind_WINDOW, Port: 1, StatePort: 1},
-		{Path: "0/steps/1", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/0"}, Port: 2, Timestamps: true},
+		{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_WINDOW, Port: 1, StatePort: 1},
+		{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/0"}, Port: 2, Timestamps: true},
 	}})
 }
 

@@ -19,14 +19,14 @@ import (
 const buckets = 8
 
 var splitStage = &pb.Stage{Id: "s0", BucketCount: buckets, FrameBytes: 1 << 20, Nodes: []*pb.Node{
-	{Path: "0/sources/0", Kind: pb.NodeKind_SOURCE, Port: 0},
-	{Path: "0/steps/0", Kind: pb.NodeKind_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
-	{Path: "0/steps/1", Kind: pb.NodeKind_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
+	{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: 0},
+	{Path: "0/steps/0", Kind: pb.NodeKind_NODE_KIND_COMPUTATION_MULTI, Inputs: []string{"0/sources/0"}},
+	{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_KEY, Inputs: []string{"0/steps/0"}, Port: 1},
 }}
 
 var countStage = &pb.Stage{Id: "s1", BucketCount: buckets, FrameBytes: 1 << 20, Nodes: []*pb.Node{
-	{Path: "0/steps/1", Kind: pb.NodeKind_STATE_COMPUTATION, Port: 1, State: "totals", StatePort: 1},
-	{Path: "0/sinks/0", Kind: pb.NodeKind_SINK, Inputs: []string{"0/steps/1"}, Port: 2},
+	{Path: "0/steps/1", Kind: pb.NodeKind_NODE_KIND_STATE_COMPUTATION, Port: 1, State: "totals", StatePort: 1},
+	{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/1"}, Port: 2},
 }}
 
 // wordCount declares the word count.

@@ -26,55 +26,56 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Texts name kinds without the prefix.
 type NodeKind int32
 
 const (
-	NodeKind_NODE_KIND_UNSPECIFIED   NodeKind = 0
-	NodeKind_SOURCE                  NodeKind = 1  // entry: decode messages of frames with this port
-	NodeKind_COMPUTATION             NodeKind = 2  // one message in, at most one out
-	NodeKind_COMPUTATION_MULTI       NodeKind = 3  // one message in, any number out
-	NodeKind_STATE_COMPUTATION       NodeKind = 4  // entry: keyed messages of frames with this port
-	NodeKind_STATE_COMPUTATION_MULTI NodeKind = 5  // entry
-	NodeKind_KEY                     NodeKind = 6  // exit: key for the state step or window `path`, frames per bucket
-	NodeKind_SINK                    NodeKind = 7  // exit: encode for the sink `path`
-	NodeKind_KEY_BY                  NodeKind = 8  // sets the key of a message and passes it on
-	NodeKind_COLLECT                 NodeKind = 9  // sets the empty key and passes the message on
-	NodeKind_WINDOW                  NodeKind = 10 // entry: keyed messages of frames with this port, and ticks
-	NodeKind_SEND                    NodeKind = 11 // exit: messages of the part `path`, for another stage of the same task
-	NodeKind_RECEIVE                 NodeKind = 12 // entry: messages of the part `path`, which another stage has sent
+	NodeKind_NODE_KIND_UNSPECIFIED             NodeKind = 0
+	NodeKind_NODE_KIND_SOURCE                  NodeKind = 1  // entry: decode messages of frames with this port
+	NodeKind_NODE_KIND_COMPUTATION             NodeKind = 2  // one message in, at most one out
+	NodeKind_NODE_KIND_COMPUTATION_MULTI       NodeKind = 3  // one message in, any number out
+	NodeKind_NODE_KIND_STATE_COMPUTATION       NodeKind = 4  // entry: keyed messages of frames with this port
+	NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI NodeKind = 5  // entry
+	NodeKind_NODE_KIND_KEY                     NodeKind = 6  // exit: key for the state step or window `path`, frames per bucket
+	NodeKind_NODE_KIND_SINK                    NodeKind = 7  // exit: encode for the sink `path`
+	NodeKind_NODE_KIND_KEY_BY                  NodeKind = 8  // sets the key of a message and passes it on
+	NodeKind_NODE_KIND_COLLECT                 NodeKind = 9  // sets the empty key and passes the message on
+	NodeKind_NODE_KIND_WINDOW                  NodeKind = 10 // entry: keyed messages of frames with this port, and ticks
+	NodeKind_NODE_KIND_SEND                    NodeKind = 11 // exit: messages of the part `path`, for another stage of the same task
+	NodeKind_NODE_KIND_RECEIVE                 NodeKind = 12 // entry: messages of the part `path`, which another stage has sent
 )
 
 // Enum value maps for NodeKind.
 var (
 	NodeKind_name = map[int32]string{
 		0:  "NODE_KIND_UNSPECIFIED",
-		1:  "SOURCE",
-		2:  "COMPUTATION",
-		3:  "COMPUTATION_MULTI",
-		4:  "STATE_COMPUTATION",
-		5:  "STATE_COMPUTATION_MULTI",
-		6:  "KEY",
-		7:  "SINK",
-		8:  "KEY_BY",
-		9:  "COLLECT",
-		10: "WINDOW",
-		11: "SEND",
-		12: "RECEIVE",
+		1:  "NODE_KIND_SOURCE",
+		2:  "NODE_KIND_COMPUTATION",
+		3:  "NODE_KIND_COMPUTATION_MULTI",
+		4:  "NODE_KIND_STATE_COMPUTATION",
+		5:  "NODE_KIND_STATE_COMPUTATION_MULTI",
+		6:  "NODE_KIND_KEY",
+		7:  "NODE_KIND_SINK",
+		8:  "NODE_KIND_KEY_BY",
+		9:  "NODE_KIND_COLLECT",
+		10: "NODE_KIND_WINDOW",
+		11: "NODE_KIND_SEND",
+		12: "NODE_KIND_RECEIVE",
 	}
 	NodeKind_value = map[string]int32{
-		"NODE_KIND_UNSPECIFIED":   0,
-		"SOURCE":                  1,
-		"COMPUTATION":             2,
-		"COMPUTATION_MULTI":       3,
-		"STATE_COMPUTATION":       4,
-		"STATE_COMPUTATION_MULTI": 5,
-		"KEY":                     6,
-		"SINK":                    7,
-		"KEY_BY":                  8,
-		"COLLECT":                 9,
-		"WINDOW":                  10,
-		"SEND":                    11,
-		"RECEIVE":                 12,
+		"NODE_KIND_UNSPECIFIED":             0,
+		"NODE_KIND_SOURCE":                  1,
+		"NODE_KIND_COMPUTATION":             2,
+		"NODE_KIND_COMPUTATION_MULTI":       3,
+		"NODE_KIND_STATE_COMPUTATION":       4,
+		"NODE_KIND_STATE_COMPUTATION_MULTI": 5,
+		"NODE_KIND_KEY":                     6,
+		"NODE_KIND_SINK":                    7,
+		"NODE_KIND_KEY_BY":                  8,
+		"NODE_KIND_COLLECT":                 9,
+		"NODE_KIND_WINDOW":                  10,
+		"NODE_KIND_SEND":                    11,
+		"NODE_KIND_RECEIVE":                 12,
 	}
 )
 
@@ -2435,25 +2436,22 @@ const file_worker_proto_rawDesc = "" +
 	" \x01(\tR\apreview\x12\x14\n" +
 	"\x05error\x18\v \x01(\tR\x05error\x12\x1c\n" +
 	"\ttraceback\x18\f \x01(\tR\ttraceback\x12!\n" +
-	"\ftimestamp_ms\x18\r \x01(\x03R\vtimestampMs*\xdc\x01\n" +
+	"\ftimestamp_ms\x18\r \x01(\x03R\vtimestampMs*\xd4\x02\n" +
 	"\bNodeKind\x12\x19\n" +
-	"\x15NODE_KIND_UNSPECIFIED\x10\x00\x12\n" +
-	"\n" +
-	"\x06SOURCE\x10\x01\x12\x0f\n" +
-	"\vCOMPUTATION\x10\x02\x12\x15\n" +
-	"\x11COMPUTATION_MULTI\x10\x03\x12\x15\n" +
-	"\x11STATE_COMPUTATION\x10\x04\x12\x1b\n" +
-	"\x17STATE_COMPUTATION_MULTI\x10\x05\x12\a\n" +
-	"\x03KEY\x10\x06\x12\b\n" +
-	"\x04SINK\x10\a\x12\n" +
-	"\n" +
-	"\x06KEY_BY\x10\b\x12\v\n" +
-	"\aCOLLECT\x10\t\x12\n" +
-	"\n" +
-	"\x06WINDOW\x10\n" +
-	"\x12\b\n" +
-	"\x04SEND\x10\v\x12\v\n" +
-	"\aRECEIVE\x10\f2\xeb\x03\n" +
+	"\x15NODE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10NODE_KIND_SOURCE\x10\x01\x12\x19\n" +
+	"\x15NODE_KIND_COMPUTATION\x10\x02\x12\x1f\n" +
+	"\x1bNODE_KIND_COMPUTATION_MULTI\x10\x03\x12\x1f\n" +
+	"\x1bNODE_KIND_STATE_COMPUTATION\x10\x04\x12%\n" +
+	"!NODE_KIND_STATE_COMPUTATION_MULTI\x10\x05\x12\x11\n" +
+	"\rNODE_KIND_KEY\x10\x06\x12\x12\n" +
+	"\x0eNODE_KIND_SINK\x10\a\x12\x14\n" +
+	"\x10NODE_KIND_KEY_BY\x10\b\x12\x15\n" +
+	"\x11NODE_KIND_COLLECT\x10\t\x12\x14\n" +
+	"\x10NODE_KIND_WINDOW\x10\n" +
+	"\x12\x12\n" +
+	"\x0eNODE_KIND_SEND\x10\v\x12\x15\n" +
+	"\x11NODE_KIND_RECEIVE\x10\f2\xeb\x03\n" +
 	"\x06Worker\x12F\n" +
 	"\x04Init\x12\x1f.wallaroo.worker.v1.InitRequest\x1a\x1d.wallaroo.worker.v1.InitReply\x12S\n" +
 	"\aProcess\x12\".wallaroo.worker.v1.ProcessRequest\x1a .wallaroo.worker.v1.ProcessReply(\x010\x01\x12T\n" +

@@ -13,6 +13,7 @@ from wallaroo.library import declare_codecs
 from wallaroo.location import called_from
 from wallaroo.pipeline import Merge, Node, Pipeline
 from wallaroo.signature import shown_name
+from wallaroo.unkeyed import CHOICES, REFUSE, with_keys
 from wallaroo.window import CountWindowsBuilder, RangeWindowsBuilder, Windows
 from wallaroo.wrapped import Partition
 
@@ -21,13 +22,18 @@ PARTS = ("sources", "steps", "sinks")
 BY_STEP, BY_SOURCE, NO_KEY = "step", "source", ""
 
 
-def build_application(app_name: str, pipeline: Pipeline, *, on_error: str | None = None) -> model.Application:
+def build_application(
+    app_name: str, pipeline: Pipeline, *, on_error: str | None = None, unkeyed: str = REFUSE
+) -> model.Application:
     """Return the application of a pipeline.
 
     Args:
         app_name: Name of the application.
         pipeline: A pipeline that ends with `to_sink` or `to_sinks`.
         on_error: What happens when user code fails on a message, as for `ApplicationBuilder`.
+        unkeyed: What state computations and windows do with messages without a key: "refuse" the application (T229);
+            "one key" gives all of them one state, as Wallaroo 0.6.0; "random key" gives each of them a state of its
+            own, as 0.6.1, which is never removed.
 
     Raises:
         WallarooParameterError: The declaration has faults; it lists every one of them.
@@ -49,9 +55,13 @@ def build_application(app_name: str, pipeline: Pipeline, *, on_error: str | None
 
     Source: Wallaroo 0.6.
     """
-    build = _Build(app_name, on_error)
+    build = _Build(app_name, on_error, unkeyed)
     if isinstance(pipeline, Pipeline):
         build.run(pipeline)
+        if build.keyless and not build.findings:
+            pipeline = with_keys(pipeline, build.keyless, unkeyed)
+            build = _Build(app_name, on_error, REFUSE)
+            build.run(pipeline)
     else:
         build.wrong(build.place("build_application", "/pipelines/0"), "pipeline", pipeline, "a Pipeline")
     if build.findings:
@@ -63,9 +73,11 @@ def build_application(app_name: str, pipeline: Pipeline, *, on_error: str | None
 class _Build(Declaration):
     """One build: findings and parts of the declaration."""
 
-    def __init__(self, name: Any, on_error: str | None) -> None:
+    def __init__(self, name: Any, on_error: str | None, unkeyed: str) -> None:
         super().__init__()
         place = self.place("build_application", "/name")
+        self.unkeyed = check.choice(place, "unkeyed", unkeyed, CHOICES)
+        self.keyless: dict[Node, list[Node]] = {}
         self.name = check.name(place, "application", name)
         self.on_error = check.policy(replace(place, pointer="/on_error"), on_error)
         self.line = model.Pipeline(self.name, 0, place.location)
@@ -207,8 +219,10 @@ class _Build(Declaration):
 
     def _needs_key(self, place: Place, node: Node, step: model.Step) -> None:
         keyless = [each for each in node.inputs if self._keys[each] == NO_KEY]
-        for each in keyless[:1]:
-            place.add("T229", step=step.name, input=self._origin(each))
+        if keyless and self.unkeyed == REFUSE:
+            place.add("T229", step=step.name, input=self._origin(keyless[0]))
+        elif keyless:
+            self.keyless[node] = keyless
         self._keys[node] = BY_STEP
 
     def _origin(self, node: Node) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from wallaroo import check, component
+from wallaroo import check, component, object_state
 from wallaroo.application import CREATE, DEAD_LETTER, Application, Pipeline, RemoteComponent, State
 from wallaroo.component import Place
 from wallaroo.config import SinkConfig, SourceConfig
@@ -80,6 +80,9 @@ class ApplicationBuilder:
     def to(self, computation: Any, *, on_error: str | None = None) -> "ApplicationBuilder":
         """Send each message to a computation.
 
+        An object that keeps something from one message to the next is one object for the whole application, as in
+        Wallaroo 0.1: it sees all messages in order of arrival, and is saved like a state. All else runs in parallel.
+
         Args:
             computation: A function with `@computation` or `@computation_multi`, or a class or object with `name()` and
                 `compute(data)` or `compute_multi(data)`.
@@ -88,7 +91,7 @@ class ApplicationBuilder:
         return self._to("to", computation, on_error)
 
     def to_parallel(self, computation: Any, *, on_error: str | None = None) -> "ApplicationBuilder":
-        """Send each message to a computation; the same as `to`, because every computation runs in parallel here.
+        """Send each message to a computation that runs in parallel; an object is one for each process of the worker.
 
         Args:
             computation: As for `to`.
@@ -290,8 +293,24 @@ class ApplicationBuilder:
                 self._declaration.remote(pipeline, place, value, _inputs(pipeline), None, policy)
                 return self
             call = component.computation(place, value, has_state=False)
-            self._add_step(pipeline, place, value, call, None, on_error)
+            state = self._kept(place, value, call) if call is not None and method == "to" else None
+            self._add_step(pipeline, place, value, call, state, on_error)
         return self
+
+    def _kept(self, place: Place, value: Any, call: component.Call) -> State | None:
+        """Return the state that the object of a computation is; changes the call. None: it keeps nothing."""
+        found = getattr(call.run, "__self__", None)
+        if isinstance(value, BaseWrapped) or found is None:
+            return None
+        kept = object_state.kept_by(found)
+        if not kept.where:
+            return None
+        if not kept.is_inside:
+            place.add("T234", step=call.name, where=kept.where, reason="cannot be saved with it")
+        taken = {step.state.name for line in self._pipelines for step in line.steps if step.state is not None}
+        call.run, call.kind = object_state.ObjectStep(call.run.__name__, kept.where), f"state_{call.kind}"
+        build = object_state.state_builder(found, value)
+        return State(object_state.free_name(call.name, taken), value, build)
 
     def _to_state(
         self,

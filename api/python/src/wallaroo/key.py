@@ -1,35 +1,80 @@
 """Keys: what a partition function may return, their bytes, and the bucket that they fall into."""
 
 import base64
+import dataclasses
+import enum
+import struct
 import zlib
-from typing import Any
+from typing import Any, cast
 
+# Begins the bytes of a key that is neither text, bytes nor a number of 64 bits. No UTF-8 text begins with it.
+STRUCTURED = b"\xffkey:"
 SPREAD = 0x9E3779B1
 MASK = 0xFFFFFFFF
 _CONTROL = frozenset([*range(0x20), *range(0x7F, 0xA0)])
 
 
 def key_bytes(key: object) -> bytes:
-    r"""Return a key's bytes: text as UTF-8, an integer as 8 bytes big-endian, bytes as they are.
+    r"""Return a key's bytes: text as UTF-8, a number of 0 to 2**64-1 as 8 bytes big-endian, bytes as they are.
+
+    In Wallaroo 0.1 to 0.4 any object with a hash was a key. Here these are: other numbers, tuples, frozen sets, members
+    of enumerations and frozen dataclasses. Equal keys have equal bytes.
 
     Raises:
-        TypeError: The key is none of these.
-        ValueError: The integer does not fit, or the text has lone surrogates.
+        TypeError: The key is of another type, or None, which a function without `return` gives.
+        ValueError: It is not a number, or text with lone surrogates.
 
     Example:
-        >>> key_bytes("AAPL"), key_bytes(7)
-        (b'AAPL', b'\x00\x00\x00\x00\x00\x00\x00\x07')
+        >>> key_bytes("AAPL"), key_bytes(7), key_bytes(("AAPL", 7)) == key_bytes(("AAPL", 7.0))
+        (b'AAPL', b'\x00\x00\x00\x00\x00\x00\x00\x07', True)
     """
     if isinstance(key, str):
         return str.encode(key)
     if isinstance(key, (bytes, bytearray, memoryview)):
         return bytes(key)
-    if isinstance(key, int) and not isinstance(key, bool):
-        if 0 <= key < 1 << 64:
-            return key.to_bytes(8, "big")
-        msg = "an int outside 0 to 2**64-1"
-        raise ValueError(msg)
+    if isinstance(key, int) and 0 <= key < 1 << 64:
+        return int(key).to_bytes(8, "big")
+    if key is None:
+        raise TypeError(type(key).__name__)
+    if isinstance(key, float) and key.is_integer():
+        return key_bytes(int(key))
+    return STRUCTURED + _structured(key)
+
+
+def _structured(key: object) -> bytes:
+    """Return the bytes of a key or of a part of one: a letter for its kind, its length, its content."""
+    if isinstance(key, float) and key.is_integer():
+        key = int(key)
+    if key is None:
+        return _tagged(b"n", b"")
+    if isinstance(key, int):
+        return _tagged(b"i", b"%d" % int(key))
+    if isinstance(key, float):
+        if key != key:
+            msg = "not a number"
+            raise ValueError(msg)
+        return _tagged(b"f", struct.pack(">d", key))
+    if isinstance(key, (str, bytes)):
+        return _tagged(b"s", key_bytes(key))
+    if isinstance(key, tuple):
+        return _tagged(b"t", b"".join(map(_structured, key)))
+    if isinstance(key, frozenset):
+        return _tagged(b"z", b"".join(sorted(map(_structured, key))))
+    if isinstance(key, enum.Enum):
+        return _tagged(b"e", f"{type(key).__qualname__}.{key.name}".encode())
+    if _is_frozen(key):
+        values = (getattr(key, each.name) for each in dataclasses.fields(cast(Any, key)) if each.compare)
+        return _tagged(b"d", _structured(type(key).__qualname__) + b"".join(map(_structured, values)))
     raise TypeError(type(key).__name__)
+
+
+def _tagged(kind: bytes, content: bytes) -> bytes:
+    return b"%s%d:%s" % (kind, len(content), content)
+
+
+def _is_frozen(key: object) -> bool:
+    parameters = getattr(type(key), "__dataclass_params__", None)
+    return parameters is not None and bool(parameters.frozen and parameters.eq)
 
 
 def key_json(key: object) -> Any:
@@ -39,9 +84,9 @@ def key_json(key: object) -> Any:
         >>> key_json("a"), key_json(7), key_json(b"\xff")
         ('a', 7, {'base64': '/w=='})
     """
-    if isinstance(key, int):
-        return int(key)
     data = key_bytes(key)
+    if isinstance(key, (int, float)) and len(data) == 8:
+        return int(key)
     try:
         text = data.decode()
     except UnicodeDecodeError:

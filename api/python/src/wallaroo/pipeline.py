@@ -16,13 +16,13 @@ class Node:
     """One call of the program: a source, a step or a sink. Faults are looked for when the application is built.
 
     Attributes:
-        number: Grows with each call of the program.
+        number: Grows with each call of the program; a step that no call declared lies between two of them.
         method: What was called.
         part: `sources`, `steps` or `sinks`.
         value: What was handed over; for a source the pair of name and config.
     """
 
-    number: int
+    number: float
     method: str
     part: str
     value: Any

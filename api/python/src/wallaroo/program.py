@@ -13,10 +13,11 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from wallaroo import argument
-from wallaroo.application import Application
+from wallaroo.application import Application, Step
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.library import Library
 from wallaroo.location import declared_at, hint_of, one_line, raised_at, relative, user_traceback
+from wallaroo.object_state import ObjectStep
 from wallaroo.serialization import Serializer, deserialize, serialize
 from wallaroo.topology import library_document, topology
 
@@ -70,6 +71,8 @@ def load(app: str, args: Sequence[str]) -> Program:
     result = _set_up(setup, function, [PROGRAM_NAME, *args])
     application = result if isinstance(result, Application) else result.application()
     application.serializer = _serializer(module)
+    if application.serializer.is_custom:
+        _check_objects(application)
     if isinstance(result, Library):
         return Program(application, directory, library_document(result, directory, app, args))
     return Program(application, directory, topology(application, directory, app, args))
@@ -204,6 +207,20 @@ def _serializer(module: ModuleType) -> Serializer:
                 ]
             )  # fmt: skip
     return Serializer(dump, load_, True)
+
+
+def _check_objects(application: Application) -> None:
+    """Refuse objects as states: the program's own `serialize` knows its messages and states, not its computations."""
+    steps = [(step, step.run) for step in application.nodes() if isinstance(step, Step)]
+    findings = [
+        Diagnostic.of(
+            "T234", pointer="/pipelines/" + step.path, **step.location.shown()._asdict(), step=step.name,
+            where=run.where, reason="the module's own serialize does not know",
+        )
+        for step, run in steps if isinstance(run, ObjectStep)
+    ]  # fmt: skip
+    if findings:
+        raise DiagnosticError(findings)
 
 
 def _shown(file: str) -> str:

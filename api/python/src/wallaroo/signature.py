@@ -7,7 +7,7 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.location import declared_at
 
-_OTHER_TYPES = {"float", "bool", "complex", "list", "dict", "tuple", "set", "frozenset", "None", "NoneType"}
+_OTHER_TYPES = {"complex", "list", "dict", "set", "None", "NoneType"}
 
 
 def arity_finding(kind: str, name: str, function: Callable[..., Any], parameters: tuple[str, ...]) -> Diagnostic | None:

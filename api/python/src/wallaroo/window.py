@@ -1,5 +1,6 @@
 """Windows: which messages of a key an aggregation takes together."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ from wallaroo.error import WallarooParameterError
 from wallaroo.location import called_from
 
 MAX_MS = 31_536_000_000
+NS_PER_MS = 1_000_000
 MAX_COUNT = 1_000_000_000
 MAX_OPEN = 100_000  # windows of a key at once
 FLUSH_MS = 5000
@@ -111,10 +113,11 @@ def range_windows(range_ns: int) -> "RangeWindowsBuilder":
     its own where all sources give one (Kafka, connectors, Spark with `timestamp`).
 
     Args:
-        range_ns: Length of a window in nanoseconds, whole milliseconds.
+        range_ns: Length of a window in nanoseconds. Times of messages are in milliseconds, so it is rounded up to whole
+            milliseconds, with a warning.
 
     Raises:
-        WallarooParameterError: It is not of 1 millisecond to 365 days, or no whole number of milliseconds.
+        WallarooParameterError: It is not a number of more than 0 nanoseconds and at most 365 days.
 
     Example:
         >>> windows = range_windows(seconds(9)).with_slide(seconds(3)).with_delay(seconds(1))
@@ -123,7 +126,7 @@ def range_windows(range_ns: int) -> "RangeWindowsBuilder":
 
     Source: Wallaroo 0.6.
     """
-    return RangeWindowsBuilder({"range": _whole_ms("range_windows", "range_ns", range_ns, 1)})
+    return RangeWindowsBuilder({"range": _in_ms("range_windows", "range_ns", range_ns, 1)})
 
 
 def count_windows(count: int) -> "CountWindowsBuilder":
@@ -206,7 +209,7 @@ class RangeWindowsBuilder:
         Raises:
             WallarooParameterError: It is no such span, or is set already.
         """
-        slide_ms = _whole_ms("with_slide", "slide", slide, 1)
+        slide_ms = _in_ms("with_slide", "slide", slide, 1)
         if slide_ms > self._given["range"]:
             raise _wrong(slide, "with_slide", "slide", f"at most the range, {self._given['range']} ms")
         return self._with("with_slide", "slide", slide_ms)
@@ -217,7 +220,7 @@ class RangeWindowsBuilder:
         Raises:
             WallarooParameterError: It is no such span, or is set already.
         """
-        return self._with("with_delay", "delay", _whole_ms("with_delay", "delay", delay, 0))
+        return self._with("with_delay", "delay", _in_ms("with_delay", "delay", delay, 0))
 
     def with_late_data_policy(self, policy: str) -> "RangeWindowsBuilder":
         """Say what happens to messages that are older than all open windows.
@@ -274,11 +277,16 @@ class CountWindowsBuilder:
         return CountWindows({"kind": "count", "count": self._count, "flush_ms": FLUSH_MS}, aggregation)
 
 
-def _whole_ms(method: str, parameter: str, value: Any, least: int) -> int:
+def _in_ms(method: str, parameter: str, value: Any, least: int) -> int:
+    """Return nanoseconds as milliseconds, rounded up, and say so."""
     is_int = isinstance(value, int) and not isinstance(value, bool)
-    if not is_int or value % 1_000_000 or not least <= value // 1_000_000 <= MAX_MS:
-        raise _wrong(value, method, parameter, f"whole milliseconds, {least} ms to 365 days, in nanoseconds")
-    return int(value // 1_000_000)
+    rounded = -(-value // NS_PER_MS) if is_int else 0
+    if not is_int or value < 0 or not least <= rounded <= MAX_MS:
+        raise _wrong(value, method, parameter, f"nanoseconds, {least} ms to 365 days")
+    if value % NS_PER_MS:
+        text = f"{method}({value}): times are in milliseconds here; {value} ns are taken as {rounded} ms"
+        warnings.warn(text, UserWarning, stacklevel=3)
+    return rounded
 
 
 def _wrong(value: object, method: str, parameter: str, expected: str) -> WallarooParameterError:

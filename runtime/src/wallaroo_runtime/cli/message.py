@@ -12,6 +12,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.ingest.framing import length_packer
 
 BLOCK_MESSAGES = 10_000
+LENGTH_BYTES = 4
 NANOSECONDS = 1_000_000_000
 
 
@@ -63,12 +64,15 @@ def frame(lines: list[bytes], framing: str) -> bytes:
 
 def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[[list[bytes]], bytes]]:
     """Return the messages of one round, and what makes the bytes to send of some of them."""
-    if arguments.binary:
+    if arguments.binary and (arguments.file or not arguments.u64):
         return _cut(_read(arguments.file), arguments), b"".join
     if arguments.file is None:
         if not arguments.messages:
             reason = "there is no end to the numbers"
             raise _wrong(reason, "say how many with --messages, or give a file with --file")
+        if arguments.binary and arguments.msg_size not in (None, LENGTH_BYTES + 8):
+            reason = f"a number has {LENGTH_BYTES + 8} bytes with its length, and --msg-size is {arguments.msg_size}"
+            raise _wrong(reason, f"give --msg-size {LENGTH_BYTES + 8}, or leave it out")
         numbers = itertools.count(arguments.start_from + 1)
         texts = (struct.pack(">Q", number) if arguments.u64 else b"%d" % number for number in numbers)
         return texts, lambda items: frame(items, arguments.framing)
@@ -88,7 +92,7 @@ def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
         reason = "--binary does not say where messages end"
         raise _wrong(reason, "give --msg-size N or --variable-size")
     while at < len(data):
-        end = at + (size or 4 + int.from_bytes(data[at : at + 4], "big"))
+        end = at + (size or LENGTH_BYTES + int.from_bytes(data[at : at + LENGTH_BYTES], "big"))
         if end > len(data):
             reason = f"the last message of {arguments.file} ends {end - len(data)} bytes behind the file"
             raise _wrong(reason, "look at --msg-size, which counts the length before a message too")

@@ -38,7 +38,7 @@ PONY = {
     **dict.fromkeys(("--ponythreads", "--ponyminthreads", "--ponymaxthreads"), True),
     **dict.fromkeys(("--ponypin", "--ponynopin", "--ponypinasio", "--ponynoblock", "--ponynoyield"), False),
 }
-SENDER = {**PONY, "--no-write": False, "-w": False}
+SENDER = {**PONY, "--no-write": False, "-w": False, "--vary-by": True, "--partition": True}
 # Wallaroo's own runtime: addresses of its parts, its cluster, its files, fault injection, and options of Pony.
 WITHOUT_EFFECT = {
     **dict.fromkeys(

@@ -51,7 +51,7 @@ class Gateway:
         self._config = config
         self.status = StatusFile(config.status)
         self.status.write("starting")
-        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        writer: JournalWriter | None = None
         try:
             writer = JournalWriter(config.journal, config.segment_bytes)
             connectors = [source for source in config.sources if source.framing["kind"] == CONNECTOR]
@@ -61,10 +61,13 @@ class Gateway:
                 past.advance(writer.safe.offset)
             self._sources = self._listen()
         except RunError as error:
+            if writer is not None:
+                writer.close()  # a service tries again in the same process, which must not meet its own lock
             for diagnostic in error.diagnostics:
                 self.status.say(diagnostic)
             self.status.write("failed")
             raise
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         interval_s = config.fsync_interval_ms / 1000
         self._intake = Intake(writer, config.fsync, interval_s, config.backlog_bytes, past, self.wake)
         generators = [

@@ -86,9 +86,18 @@ class GatewayHost:
                 if is_cleared:
                     shutil.rmtree(self.journal)
                     JournalWriter(self.journal).close()
-                self._start(attachment.config)
+                self._replace(attachment.config, {} if is_cleared else before.config)
             self.store.save(attachment)
             return pb.AttachReply(epoch=attachment.epoch, store=self._journal_id())
+
+    def _replace(self, config: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+        """Start with `config`; where that fails go on with `before`, for the driver that is still served."""
+        try:
+            self._start(config)
+        except RunError:
+            if before and self._fault(before) is None:
+                self._start(before)
+            raise
 
     def _fault(self, config: Mapping[str, Any]) -> RunError | None:
         """Return why the sources of a driver cannot be served here."""

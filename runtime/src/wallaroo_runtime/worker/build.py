@@ -127,8 +127,12 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
     # The tool runs here, whatever the program is built for; it is told the target as its own default.
     native = {**environment, "GOWORK": "off", "CGO_ENABLED": "0"}
     target: dict[str, str] = {name: native.pop(name) for name in ("GOOS", "GOARCH") if name in native}
-    tool = work / "overlay"
-    _run([go, "build", "-o", str(tool), "-buildvcs=false", "./cmd/overlay"], sdk_directory(), native)
+    make = [go, "build", "-buildvcs=false", "-o"]
+    tool = cached(
+        f"{sdk_directory()}\0overlay",
+        "overlay",
+        lambda path: _run([*make, str(path), "./cmd/overlay"], sdk_directory(), native),
+    )
     answer = _run([str(tool), str(directory), str(work)], work, {**native, **target})
     prepared: dict[str, Any] = json.loads(answer)
     if prepared["diagnostics"]:

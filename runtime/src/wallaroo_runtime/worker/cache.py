@@ -12,7 +12,7 @@ from pathlib import Path
 BOUND_BYTES = 1 << 30  # some seventy binaries
 
 
-def cached(place: str, name: str, compile_to: Callable[[Path], None], bound_bytes: int = BOUND_BYTES) -> Path:
+def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_bytes: int = BOUND_BYTES) -> Path:
     """Return the binary that a compiler makes.
 
     The go command knows best whether a binary is up to date, so each place has a file that it builds in place. What

@@ -15,8 +15,8 @@ from wallaroo.worker._proto import worker_pb2 as pb
 MAX_LOOPS = 12
 MAX_INDENT = 60
 
-STATE_KINDS = (pb.STATE_COMPUTATION, pb.STATE_COMPUTATION_MULTI)
-MULTI_KINDS = (pb.COMPUTATION_MULTI, pb.STATE_COMPUTATION_MULTI)
+STATE_KINDS = (pb.NODE_KIND_STATE_COMPUTATION, pb.NODE_KIND_STATE_COMPUTATION_MULTI)
+MULTI_KINDS = (pb.NODE_KIND_COMPUTATION_MULTI, pb.NODE_KIND_STATE_COMPUTATION_MULTI)
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class ChainWriter:
         return (f", {key}" if self.has_keys else "") + (", t" if self.has_times else "")
 
     def _entry(self, number: int, link: Link) -> None:
-        if link.kind == pb.WINDOW:
+        if link.kind == pb.NODE_KIND_WINDOW:
             self._put(0, f"def run{number}(given, seq, k):")
             self._put(1, f"made[{number}] += len(given)")
             self._put(1, f"for v{number}, t in given:")
@@ -142,13 +142,13 @@ class ChainWriter:
 
     def _node(self, number: int, value: str, indent: int, loops: int, key: str = "k") -> None:
         link = self._links[number]
-        if link.kind == pb.KEY and link.takes_key:
+        if link.kind == pb.NODE_KIND_KEY and link.takes_key:
             self._key(number, value, indent, key)
             return
-        if link.kind == pb.SEND:
+        if link.kind == pb.NODE_KIND_SEND:
             self._put(indent, f"send{number}({value}, seq{self._sent(link, key)})")
             return
-        if link.kind == pb.COLLECT:
+        if link.kind == pb.NODE_KIND_COLLECT:
             self._readers(number, value, indent, loops, "b''")
             return
         self._put(indent, "try:")
@@ -156,11 +156,11 @@ class ChainWriter:
         self._put(indent, "except BaseException as error:")
         self._put(indent + 1, f"fail{number}({value}, seq, error)")
         self._put(indent, "else:")
-        if link.kind == pb.KEY:
+        if link.kind == pb.NODE_KIND_KEY:
             self._key(number, value, indent + 1, f"v{number}")
-        elif link.kind == pb.KEY_BY:
+        elif link.kind == pb.NODE_KIND_KEY_BY:
             self._key_by(number, value, indent + 1, loops)
-        elif link.kind == pb.SINK:
+        elif link.kind == pb.NODE_KIND_SINK:
             self._sink(number, value, indent + 1)
         elif link.kind in MULTI_KINDS:
             self._put(indent + 1, f"if v{number}.__class__ is not list:")

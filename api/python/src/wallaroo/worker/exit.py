@@ -28,7 +28,7 @@ COLUMN_BYTES = 24
 MAX_SLOTS = 8192
 MAX_JOINED_BYTES = MAX_BODY_BYTES // 2  # of several messages in one frame
 MANY_KEY_BYTES = 1 << 20  # keys of so many bytes count where frames are cut
-KEY_EXPECTED = "a key: str, bytes, or int of 0 to 2**64-1"
+KEY_EXPECTED = "a key: str, bytes, a number, a tuple, a frozenset, an enum member, or a frozen dataclass"
 
 Slot = tuple[Any, ...]  # functions that append value, index of the key and sequence; the index; one for the time
 
@@ -101,7 +101,7 @@ class KeyExit:
         if kind is int:
             if len(self._int_slots) < MAX_SLOTS:
                 self._int_slots[key] = slot
-        elif len(self.slots) < MAX_SLOTS and isinstance(key, (str, bytes)):
+        elif len(self.slots) < MAX_SLOTS and isinstance(key, (str, bytes, tuple)):
             self.slots[key] = slot
         return slot
 

@@ -22,13 +22,13 @@ from wallaroo.worker.value import ValueCodec
 from wallaroo.worker.window import window_of
 
 STEP_KINDS = {
-    "computation": pb.COMPUTATION,
-    "computation_multi": pb.COMPUTATION_MULTI,
-    "state_computation": pb.STATE_COMPUTATION,
-    "state_computation_multi": pb.STATE_COMPUTATION_MULTI,
-    "window": pb.WINDOW,
-    "key_by": pb.KEY_BY,
-    "collect": pb.COLLECT,
+    "computation": pb.NODE_KIND_COMPUTATION,
+    "computation_multi": pb.NODE_KIND_COMPUTATION_MULTI,
+    "state_computation": pb.NODE_KIND_STATE_COMPUTATION,
+    "state_computation_multi": pb.NODE_KIND_STATE_COMPUTATION_MULTI,
+    "window": pb.NODE_KIND_WINDOW,
+    "key_by": pb.NODE_KIND_KEY_BY,
+    "collect": pb.NODE_KIND_COLLECT,
 }
 LIST_EXPECTED = "a list or None"
 PAIR_EXPECTED = "a tuple (message or None, persist)"
@@ -223,16 +223,20 @@ class Stage:
         entered = list(self.entered)
         counts = []
         for number, (node, link) in enumerate(zip(self.nodes, self._links, strict=True)):
-            if node.kind == pb.SEND:
+            if node.kind == pb.NODE_KIND_SEND:
                 counts.append(pb.StepCount(path=node.path, dead_letters=unsent[node.path]))
                 continue
             dead = self.box.counts.get(node.path, 0) - unsent.get(node.path, 0)
-            is_multi = node.kind in (pb.COMPUTATION_MULTI, pb.STATE_COMPUTATION_MULTI, pb.WINDOW)
+            is_multi = node.kind in (
+                pb.NODE_KIND_COMPUTATION_MULTI,
+                pb.NODE_KIND_STATE_COMPUTATION_MULTI,
+                pb.NODE_KIND_WINDOW,
+            )
             out = self._made[number] if is_multi else entered[number] - dead
             left[number] = out - self._dropped[number]
             for reader in link.readers:
                 entered[reader] += left[number]
-            came, went = (0, 0) if node.kind == pb.RECEIVE else (entered[number], left[number])
+            came, went = (0, 0) if node.kind == pb.NODE_KIND_RECEIVE else (entered[number], left[number])
             counts.append(pb.StepCount(path=node.path, messages_in=came, messages_out=went, dead_letters=dead))
         return counts
 
@@ -240,8 +244,8 @@ class Stage:
         hosted = self._hosted.get(node.path)
         return Link(
             node.kind,
-            takes_key=node.kind in (pb.KEY, pb.SEND) and node.keys,
-            has_times=node.kind in (pb.KEY, pb.SEND) and node.timestamps,
+            takes_key=node.kind in (pb.NODE_KIND_KEY, pb.NODE_KIND_SEND) and node.keys,
+            has_times=node.kind in (pb.NODE_KIND_KEY, pb.NODE_KIND_SEND) and node.timestamps,
             is_coded=bool(node.codec),
             is_always_persisted=isinstance(hosted, Step) and hosted.is_always_persisted,
             is_record=isinstance(hosted, Sink) and hosted.kind != "tcp",
@@ -249,7 +253,7 @@ class Stage:
 
     def _link(self) -> list[Link]:
         links = [self._link_of(node) for node in self.nodes]
-        exits = (pb.KEY, pb.SINK, pb.SEND)
+        exits = (pb.NODE_KIND_KEY, pb.NODE_KIND_SINK, pb.NODE_KIND_SEND)
         number_of = {node.path: number for number, node in enumerate(self.nodes) if node.kind not in exits}
         for number, node in enumerate(self.nodes):
             for path in node.inputs:
@@ -265,24 +269,24 @@ class Stage:
         for number, node in enumerate(self.nodes):
             hosted = self._hosted.get(node.path)
             name = hosted.name if hosted is not None else node.path
-            if node.kind == pb.RECEIVE:
+            if node.kind == pb.NODE_KIND_RECEIVE:
                 self._readers[node.port] = (number, received(node), None)
                 self._received[number] = values_of(node, self.codec)
                 names[f"fail{number}"] = self._fail(node, name, code="C505", is_payload=True)
-            elif node.kind == pb.SEND:
+            elif node.kind == pb.NODE_KIND_SEND:
                 send_exit = SendExit(node, name, stage, values_of(node, self.codec), self.box)
                 self._exits.append(send_exit)
                 names[f"send{number}"] = send_exit.put
-            elif node.kind == pb.KEY and (hosted is None or isinstance(hosted, Step)):
+            elif node.kind == pb.NODE_KIND_KEY and (hosted is None or isinstance(hosted, Step)):
                 self._add_key(number, node, hosted, stage, names)
-            elif isinstance(hosted, Source) and node.kind == pb.SOURCE:
+            elif isinstance(hosted, Source) and node.kind == pb.NODE_KIND_SOURCE:
                 wire = None if hosted.payload_length is None else WireReader(hosted, self.box)
                 self._readers[node.port] = (number, hosted, wire)
                 names[f"f{number}"] = hosted.decode
                 names[f"fail{number}"] = self._fail(node, hosted.name, code="C505", is_payload=True)
-            elif isinstance(hosted, Sink) and node.kind == pb.SINK:
+            elif isinstance(hosted, Sink) and node.kind == pb.NODE_KIND_SINK:
                 self._add_sink(number, node, hosted, stage, names)
-            elif isinstance(hosted, Step) and node.kind == pb.WINDOW and hosted.window is not None:
+            elif isinstance(hosted, Step) and node.kind == pb.NODE_KIND_WINDOW and hosted.window is not None:
                 window = window_of(hosted.aggregation, hosted.window)
                 self.windows[node.port] = WindowEntry(
                     number, node, hosted, window, values_of(node, self.codec), _give_nothing
@@ -301,7 +305,7 @@ class Stage:
         names[f"keyed{number}"] = self._keyed(node, step.name)
         if node.kind in STATE_KINDS:
             assert step.state is not None
-            expected = PAIRS_EXPECTED if node.kind == pb.STATE_COMPUTATION_MULTI else PAIR_EXPECTED
+            expected = PAIRS_EXPECTED if node.kind == pb.NODE_KIND_STATE_COMPUTATION_MULTI else PAIR_EXPECTED
             expected = LIST_EXPECTED if step.is_always_persisted else expected
             names[f"wrong{number}"] = lambda result: WrongResultError(result, expected)
             closed = frozenset(map(key_bytes, step.state.keys)) if step.state.unknown == DEAD_LETTER else None

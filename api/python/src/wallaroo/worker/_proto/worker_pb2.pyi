@@ -10,31 +10,31 @@ DESCRIPTOR: _descriptor.FileDescriptor
 class NodeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     NODE_KIND_UNSPECIFIED: _ClassVar[NodeKind]
-    SOURCE: _ClassVar[NodeKind]
-    COMPUTATION: _ClassVar[NodeKind]
-    COMPUTATION_MULTI: _ClassVar[NodeKind]
-    STATE_COMPUTATION: _ClassVar[NodeKind]
-    STATE_COMPUTATION_MULTI: _ClassVar[NodeKind]
-    KEY: _ClassVar[NodeKind]
-    SINK: _ClassVar[NodeKind]
-    KEY_BY: _ClassVar[NodeKind]
-    COLLECT: _ClassVar[NodeKind]
-    WINDOW: _ClassVar[NodeKind]
-    SEND: _ClassVar[NodeKind]
-    RECEIVE: _ClassVar[NodeKind]
+    NODE_KIND_SOURCE: _ClassVar[NodeKind]
+    NODE_KIND_COMPUTATION: _ClassVar[NodeKind]
+    NODE_KIND_COMPUTATION_MULTI: _ClassVar[NodeKind]
+    NODE_KIND_STATE_COMPUTATION: _ClassVar[NodeKind]
+    NODE_KIND_STATE_COMPUTATION_MULTI: _ClassVar[NodeKind]
+    NODE_KIND_KEY: _ClassVar[NodeKind]
+    NODE_KIND_SINK: _ClassVar[NodeKind]
+    NODE_KIND_KEY_BY: _ClassVar[NodeKind]
+    NODE_KIND_COLLECT: _ClassVar[NodeKind]
+    NODE_KIND_WINDOW: _ClassVar[NodeKind]
+    NODE_KIND_SEND: _ClassVar[NodeKind]
+    NODE_KIND_RECEIVE: _ClassVar[NodeKind]
 NODE_KIND_UNSPECIFIED: NodeKind
-SOURCE: NodeKind
-COMPUTATION: NodeKind
-COMPUTATION_MULTI: NodeKind
-STATE_COMPUTATION: NodeKind
-STATE_COMPUTATION_MULTI: NodeKind
-KEY: NodeKind
-SINK: NodeKind
-KEY_BY: NodeKind
-COLLECT: NodeKind
-WINDOW: NodeKind
-SEND: NodeKind
-RECEIVE: NodeKind
+NODE_KIND_SOURCE: NodeKind
+NODE_KIND_COMPUTATION: NodeKind
+NODE_KIND_COMPUTATION_MULTI: NodeKind
+NODE_KIND_STATE_COMPUTATION: NodeKind
+NODE_KIND_STATE_COMPUTATION_MULTI: NodeKind
+NODE_KIND_KEY: NodeKind
+NODE_KIND_SINK: NodeKind
+NODE_KIND_KEY_BY: NodeKind
+NODE_KIND_COLLECT: NodeKind
+NODE_KIND_WINDOW: NodeKind
+NODE_KIND_SEND: NodeKind
+NODE_KIND_RECEIVE: NodeKind
 
 class InitRequest(_message.Message):
     __slots__ = ("protocol_version", "runtime_version", "application", "interface_hash")
