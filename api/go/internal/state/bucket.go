@@ -67,7 +67,14 @@ type Entry struct {
 	bytes int
 	dirty bool
 	saved bool // the log has a state of the key
+	size  int  // of the state in the log
 }
+
+// Logged returns the serialized size of the state that the log has of the key, 0 if none.
+func (e *Entry) Logged() int { return e.size }
+
+// IsKept tells whether the log has, or will get, a state of the key.
+func (e *Entry) IsKept() bool { return e.saved || e.dirty }
 
 // Get returns the entry of a key, nil when it has no state.
 func (t *Table) Get(key []byte) *Entry { return t.entries[string(key)] }
@@ -129,7 +136,7 @@ func (t *Table) Remove(key string) {
 // Resize notes the serialized size of an entry's state, which the log has, and what it takes in memory beside that.
 func (t *Table) Resize(entry *Entry, serialized, overhead int) {
 	size := entryBytes + len(entry.Key) + liveFactor*serialized + overhead
-	entry.saved = true
+	entry.saved, entry.size = true, serialized
 	t.bucket.bytes += int64(size - entry.bytes)
 	entry.bytes = size
 }
