@@ -24,6 +24,7 @@ SHARED = (
     "wallaroo.experimental.transaction",
     "wallaroo.fault",
     "wallaroo.key",
+    "wallaroo.piece",
     "wallaroo.program",
     "wallaroo.worker._proto",
 )

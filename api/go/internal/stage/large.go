@@ -77,10 +77,8 @@ func (w *stateWriter) write(entry *state.Entry) error {
 		return w.n.notWritten(key, err)
 	}
 	size := len(buffer) - before
-	if fault := w.x.checkSize(w.n, entry, size); fault != nil {
-		return fault
-	}
-	if w.builder.Count() > 0 && w.builder.BodyBytes()+size+len(key) > changeBytes {
+	isLarge := size > w.x.keyed.pieceBytes || w.builder.BodyBytes()+size+len(key) > changeBytes
+	if w.builder.Count() > 0 && isLarge {
 		// The state moves to the next frame, where its type is described again.
 		if err := w.end(key); err != nil {
 			return err
@@ -89,6 +87,9 @@ func (w *stateWriter) write(entry *state.Entry) error {
 			return w.n.notWritten(key, err)
 		}
 		size = len(buffer)
+	}
+	if fault := w.x.checkSize(w.n, entry, size); fault != nil {
+		return fault
 	}
 	w.table.Resize(entry, size, overheadOf(entry.Value))
 	if size > w.x.keyed.pieceBytes && w.builder.Count() == 0 {

@@ -126,7 +126,7 @@ class BucketRun:
             return self._result(state)
         except NotSerializableError as err:
             if step := self._step_of(err.port):
-                raise DiagnosticError([_state_finding("C511", err, step, err.key)]) from err
+                raise DiagnosticError([err.finding("C511", step, shown(readable(err.key)))]) from err
             raise
 
     def watched(self, state: BucketState, *, checks_persist: bool) -> BucketResult:
@@ -350,7 +350,7 @@ class BucketRun:
             finding = Diagnostic.of("C510", step=part.entry.step.name, key=shown(readable(key)))
             box.put(finding, path, part.entry.step.name, message, sequence, key=key)
         elif isinstance(error, NotSerializableError):
-            finding = _state_finding("C504", error, part.entry.step.name, key)
+            finding = error.finding("C504", part.entry.step.name, shown(readable(key)))
             box.put(finding, path, part.entry.step.name, message, sequence, key=key)
         else:
             box.add(path, part.entry.step.name, message, sequence, error, key=key)
@@ -390,13 +390,3 @@ class BucketRun:
             if self._is_watched:
                 self._stage.note(f'wrote the windows of step "{entry.step.name}"')
             yield from state.window_entries(entry.node.state_port, entry.window, is_whole=self._call.wants_snapshot)
-
-
-def _state_finding(code: str, error: NotSerializableError, step: str, key: bytes) -> Diagnostic:
-    """Return what a state that cannot be written is told as: C504 of a message, C511 of a call, C526 if too large."""
-    if isinstance(error, StateTooLargeError):
-        return error.finding(step, shown(readable(key)))
-    if code == "C511":
-        return Diagnostic.of(code, step=step, key=shown(readable(key)), error=error)
-    fix = "keep only what can be pickled in the state, or define serialize and deserialize"
-    return Diagnostic.of(code, step=step, type=error.type_name, error=error, fix=fix)

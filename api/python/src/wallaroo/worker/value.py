@@ -34,6 +34,13 @@ class NotSerializableError(Exception):
         super().__init__(one_line(cause))
         self.type_name, self.port, self.key = type(state).__name__, port, key
 
+    def finding(self, code: str, step: str, key: str) -> Diagnostic:
+        """Return what a step's user is told: C504 of a message that left the state so, C511 of a call."""
+        if code == "C511":
+            return Diagnostic.of(code, step=step, key=key, error=self)
+        fix = "keep only what can be pickled in the state, or define serialize and deserialize"
+        return Diagnostic.of(code, step=step, type=self.type_name, error=self, fix=fix)
+
 
 class StateTooLargeError(NotSerializableError):
     """A state has more bytes than one may have. Code: C526.
@@ -47,8 +54,8 @@ class StateTooLargeError(NotSerializableError):
         super().__init__(state, ValueError(f"it has {size} bytes; at most {limit} are possible"), port, key)
         self.size, self.limit = size, limit
 
-    def finding(self, step: str, key: str) -> Diagnostic:
-        """Return what a step's user is told."""
+    def finding(self, code: str, step: str, key: str) -> Diagnostic:
+        """Return what a step's user is told, whatever code another state that cannot be written has."""
         fix = "give the messages more keys, or let the state forget what it no longer needs; it stays as it was"
         return Diagnostic.of("C526", step=step, key=key, size=self.size, limit=self.limit, fix=fix)
 
