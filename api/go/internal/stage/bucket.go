@@ -111,11 +111,12 @@ func (c *Call) settle(whole bool) (changes [][]byte, err error) {
 		return nil, c.x.err
 	}
 	c.x.flight.Outside()
-	defer c.x.flight.Rest()
-	err = c.bucket.Tables(func(table *state.Table) error {
-		frames, err := c.x.changes(table, whole)
-		changes = append(changes, frames...)
-		return err
+	err = c.x.attended(func() error {
+		return c.bucket.Tables(func(table *state.Table) error {
+			frames, err := c.x.changes(table, whole)
+			changes = append(changes, frames...)
+			return err
+		})
 	})
 	return changes, err
 }
@@ -180,8 +181,7 @@ func (l *Loader) Load(entry []byte) error {
 	}
 	l.decoder.Reset()
 	l.x.flight.Outside()
-	defer l.x.flight.Rest()
-	return l.loadStates(owner)
+	return l.x.attended(func() error { return l.loadStates(owner) })
 }
 
 // End notes that the log has been loaded to its end.

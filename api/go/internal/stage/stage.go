@@ -280,9 +280,12 @@ func (x *Executor) Run(frames []byte, emit Emit) error {
 	return x.err
 }
 
-func (x *Executor) feed(frames []byte, emit Emit) (err error) {
+func (x *Executor) feed(frames []byte, emit Emit) error {
 	x.emit, x.err = emit, nil
-	defer x.flight.Rest()
+	return x.attended(func() error { return x.feedAll(frames) })
+}
+
+func (x *Executor) feedAll(frames []byte) (err error) {
 	for len(frames) > 0 {
 		if frames, err = x.frame.Read(frames); err != nil {
 			return damaged(err)

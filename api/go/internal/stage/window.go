@@ -96,7 +96,10 @@ func (x *Executor) runWindows(emit Emit) error {
 	x.emit, x.err, x.fromPort = emit, nil, frame.DeadLetterPort
 	arrivals := x.arrivals
 	x.arrivals = nil
-	defer x.flight.Rest()
+	return x.attended(func() error { return x.runArrivals(arrivals) })
+}
+
+func (x *Executor) runArrivals(arrivals []arrival) error {
 	slices.SortStableFunc(arrivals, inOrder)
 	for _, n := range x.nodes {
 		if n.stateful == nil || n.stateful.windows == nil {
