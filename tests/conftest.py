@@ -1,6 +1,8 @@
 """What test files share: Go programs, a cluster, an option; and which process of pytest runs what, and what first."""
 
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +26,18 @@ LANGUAGES = ("python", "go")
 APART = {
     f"tests/test_{name}.py"
     for name in (
-        *("bad_input", "bound", "conformance", "fault", "feature", "full_disk", "mixed_language", "poison_run"),
+        *(
+            "bad_input",
+            "bound",
+            "cluster",
+            "cluster_application",
+            "conformance",
+            "fault",
+            "feature",
+            "full_disk",
+            "mixed_language",
+            "poison_run",
+        ),
         *("recovery", "remote_run", "rescale", "run_at_least_once", "run_cases", "run_delivery", "run_failure"),
         "window",
     )
@@ -43,6 +56,30 @@ def unit(nodeid: str) -> str:
     if file in BY_LANGUAGE:
         return file + next((language for language in LANGUAGES if language in re.split(r"[\[\]-]", name)), "")
     return "spark" if file in ON_ONE_SPARK else file
+
+
+# What `make test-unit` leaves out; a test without any of these marks starts no process, but git to list the files.
+STARTS = {"slow", "jvm", "long", "cluster", "kafka", "connector"}
+without_process = ""  # the test that runs now, if it has none of them
+
+
+def refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    """Stop a test without process from starting one, wherever in the code that is."""
+    if without_process and event in ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system"):
+        started = os.fspath(arguments[0]) if arguments else event
+        if os.path.basename(started) != "git":
+            msg = f"{without_process} starts {started!r}; give it a mark: pytest.mark.slow"
+            raise RuntimeError(msg)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    global without_process
+    without_process = "" if STARTS & {mark.name for mark in item.iter_markers()} else item.nodeid
+    try:
+        return (yield)
+    finally:
+        without_process = ""
 
 
 class Scheduler(LoadScopeScheduling):
@@ -70,6 +107,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[REMARKS] = []
+    sys.addaudithook(refuse)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Give the remarks of a process of pytest to the one that writes the summary."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["remarks"] = session.config.stash[REMARKS]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    remarks, its = node.config.stash[REMARKS], getattr(node, "workeroutput", {}).get("remarks", ())
+    remarks += [remark for remark in its if remark not in remarks]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,23 +157,26 @@ def copy_tree(root: Path) -> None:
             shutil.copy2(ROOT / name, root / name, follow_symlinks=False)
 
 
+def faults(row: Feature, root: Path) -> Iterator[str]:
+    """Switch a feature off in a copy of the tree, one place after the other; yield what is wrong with its proofs."""
+    for proof in row.proofs:
+        reason = proof.wrong(root)
+        print(f"{'WRONG' if reason else 'ok   '} {row.name}: {proof.name}", flush=True)
+        if reason:
+            yield f"{row.name}: {proof.test}: {reason}"
+
+
 def check(words: Sequence[str]) -> list[str]:
     """Switch features off, one after the other; return what is wrong."""
     rows = [row for row in features() if not words or any(word in row.name for word in words)]
     if unknown := [word for word in words if not any(word in row.name for row in rows)]:
         return [f"no row's name holds {word!r}" for word in unknown]
-    found = []
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory) / "tree"
         copy_tree(root)
         if not passed([proof for row in rows for proof in row.proofs], root):
             return ["a test fails with all features on"]
-        for row in rows:
-            for proof in row.proofs:
-                reason = proof.wrong(root)
-                print(f"{'WRONG' if reason else 'ok   '} {row.name}: {proof.name}", flush=True)
-                found += [f"{row.name}: {proof.test}: {reason}"] if reason else []
-    return found
+        return [fault for row in rows for fault in faults(row, root)]
 
 
 def main() -> int:

@@ -21,7 +21,8 @@ from run import TESTS
 
 SCENE = Path(__file__).with_name("scene.py")
 START_S = 30.0
-NETWORK, LOOPBACK = "10.0.0", "127.0.0"
+# Without namespaces each process of pytest has its own part of loopback.
+NETWORK, LOOPBACK = "10.0.0", f"127.0.{os.environ.get('PYTEST_XDIST_WORKER', 'gw0').removeprefix('gw')}"
 SENDERS = 1  # the number of the test's own host, where senders and receivers are
 SPACES = ("--net", "--mount", "--pid", "--fork", "--mount-proc")
 INSTALLED = (TESTS.parent, Path(sys.prefix), Path(sys.base_prefix))

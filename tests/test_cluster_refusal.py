@@ -15,7 +15,7 @@ from case import CASES, Case
 from host import Host
 from run import WALLAROO, wait_until
 from standalone import Cluster, Deployment
-from wallaroo_runtime.worker.archive import MANIFEST
+from wallaroo_runtime.worker.archive_manifest import MANIFEST
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 LONG_S = 300.0

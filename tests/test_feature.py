@@ -1,8 +1,10 @@
 """The feature table: the page is what the table says, and every row can be checked."""
 
+from pathlib import Path
+
 import pytest
 
-from feature import PAGE, ROOT, Feature, Proof, check, features, page
+from feature import PAGE, ROOT, Feature, Proof, check, copy_tree, faults, features, page, passed
 
 ROWS = features()
 PROOFS = {f"{row.name}: {proof.name}": proof for row in ROWS for proof in row.proofs}
@@ -30,15 +32,24 @@ def test_proof_names_a_test_and_a_switch(proof: Proof) -> None:
     assert proof.find != proof.replace
 
 
-@pytest.mark.slow
-def test_features_that_are_switched_off_are_missed() -> None:
-    assert check(["merge", "late messages", "among several results"]) == []
-
-
 def test_a_row_that_does_not_exist_is_told() -> None:
     assert check(["teleport"]) == ["no row's name holds 'teleport'"]
 
 
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the tree for this process of pytest."""
+    root = tmp_path_factory.mktemp("features") / "tree"
+    copy_tree(root)
+    return root
+
+
 @pytest.mark.long
-def test_every_feature_that_is_switched_off_is_missed() -> None:
-    assert check([]) == []
+def test_all_features_are_on(tree: Path) -> None:
+    assert passed(list(PROOFS.values()), tree)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_feature_that_is_switched_off_is_missed(row: Feature, tree: Path) -> None:
+    assert list(faults(row, tree)) == []

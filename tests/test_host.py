@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from host import Host, Scene, descendants
+from host import LOOPBACK, Host, Scene, descendants
 from run import TESTS, wait_until
 
 pytestmark = pytest.mark.slow
@@ -82,10 +82,10 @@ def test_a_machine_without_ip_has_addresses_of_loopback(tmp_path: Path) -> None:
     with Scene(tmp_path, path=str(tmp_path)) as scene:
         assert str(scene) == "addresses of loopback, since there is no `ip` (Debian: iproute2) or no `unshare`"
         one, two = scene.add("one"), scene.add("two")
-        assert (one.address, two.address) == ("127.0.0.2", "127.0.0.3")
+        assert (one.address, two.address) == (f"{LOOPBACK}.2", f"{LOOPBACK}.3")
         assert reached(one, two, one.address) == "hello"
         with scene.listen() as listener, scene.connect(listener.getsockname()):
-            assert listener.getsockname()[0] == "127.0.0.1"
+            assert listener.getsockname()[0] == f"{LOOPBACK}.1"
 
 
 def test_commands_end_as_they_would_here(tmp_path: Path) -> None:

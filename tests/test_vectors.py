@@ -61,7 +61,13 @@ def decoded(codec: str, data: bytes) -> Any:
         return struct.unpack(">d", data)[0]
     if codec in MESSAGES:
         return json.loads(json_format.MessageToJson(MESSAGES[codec].FromString(data)))
-    return json.loads(data.decode("utf-8"), parse_constant=refuse)
+    return json.loads(data.decode("utf-8"), parse_constant=refuse, parse_float=lambda text: finite(float(text)))
+
+
+def finite(number: float) -> float:
+    if math.isinf(number):
+        raise ValueError
+    return number
 
 
 def refuse(name: str) -> None:

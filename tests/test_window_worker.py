@@ -21,7 +21,7 @@ from wallaroo.frame import PLAIN
 from wallaroo.worker._proto import worker_pb2 as pb
 
 pytestmark = pytest.mark.slow
-FOLDER = TESTS / "conformance" / "window"
+FOLDER = TESTS / "conformance"
 PORT, SINK = 50, 90
 LATE = ("drop", "fire_per_message", "place_in_oldest_window")
 CALLS = count(1)

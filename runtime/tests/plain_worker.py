@@ -3,7 +3,8 @@
 It hosts one fixed application: messages are text behind a big-endian 32-bit length; words are counted by their first
 letter; each word gives a line `word => count nonce`, where nonce is random and added up in the state, so that a copy
 of the state that was not committed shows. Words that a test reserves: `!raise` fails, `!hang` never returns.
-The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`. With `trip FILE` it kills, once FILE
+The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`. With `wrong FAULT` (see `WRONG`) it
+breaks one rule in what it answers. With `trip FILE` it kills, once FILE
 exists, all tasks of the executor when one of them asks for a second bucket: the first one's reply has then been read.
 """
 
@@ -107,7 +108,9 @@ class PlainWorker(WorkerServicer):
     def Init(self, request, context):  # noqa: N802
         """Shake hands."""
         reply = pb.InitReply(
-            protocol_version=2 if "protocol-2" in ARGS else 1,
+            protocol_min=2 if "protocol-2" in ARGS else 1,
+            protocol_max=3,
+            capabilities=["of the future", *(["windows"] if "windows" in ARGS else [])],
             sdk_version="0",
             language="plain",
             language_version="1",
@@ -135,7 +138,9 @@ class PlainWorker(WorkerServicer):
                 frame = encode_frame([text for _, text in letters], port=DEAD_LETTER_PORT, **sequences(letters))
                 output = pb.Output(index=request.data.index, port=DEAD_LETTER_PORT, bucket=-1, frame=frame)
                 yield pb.ProcessReply(output=output)
-            yield pb.ProcessReply(done=pb.Done(index=request.data.index))
+            entered = sum(1 for _ in decoded(request.data.frames))
+            counts = counted(opening.stage.nodes, entered, len(words) + len(letters), len(letters))
+            yield pb.ProcessReply(done=pb.Done(index=request.data.index, counts=counts))
 
     def SplitFrames(self, request, context):  # noqa: N802
         """Cut at line ends: what stands before the first one is a message; `!refuse` is refused."""
@@ -209,6 +214,7 @@ class PlainWorker(WorkerServicer):
             self.buckets[name] = live
             done = pb.StateDone(index=call.index, nonce=live.version[1], snapshot=call.wants_snapshot)
             done.keys = len(live.counts)
+            done.counts.extend(counted(opening.stage.nodes, len(lines), len(lines), 0))
             yield pb.StateReply(done=done)
 
     @staticmethod
@@ -224,6 +230,116 @@ class PlainWorker(WorkerServicer):
                 changed.add(word[:1])
                 lines.append((frame.sequence_of(number), f"{word} => {state[word]} {state['#']}\n".encode()))
         return lines, changed
+
+
+def counted(nodes, entered, made, dead):
+    """Return what went in and out of a chain of nodes, of which the one before the exit makes the messages."""
+    counts = []
+    for number, node in enumerate(nodes):
+        if number + 1 < len(nodes):
+            out = made if number + 2 == len(nodes) else entered
+            counts.append(pb.StepCount(path=node.path, messages_in=entered, messages_out=out))
+        elif node.kind == pb.NODE_KIND_KEY:
+            counts.append(pb.StepCount(path=node.path, dead_letters=dead))
+        else:
+            counts.append(pb.StepCount(path=node.path, messages_in=made, messages_out=made - dead, dead_letters=dead))
+    return counts
+
+
+def changed(name, value):
+    """Return a fault that changes a field of each output."""
+
+    def change(reply):
+        if reply.WhichOneof("kind") == "output":
+            setattr(reply.output, name, value)
+
+    return change
+
+
+def changed_frame(change):
+    """Return a fault that changes the frame of each output."""
+
+    def fault(reply):
+        if reply.WhichOneof("kind") == "output":
+            reply.output.frame = change(reply.output.frame)
+
+    return fault
+
+
+def changed_count(at, name):
+    """Return a fault that counts one message too many."""
+
+    def change(reply):
+        if reply.WhichOneof("kind") == "done":
+            count = reply.done.counts[at]
+            setattr(count, name, getattr(count, name) + 1)
+
+    return change
+
+
+def without_counts(reply):
+    """Count nothing."""
+    if reply.WhichOneof("kind") == "done":
+        del reply.done.counts[:]
+
+
+def no_more(reply):
+    """Let the last reply of a call never come."""
+    if reply.WhichOneof("kind") == "done":
+        threading.Event().wait()
+
+
+def out_of_turn(reply):
+    """Answer another call."""
+    getattr(reply, reply.WhichOneof("kind")).index += 1
+
+
+def other_port(frame):
+    """Return the frame with another port in its header."""
+    found = read_frame(frame)
+    return encode_frame(found.values(), port=77, encoding=PRIVATE, keys=found.keys, key_indexes=found.key_indexes)
+
+
+def keyless(frame):
+    """Return the frame without its keys."""
+    found = read_frame(frame)
+    return encode_frame(found.values(), port=found.header.port, encoding=PRIVATE)
+
+
+WRONG = {
+    "bucket -1": changed("bucket", -1),
+    "bucket 99": changed("bucket", 99),
+    "bucket 0": changed("bucket", 0),
+    "port": changed("port", 55),
+    "index": out_of_turn,
+    "no done": no_more,
+    "damage": changed_frame(lambda frame: frame[:-1] + bytes((frame[-1] ^ 1,))),
+    "cut": changed_frame(lambda frame: frame[:-1]),
+    "two frames": changed_frame(lambda frame: frame + frame),
+    "frame port": changed_frame(other_port),
+    "no keys": changed_frame(keyless),
+    "no counts": without_counts,
+    "in": changed_count(0, "messages_in"),
+    "out": changed_count(0, "messages_out"),
+    "sink": changed_count(-1, "messages_out"),
+    "dead": changed_count(-1, "dead_letters"),
+}
+
+
+def through_fault(method):
+    """Wrap a method of the service, so that its replies pass the fault."""
+    fault = WRONG.get(ARGS[1]) if ARGS[:1] == ["wrong"] else None
+
+    def run(self, requests, context):
+        for reply in method(self, requests, context):
+            if fault is not None:
+                fault(reply)
+            yield reply
+
+    return run
+
+
+PlainWorker.Process, PlainWorker.ProcessState = map(through_fault, (PlainWorker.Process, PlainWorker.ProcessState))
 
 
 def sequences(messages):

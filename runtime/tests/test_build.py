@@ -11,8 +11,8 @@ from wallaroo_runtime.errors.error import RunError
 from wallaroo_runtime.worker import build as build_module
 from wallaroo_runtime.worker.build import build, init
 
+pytestmark = pytest.mark.slow
 CASES = Path(__file__).parents[2] / "tests" / "cases"
-GO_CACHE = subprocess.run(["go", "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
 NEW_STYLE = """package main
 
 import (
@@ -28,11 +28,17 @@ func setup(args []string) *application.Application {
 """
 
 
+@pytest.fixture(scope="module")
+def go_cache() -> str:
+    """Return where Go keeps what it has compiled."""
+    return subprocess.run(["go", "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
+
+
 @pytest.fixture(autouse=True)
-def _traps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _traps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, go_cache: str) -> None:
     """No network, a cache of its own, and settings of a user that builds must not trip over."""
     # Go's own build cache lies below XDG_CACHE_HOME too; without it each test would compile everything.
-    monkeypatch.setenv("GOCACHE", GO_CACHE)
+    monkeypatch.setenv("GOCACHE", go_cache)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("GOPROXY", "off")
     monkeypatch.setenv("GOFLAGS", "-mod=mod")

@@ -11,7 +11,7 @@ import pytest
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.channel import WorkerChannel, take_endings
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
@@ -76,12 +76,22 @@ def test_a_killed_worker_loses_and_repeats_nothing(channel: WorkerChannel) -> No
     inputs = [journal_frame([f"w{number}"] * 3, 3 * number) for number in range(60)]
     words: list[str] = []
     killed = 0
+    take_endings()
     for number, outputs in enumerate(ProcessCall(channel, opening(SPLIT), window=1000).run(inputs)):
         words += words_of(outputs)
         if number % 10 == 5 and number < 55:
             os.kill(channel.endpoints().connection.pid, signal.SIGKILL)  # the next calls are in flight
             killed += 1
     assert killed == 5
+    told = sorted(take_endings().values())
+    assert len(told) == 5
+    for text in told:
+        assert re.fullmatch(
+            r'worker "main", process \d+: it was ended by SIGKILL; (no messages were|1 message was|\d+ messages were) '
+            r"in flight; process \d+ repeats what was not answered",
+            text,
+        ), text
+    assert take_endings() == {}, "each is told once"
     assert words == [f"w{number}" for number in range(60) for _ in range(3)]
 
 
@@ -104,7 +114,7 @@ def test_a_hung_worker_is_killed_and_then_an_error(plain_spec: WorkerSpec, execu
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"args": ("protocol-2",)}, 'W402 worker "main" speaks protocol 2; this runtime speaks 1'),
+        ({"args": ("protocol-2",)}, 'W402 worker "main" speaks protocol 2 to 3; the runtime speaks 1'),
         ({"interface_hash": "sha256:1"}, 'W403 worker "main" hosts another application: interface hash sha256:000'),
     ],
 )
@@ -112,6 +122,19 @@ def test_handshake_refuses(plain_spec: WorkerSpec, executor: Owner, change: dict
     with pytest.raises(RunError) as caught:
         WorkerChannel(replace(plain_spec, **change), executor).endpoints()
     assert str(caught.value).startswith(text)
+
+
+def test_a_stage_that_needs_what_the_worker_lacks_is_refused(plain_spec: WorkerSpec, executor: Owner) -> None:
+    window = pb.Stage(id="s1", nodes=[pb.Node(path="0/steps/0", kind=pb.NODE_KIND_WINDOW, codec="protobuf:a.B")])
+    for args, names in (((), '"crossing", "protobuf", "windows"'), (("windows",), '"crossing", "protobuf"')):
+        channel = WorkerChannel(replace(plain_spec, args=args), executor)
+        with pytest.raises(RunError) as caught:
+            StateSession(channel, opening(window)).run_bucket(0, Version(), [], list, wants_snapshot=False)
+        text = f'W416 worker "main" lacks the capability {names}, which stage "s1" needs\n'
+        assert str(caught.value) == f"{text}  fix: build the worker with a newer SDK, or do without it"
+    checking = WorkerChannel(replace(plain_spec, check_persist=True), executor)
+    with pytest.raises(RunError, match='W416 .* lacks the capability "check_persist", which --check-persist needs'):
+        list(ProcessCall(checking, opening(SPLIT)).run([journal_frame(["one"], 0)]))
 
 
 class Log:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,7 @@ def test_a_topology_whose_pipelines_were_edited_is_refused(capsys: pytest.Captur
     assert (place, fix) == ("  at /workers/0/interface_hash", "  fix: emit the topology again: wallaroo emit APP")
 
 
+@pytest.mark.slow
 def test_a_sink_needs_a_port(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     app = tmp_path / "port_zero.py"
     app.write_text(PROGRAM.replace("7002", "0"))
@@ -199,6 +201,7 @@ def test_a_sink_needs_a_port(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     )
 
 
+@pytest.mark.slow
 def test_no_java(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     app = tmp_path / "no_java.py"
     app.write_text(PROGRAM)
@@ -284,7 +287,7 @@ def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert json.loads(capsys.readouterr().out) == {
         "state": "running", "messages_in": 1200, "messages_processed": 1000, "messages_out": 900, "dead_letters": 3,
         "batches": 7, "rate": 100.0, "lag": 200, "bytes_by_file": 0,
-        "bytes_by_grpc": 0, "sent_by_tasks": 0, "executors": {},
+        "bytes_by_grpc": 0, "sent_by_tasks": 0, "executors": {}, "run": {},
     }  # fmt: skip
     machine.initialized([("in", "127.0.0.1:7010")], tmp_path)
     first, second = capsys.readouterr().out.splitlines()
@@ -301,10 +304,22 @@ def test_status_line_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypat
     assert capsys.readouterr() == ("done\n", "\r\x1b[2K")
 
 
+def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.CaptureFixture[str]) -> None:
+    reporter, total = TextReporter(), replace(SNAPSHOT, state="stopped")
+    reporter.progress(replace(total, run={"messages_in": 1200, "messages_out": 900, "dead_letters": 3}))
+    reporter.progress(replace(total, run={"messages_in": 1000, "messages_out": 800, "dead_letters": 1}))
+    numbers = "stopped: in 1,200  out 900  100/s  lag 200  dead letters 3"
+    assert capsys.readouterr().out.splitlines() == [
+        numbers,
+        f"{numbers} since the checkpoint began; in this run: in 1,000  out 800  dead letters 1",
+    ]
+
+
 def start(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([WALLAROO, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 def test_emit_prints_one_document_whatever_the_program_prints(tmp_path: Path) -> None:
     (tmp_path / "reverse_app.py").write_text(PROGRAM)
     done = start(
@@ -320,6 +335,7 @@ def test_emit_prints_one_document_whatever_the_program_prints(tmp_path: Path) ->
     assert json.loads(by_module.stdout)["pipelines"] == document["pipelines"]
 
 
+@pytest.mark.slow
 def test_faults_of_a_program_have_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(PROGRAM.replace("def reverse(text)", "def reverse(text, more)"))
     done = start("emit", "broken.py", "--in", "127.0.0.1:7010", folder=tmp_path)
@@ -331,6 +347,7 @@ def test_faults_of_a_program_have_file_and_line(tmp_path: Path) -> None:
 LIGHT = [["--help"], ["validate", WORD_COUNT], ["explain", WORD_COUNT]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", LIGHT, ids=lambda arguments: arguments[0])
 def test_light_commands_import_neither_spark_nor_grpc(arguments: list[str]) -> None:
     code = (
@@ -345,6 +362,7 @@ def test_light_commands_import_neither_spark_nor_grpc(arguments: list[str]) -> N
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     done = subprocess.run(

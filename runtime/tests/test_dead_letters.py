@@ -263,6 +263,7 @@ def test_replay_needs_ids_or_all(checkpoint: Path, capsys: pytest.CaptureFixture
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_many_letters_take_little_time_and_memory(checkpoint: Path) -> None:
     big = changed(lambda letter: setattr(letter, "input", bytes(1000)))
     values = [big.SerializeToString()] * 1000

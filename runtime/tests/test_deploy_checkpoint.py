@@ -14,6 +14,7 @@ import pytest
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.cli.reporter import TextReporter
 from wallaroo_runtime.deploy.checkpoint import HERE, Checkpoint
+from wallaroo_runtime.deploy.manifest import sealed, unsealed
 from wallaroo_runtime.deploy.place import Place, default_directory
 from wallaroo_runtime.deploy.remote import RemoteOptions
 from wallaroo_runtime.deploy.run import tell_past
@@ -94,9 +95,9 @@ def test_a_new_checkpoint_is_private_and_has_its_folders(tmp_path: Path) -> None
 
 def test_going_on_keeps_partitions_and_tells_changed_code(tmp_path: Path) -> None:
     open_checkpoint(tmp_path)
-    document = json.loads((tmp_path / "application.json").read_bytes())
+    document = unsealed((tmp_path / "application.json").read_bytes())
     document["shuffle_partitions"] = 7
-    (tmp_path / "application.json").write_text(json.dumps(document))
+    (tmp_path / "application.json").write_bytes(sealed(document))
     again = open_checkpoint(tmp_path)
     assert (again.continues, again.shuffle_partitions, again.changed_code) == (True, 7, [])
     hash_ = "sha256:" + "7" * 64
@@ -257,7 +258,7 @@ def test_a_manifest_of_another_format_or_damaged(tmp_path: Path) -> None:
     open_checkpoint(tmp_path)
     manifest = tmp_path / "application.json"
     manifest.write_text('{"format_version": 9}')
-    assert "format version 9 is not known; this runtime reads version 1" in refused(tmp_path, lambda _: None)
+    assert "format version 9 is not known; this runtime reads version 2" in refused(tmp_path, lambda _: None)
     manifest.write_text("{")
     told = refused(tmp_path, lambda _: None)
     assert told.startswith(f"R698 {manifest} is damaged; ")
@@ -276,6 +277,7 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
     Place.take(tmp_path).release()
 
 
+@pytest.mark.slow
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from wallaroo_runtime.deploy.place import Place; Place.take(Path(sys.argv[1]))"  # noqa: E501
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)

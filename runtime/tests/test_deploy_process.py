@@ -87,12 +87,14 @@ def test_a_port_in_use(checkpoint: Path) -> None:
 def test_an_egress_that_is_killed(checkpoint: Path, wait_until: Callable[..., None]) -> None:
     topology = word_count()
     process = egress_of(topology, compile_topology(topology, shuffle_partitions=1), checkpoint)
+    process.log.write_text("a line of an earlier run\n")
     process.start()
     os.kill(process.wait_ready()["pid"], signal.SIGKILL)
     wait_until(lambda: not process.is_alive(), "the egress to end")
     (finding,) = process.failure().diagnostics
     assert finding.code == "R617"
     assert finding.message.startswith("the egress ended unexpectedly; signal 9")
+    assert "earlier run" not in finding.message
     assert finding.fix == f"look into its log {checkpoint}/logs/egress.log; run again to continue from the checkpoint"
 
 

@@ -98,6 +98,7 @@ def plan_batch(path: Path, batch: int, log_name: str = "offsets") -> None:
     (folder / str(batch)).write_text("v1\n{}\n{}", encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_micro_batch_that_is_not_committed_must_be_finished_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_micro_batch_that_is_not_committed_must_be_finished_first(
     assert (tmp_path / "application.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_checkpoint_without_state_gets_the_numbers_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     open_checkpoint(tmp_path)
     assert main(["state", "rescale", str(tmp_path), "--partitions", "5", "--buckets", "2"]) == 0
@@ -122,6 +124,7 @@ def test_a_checkpoint_without_state_gets_the_numbers_alone(tmp_path: Path, capsy
     assert (checkpoint.shuffle_partitions, checkpoint.buckets_per_partition, checkpoint.spark) == (5, 2, "spark")
 
 
+@pytest.mark.slow
 def test_a_changed_application_that_has_processed_nothing_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,6 +139,7 @@ def test_a_changed_application_that_has_processed_nothing_is_refused(
     assert f"R663 checkpoint {tmp_path} cannot be rescaled; {reason}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     open_checkpoint(tmp_path)
     place = Place.take(tmp_path)

@@ -125,6 +125,7 @@ def test_a_binary_for_another_machine(here: Path) -> None:
     assert text.startswith(f"W405 worker binary {path} is for {other}; this machine is {platform.machine()} / ")
 
 
+@pytest.mark.slow
 def test_a_program_gives_its_document(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (here / "app.py").write_text(PROGRAM)
     document = emit(resolve("app.py"), ["--in", "x"])
@@ -136,6 +137,7 @@ def test_a_program_gives_its_document(here: Path, capfd: pytest.CaptureFixture[s
     assert emit(resolve("app"), [])["workers"][0]["command"][-1] == "app"
 
 
+@pytest.mark.slow
 def test_a_binary_gives_its_document(here: Path) -> None:
     answer = json.dumps({"topology": {"name": "b", "workers": [{"name": "main"}]}})
     binary = executable(
@@ -152,12 +154,14 @@ def findings(app: str, **options: float) -> tuple[int, list[str]]:
     return caught.value.exit_code, [f"{finding.code} {finding.message}" for finding in caught.value.diagnostics]
 
 
+@pytest.mark.slow
 def test_the_programs_faults_end_with_the_code_of_topologies(here: Path) -> None:
     (here / "app.py").write_text(PROGRAM.replace('"7002"', '"x"').replace('"one"', '""'))
     code, found = findings("app.py")
     assert (code, [text[:4] for text in found]) == (TOPOLOGY, ["T210", "T211"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "pattern"),
     [
@@ -174,6 +178,7 @@ def test_a_front_end_that_breaks_off(here: Path, script: str, pattern: str) -> N
     assert re.fullmatch(pattern, text), text
 
 
+@pytest.mark.slow
 def test_a_setup_that_never_ends_and_its_children_are_ended(here: Path) -> None:
     executable(here / "worker", "#!/bin/sh\nsleep 300 &\necho $! > child\nwait\n")
     code, (text,) = findings("worker", deadline_seconds=1.0)

@@ -35,6 +35,7 @@ def test_messages_at_work_in_the_process_that_ended_first(tmp_path: Path) -> Non
     assert here.read() == Mark()
 
 
+@pytest.mark.slow
 def test_files_of_a_client_that_was_killed_are_removed(tmp_path: Path) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()

@@ -125,7 +125,7 @@ def test_a_segment_that_was_removed(tmp_path: Path) -> None:
 def test_commit_only_moves_forward(tmp_path: Path) -> None:
     write(tmp_path, [], 1)
     reader = JournalReader(tmp_path)
-    for offset, expected in ((5, b"5\n"), (3, b"5\n"), (7, b"7\n")):
+    for offset, expected in ((5, b"5 84b12bae\n"), (3, b"5 84b12bae\n"), (7, b"7 6abf4a82\n")):
         reader.commit(offset)
         assert (tmp_path / "committed").read_bytes() == expected
     assert reader.end() == Position(0, 0, reader.end().journal_id)

@@ -1,6 +1,7 @@
 """The outbox: publishing once, recovery of its log, cutting it."""
 
 import os
+import zlib
 from pathlib import Path
 
 import pytest
@@ -70,10 +71,11 @@ def test_a_batch_is_published_once_in_partition_order(place: Place) -> None:
 
 
 def test_the_line_of_a_record_is_that_of_the_architecture_document(place: Place) -> None:
-    place.open().publish("q-1", 4, place.stage(4, 0, 3))
-    files = b'[{"port":3,"partition":0,"name":"q-1-4-0-3.frames","bytes":45,"messages":1}]'
-    text = b'{"query":"q-1","batch":4,"files":' + files + b"}"
-    assert (place.outbox / "log").read_bytes() == b"cf424c44 " + text + b"\n"
+    place.open().publish("q-1", 4, place.stage(4, 0, 3), "v1")
+    crc32 = zlib.crc32((place.outbox / "q-1-4-0-3.frames").read_bytes())
+    files = b'[{"port":3,"partition":0,"name":"q-1-4-0-3.frames","bytes":45,"messages":1,"crc32":%d}]' % crc32
+    text = b'{"query":"q-1","batch":4,"files":' + files + b',"offsets":"v1"}'
+    assert (place.outbox / "log").read_bytes() == b"%08x " % zlib.crc32(text) + text + b"\n"
 
 
 def test_leftovers_of_other_attempts_are_removed(place: Place) -> None:

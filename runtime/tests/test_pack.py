@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,9 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.deploy.application import load_application
 from wallaroo_runtime.deploy.pack import PackOptions, pack
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.worker import archive as archive_module
+from wallaroo_runtime.worker import archive_manifest
 from wallaroo_runtime.worker.archive import file_digest, read_archive, this_platform, unpack
 from wallaroo_runtime.worker.spec import WorkerSpec
-from wallaroo_runtime.worker.wheel import unpack_wheel
 
 CASES = Path(__file__).parents[2] / "tests" / "cases"
 ADDRESSES = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
@@ -79,6 +77,7 @@ def refused(function: Callable[[], object]) -> str:
     return str(finding).partition("\n")[0]
 
 
+@pytest.mark.slow
 def test_python_program_holds_its_sources_and_no_more(program: Path, packed: Path, tmp_path: Path) -> None:
     names = ["manifest.json", "source/app.py", "source/part/more.py", "topology.json"]
     assert [entry.name for entry, _ in entries(packed)] == names
@@ -88,6 +87,7 @@ def test_python_program_holds_its_sources_and_no_more(program: Path, packed: Pat
     assert "source/words.txt" in [entry.name for entry, _ in entries(more)]
 
 
+@pytest.mark.slow
 def test_same_input_gives_the_same_bytes_wherever_it_lies(program: Path, packed: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     shutil.copytree(program, moved)
@@ -99,6 +99,7 @@ def test_same_input_gives_the_same_bytes_wherever_it_lies(program: Path, packed:
     assert list(tmp_path.glob("*.part")) == []
 
 
+@pytest.mark.slow
 def test_module_is_packed_from_its_root(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(program / "app.py", program / "part" / "words.py")
     (program / "part" / "__init__.py").touch()
@@ -111,6 +112,7 @@ def test_module_is_packed_from_its_root(program: Path, tmp_path: Path, monkeypat
     assert "source/part/words.py" in [entry.name for entry, _ in entries(file)]
 
 
+@pytest.mark.slow
 def test_addresses_are_overridden_and_nothing_else(packed: Path) -> None:
     application = load_application(str(packed), (), "127.0.0.1:1", "127.0.0.1:2")
     assert [source.port for source in application.topology.sources()] == [1]
@@ -119,6 +121,7 @@ def test_addresses_are_overridden_and_nothing_else(packed: Path) -> None:
     assert application.archive.digest == file_digest(packed)
 
 
+@pytest.mark.slow
 def test_unpacked_worker_is_started_from_where_it_lies(packed: Path, tmp_path: Path) -> None:
     directory = tmp_path / "unpacked"
     unpack(packed, file_digest(packed), directory, sys.executable)
@@ -176,6 +179,7 @@ KINDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_archive_that_was_changed(kind: str, packed: Path, tmp_path: Path) -> None:
     found = {name: (content, said) for name, content, said in tampered(entries(packed))}
@@ -191,6 +195,7 @@ def test_archive_that_was_changed(kind: str, packed: Path, tmp_path: Path) -> No
         assert not list(tmp_path.glob("unpacked*")), "something was left"
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_archive(packed: Path, tmp_path: Path) -> None:
     file = tmp_path / "broken.tar.gz"
     for data in (b"", b"text", packed.read_bytes()[:-40], gzip.compress(b"text")):
@@ -198,6 +203,7 @@ def test_bytes_that_are_no_archive(packed: Path, tmp_path: Path) -> None:
         assert refused(lambda: load_application(str(file), (), "", "")).startswith("R655 ")
 
 
+@pytest.mark.slow
 def test_small_file_that_becomes_a_huge_one(packed: Path, tmp_path: Path) -> None:
     content = entries(packed)
     extended = tarfile.TarInfo("x")
@@ -212,6 +218,7 @@ def test_small_file_that_becomes_a_huge_one(packed: Path, tmp_path: Path) -> Non
     assert "it has more bytes than its manifest lists" in refused(lambda: read_archive(file))
 
 
+@pytest.mark.slow
 def test_another_release(packed: Path, tmp_path: Path) -> None:
     file = tmp_path / "other.tar.gz"
     written(file, with_manifest(entries(packed), lambda manifest: manifest.update(archive_version=2)))
@@ -222,6 +229,7 @@ def test_another_release(packed: Path, tmp_path: Path) -> None:
     assert refused(lambda: load_application(str(file), (), "", "")) == said
 
 
+@pytest.mark.slow
 def test_executor_takes_only_what_the_driver_has_read(packed: Path, tmp_path: Path) -> None:
     said = refused(lambda: unpack(packed, "0" * 64, tmp_path / "unpacked", sys.executable))
     assert said.endswith(f"its SHA-256 is {file_digest(packed)}; the driver read one with {'0' * 64}")
@@ -276,27 +284,6 @@ def test_program_with_c_is_not_packed(tmp_path: Path) -> None:
     assert said == "W407 the Go program does not compile"
 
 
-def wheel(file: Path, members: dict[str, str]) -> Path:
-    with zipfile.ZipFile(file, "w") as out:
-        for name, text in members.items():
-            out.writestr(name, text)
-    return file
-
-
-def test_wheel_is_installed_without_pip(tmp_path: Path) -> None:
-    file = wheel(tmp_path / "x-1-py3-none-any.whl", {"x.py": "", "x-1.data/platlib/y.py": "", "x-1.data/scripts/z": ""})
-    unpack_wheel(file, tmp_path / "site", 1000)
-    assert sorted(path.name for path in (tmp_path / "site").iterdir()) == ["x.py", "y.py"]
-    for name in ("../x", "/x", "x-1.data/purelib/../../x"):
-        with pytest.raises(ValueError, match="would lie outside"):
-            unpack_wheel(wheel(file, {name: ""}), tmp_path / "other", 1000)
-    with pytest.raises(ValueError, match="holds more than 3 bytes"):
-        unpack_wheel(wheel(file, {"x": "1234"}), tmp_path / "other", 3)
-    file.write_text("no wheel", encoding="utf-8")
-    with pytest.raises(ValueError, match="is no wheel"):
-        unpack_wheel(file, tmp_path / "other", 3)
-
-
 @pytest.mark.slow
 def test_dependencies_come_along(program: Path, tmp_path: Path) -> None:
     (program / "requirements.txt").write_text("numpy<3\n", encoding="utf-8")
@@ -343,6 +330,7 @@ def test_dependencies_that_cannot_be_had(program: Path, tmp_path: Path) -> None:
     assert "nowhere" in said
 
 
+@pytest.mark.slow
 def test_what_cannot_be_packed(
     program: Path, packed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -374,5 +362,5 @@ def test_what_cannot_be_packed(
 
 
 def test_limits_are_those_of_the_documentation() -> None:
-    assert archive_module.MAX_FILE_BYTES == 1 << 30
-    assert archive_module.MAX_BYTES == 4 << 30
+    assert archive_manifest.MAX_FILE_BYTES == 1 << 30
+    assert archive_manifest.MAX_BYTES == 4 << 30

@@ -1,5 +1,7 @@
-"""`wallaroo send` and `wallaroo receive` as processes, against each other and against plain sockets."""
+"""`wallaroo send` in this process and `wallaroo receive` as one of its own, against plain sockets."""
 
+import contextlib
+import io
 import signal
 import socket
 import struct
@@ -11,13 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from wallaroo_runtime.cli.main import main
+
 DEADLINE_S = 20
 MAIN = "import sys; from wallaroo_runtime.cli.main import main; sys.exit(main())"
 
 
-def start(*arguments: str, **options: object) -> subprocess.Popen[bytes]:
+def start(*arguments: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", MAIN, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 class Source(threading.Thread):
@@ -38,12 +42,20 @@ class Source(threading.Thread):
         self.listener.close()
 
 
+def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str]:
+    """Run a command in this process; returns its exit code and what it said."""
+    errors = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(errors):
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = main(arguments)
+    return code, errors.getvalue()
+
+
 def send(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
     source = Source()
-    process = start("send", "--host", source.address, *arguments, stdin=subprocess.PIPE)
-    _, errors = process.communicate(stdin, timeout=DEADLINE_S)
+    code, errors = run("send", "--host", source.address, *arguments, stdin=stdin)
     source.join(DEADLINE_S)
-    return process.returncode, source.data, errors.decode()
+    return code, source.data, errors
 
 
 def test_send_frames_each_line_blank_ones_included(tmp_path: Path) -> None:
@@ -112,9 +124,8 @@ def test_command_lines_of_wallaroos_sender(line: str, tmp_path: Path) -> None:
     ],
 )
 def test_send_options_that_do_not_fit(options: tuple[str, ...], said: str) -> None:
-    process = start("send", "--host", "127.0.0.1:1", *options, stdin=subprocess.PIPE)
-    _, errors = process.communicate(b"abcde", timeout=DEADLINE_S)
-    assert (process.returncode, errors.decode().partition("\n")[0]) == (2, f"R608 {said}")
+    code, errors = run("send", "--host", "127.0.0.1:1", *options, stdin=b"abcde")
+    assert (code, errors.partition("\n")[0]) == (2, f"R608 {said}")
 
 
 def test_send_in_batches_takes_its_time() -> None:
@@ -127,17 +138,15 @@ def test_send_in_batches_takes_its_time() -> None:
 def test_send_to_nobody_and_of_nothing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    process = start("send", "--host", f"127.0.0.1:{port}", "--file", __file__)
-    _, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 1
-    assert errors.decode() == (
+    assert run("send", "--host", f"127.0.0.1:{port}", "--file", __file__) == (
+        1,
         f"R618 no connection to 127.0.0.1:{port}; Connection refused\n"
-        "  fix: start the application first; it says when it is initialized\n"
+        "  fix: start the application first; it says when it is initialized\n",
     )
-    process = start("send", "--host", f"127.0.0.1:{port}", "--file", "no/such")
-    _, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 2
-    assert errors.decode() == "R616 no/such cannot be read; No such file or directory\n  fix: check the path\n"
+    assert run("send", "--host", f"127.0.0.1:{port}", "--file", "no/such") == (
+        2,
+        "R616 no/such cannot be read; No such file or directory\n  fix: check the path\n",
+    )
 
 
 def test_send_refuses_a_line_that_does_not_fit() -> None:
@@ -147,10 +156,9 @@ def test_send_refuses_a_line_that_does_not_fit() -> None:
 
 
 def test_send_refuses_a_bad_address() -> None:
-    process = start("send", "--host", "localhost", "--file", "-")
-    _, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 2
-    assert errors.decode().startswith('T211 --host address "localhost" is not usable; it has no port')
+    code, errors = run("send", "--host", "localhost", "--file", "-")
+    assert code == 2
+    assert errors.startswith('T211 --host address "localhost" is not usable; it has no port')
 
 
 def listening(process: subprocess.Popen[bytes]) -> tuple[str, int]:
@@ -161,6 +169,7 @@ def listening(process: subprocess.Popen[bytes]) -> tuple[str, int]:
     return host, int(port)
 
 
+@pytest.mark.slow
 def test_receive_writes_what_the_kernel_took_before_it_stops(tmp_path: Path) -> None:
     output = tmp_path / "output"
     process = start("receive", "--listen", "127.0.0.1:0", "--output", str(output))
@@ -174,6 +183,7 @@ def test_receive_writes_what_the_kernel_took_before_it_stops(tmp_path: Path) -> 
     assert errors.decode() == "received 200000 lines\n"
 
 
+@pytest.mark.slow
 def test_receive_framed_shows_messages_that_came_in_pieces_and_drops_a_cut_one() -> None:
     process = start("receive", "--listen", "127.0.0.1:0", "--framed", "--expect", "3")
     address = listening(process)
@@ -187,6 +197,7 @@ def test_receive_framed_shows_messages_that_came_in_pieces_and_drops_a_cut_one()
     assert output == b"ab\n\ncd\n"
 
 
+@pytest.mark.slow
 def test_receive_as_wallaroos_receiver_is_started() -> None:
     process = start(
         "receive", "--ponythreads=1", "--ponynoblock", "--listen", "127.0.0.1:0", "--no-write", "--expect", "1"
@@ -199,6 +210,7 @@ def test_receive_as_wallaroos_receiver_is_started() -> None:
     assert (process.returncode, output, errors) == (0, b"", b"received 1 lines\n")
 
 
+@pytest.mark.slow
 def test_receive_takes_the_short_options_of_wallaroos_receiver() -> None:
     process = start("receive", "-l", "127.0.0.1:0", "-f", "-n", "--expect", "1")
     with socket.create_connection(listening(process)) as connection:
@@ -210,15 +222,14 @@ def test_receive_takes_the_short_options_of_wallaroos_receiver() -> None:
 def test_receive_refuses_a_used_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        process = start("receive", "--listen", f"127.0.0.1:{port}")
-        _, errors = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 2
-    assert errors.decode() == (
-        f"R608 receive cannot listen at 127.0.0.1:{port}; Address already in use\n"
-        "  fix: stop the program that uses the address, or give another --listen\n"
-    )
+        assert run("receive", "--listen", f"127.0.0.1:{port}") == (
+            2,
+            f"R608 receive cannot listen at 127.0.0.1:{port}; Address already in use\n"
+            "  fix: stop the program that uses the address, or give another --listen\n",
+        )
 
 
+@pytest.mark.slow
 def test_receive_stops_when_idle() -> None:
     begin = time.monotonic()
     process = start("receive", "--listen", "127.0.0.1:0", "--stop-when-idle", "0.5")

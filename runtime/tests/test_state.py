@@ -36,7 +36,7 @@ def processor(
     """Give the processor of a level, in a task that is always the same one."""
     stage = Stage("s1", "main", (COUNT, SINK), len(IDS))
     output = OutputPlace(str(tmp_path))
-    level = Level("counts", (stage,), {"main": plain_spec}, IDS, frozenset(), True, False, (), output)
+    level = Level("counts", (stage,), {"main": plain_spec}, IDS, frozenset(), True, (), output)
     monkeypatch.setattr(Attempt, "current", lambda: Attempt("q", 0, 1, 5, 9))
     monkeypatch.setattr(state_module, "WorkerChannel", lambda spec: WorkerChannel(spec, executor))
     found = BucketProcessor(level)

@@ -106,6 +106,7 @@ def submission(tmp_path: Path, said: str, end: str, master: str = "yarn") -> tup
     return Submission([sys.executable, "-c", text], master, notes.append), notes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("master", "said", "status", "code", "reason"),
     [
@@ -140,6 +141,7 @@ def test_an_application_on_the_cluster_that_fails(
     assert "\tat " not in str(finding)
 
 
+@pytest.mark.slow
 def test_an_application_on_the_cluster_that_ends_well(tmp_path: Path) -> None:
     last = "INFO Client: Application report for application_1_0001 (state: FINISHED)\n"
     made, notes = submission(tmp_path, YARN_LINES + last, "sys.exit(0)")
@@ -147,6 +149,7 @@ def test_an_application_on_the_cluster_that_ends_well(tmp_path: Path) -> None:
     assert notes == [*YARN_NOTES, "application_1_0001: finished"]
 
 
+@pytest.mark.slow
 def test_an_application_on_the_cluster_outlives_its_submission(tmp_path: Path) -> None:
     made, notes = submission(tmp_path, YARN_LINES, "time.sleep(60)")
 

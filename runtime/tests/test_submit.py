@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark import SparkConf
 
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.deploy import submit
@@ -19,6 +20,7 @@ from wallaroo_runtime.deploy.master import check_master
 from wallaroo_runtime.deploy.pack import PackOptions, pack
 from wallaroo_runtime.deploy.submit import DriverKeeper
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.session import open_cluster
 
 CASE = Path(__file__).parents[2] / "tests" / "cases" / "reverse"
 MASTER = "spark://127.0.0.1:1"  # nobody listens there
@@ -43,6 +45,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return code, captured.out, captured.err
 
 
+@pytest.mark.slow
 def test_client_mode_is_a_driver_on_this_machine(
     packed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +93,8 @@ def test_cluster_mode_is_a_command_of_spark_submit(
         "/opt/spark/bin/spark-submit", "--master", "k8s://https://h:6443", "--deploy-mode", "cluster",
         "--conf", "spark.driver.memory=4g",
         "--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "--conf", "spark.authenticate=true", "--conf", "spark.network.crypto.enabled=true",
+        "--conf", "spark.network.crypto.saslFallback=false", "--conf", "spark.network.crypto.cipher=AES/GCM/NoPadding",
         "--conf", "spark.kubernetes.container.image=me/app", "--files", f"{packed},/secret/token",
         str(Path(submit.__file__).parents[1] / "cli" / "driver.py"),
         "run", "app.tar.gz", "--master", "k8s://https://h:6443", "--checkpoint", "/c", "--out", "h:1",
@@ -113,6 +118,7 @@ def test_cluster_mode_of_yarn_says_where_python_is(
     assert "spark.pyspark.python" not in out
 
 
+@pytest.mark.slow
 def test_cluster_mode_takes_the_connector_of_kafka_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, jar = tmp_path / "app.tar.gz", tmp_path / "connector.jar"
     jar.touch()
@@ -214,6 +220,7 @@ def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submit, "LAST_BACKOFF_S", 0.01)
 
 
+@pytest.mark.slow
 def test_driver_that_fails_is_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = """
         print("ready", flush=True)
@@ -229,6 +236,7 @@ def test_driver_that_fails_is_run_again(tmp_path: Path, capsys: pytest.CaptureFi
     assert rest == ["the driver ended; it exited with status 1; it is started again in 0.01 s"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "restarts", "code"),
     [
@@ -244,6 +252,7 @@ def test_driver_that_is_not_run_again(text: str, restarts: bool, code: int, tmp_
     assert starts(tmp_path) == 1
 
 
+@pytest.mark.slow
 def test_driver_that_fails_too_often(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         DriverKeeper(driver(tmp_path, "print('ready', flush=True); sys.exit(1)"), "ready", restarts=True).run()
@@ -252,6 +261,7 @@ def test_driver_that_fails_too_often(tmp_path: Path) -> None:
     assert starts(tmp_path) == submit.LIMIT + 1
 
 
+@pytest.mark.slow
 def test_signal_ends_driver_and_keeper(tmp_path: Path) -> None:
     text = """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -272,3 +282,13 @@ def test_signal_ends_driver_and_keeper(tmp_path: Path) -> None:
     thread.join()
     assert code in (1, 128 + signal.SIGTERM)  # it may not have had its handler yet
     assert starts(tmp_path) == 1
+
+
+def test_a_cluster_that_asks_for_no_secret_is_told() -> None:
+    settings = SparkConf(loadDefaults=False).setMaster("spark://h:7077")
+    finding = open_cluster(settings)
+    assert str(finding).splitlines()[0] == (
+        "R713 the processes of Spark at spark://h:7077 take connections without a secret; whoever reaches their ports "
+        "can run code there"
+    )
+    assert open_cluster(settings.set("spark.authenticate", "true")) is None

@@ -23,6 +23,7 @@ SHARED = (
     "wallaroo.experimental.protocol",
     "wallaroo.experimental.transaction",
     "wallaroo.fault",
+    "wallaroo.handshake",
     "wallaroo.key",
     "wallaroo.piece",
     "wallaroo.program",

@@ -30,6 +30,7 @@ def test_each_public_name_has_an_example() -> None:
     assert "\n".join(example_violations(surface())) == ""
 
 
+@pytest.mark.slow
 def test_each_public_name_of_go_has_an_example() -> None:
     assert "\n".join(go_example_violations(ROOT / "api" / "go", GO_PACKAGES)) == ""
 
@@ -113,6 +114,7 @@ func TestCrack(*testing.T) { bells.Crack() }
 """
 
 
+@pytest.mark.slow
 def test_planted_go_names_without_an_example(tmp_path: Path) -> None:
     texts = {"bells.go": BELLS, "example_test.go": GO_EXAMPLES, "bells_test.go": GO_TEST}
     for name, text in {"go.mod": "module bells\n\ngo 1.24\n", **texts}.items():

@@ -26,7 +26,7 @@ from conformance.session import Answer, BucketStore, StateStream  # noqa: E402
 from wallaroo.frame import FRAMED, PLAIN, TICK_PORT, FrameHeader, encode_frame, write_frame  # noqa: E402
 from wallaroo.worker._proto import worker_pb2 as pb  # noqa: E402
 
-FOLDER = TESTS / "conformance" / "window"
+FOLDER = TESTS / "conformance"
 HOUR_MS = 3_600_000
 WINDOW = {
     "kind": "range", "range_ms": HOUR_MS, "slide_ms": HOUR_MS, "delay_ms": 0, "late": "drop", "time": "ingest",

@@ -2,13 +2,11 @@
 
 import argparse
 import sys
+import time
 import traceback
 
-from conformance import crossing, damage, handshake, life, poison, stateful, stateless
+from conformance import every  # noqa: F401
 from conformance.check import CHECKS, Context
-from conformance.process import Worker
-
-MODULES = (handshake, stateless, stateful, crossing, damage, poison, life)
 
 
 def problem(error: BaseException) -> str:
@@ -16,27 +14,36 @@ def problem(error: BaseException) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "conformance" in f.filename]
     place = f"{frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
     text = " ".join((str(error) or type(error).__name__).split())
-    return f"{text[:600]} ({place})" if text != type(error).__name__ else f"{text}: {frames[-1].line} ({place})"
+    return f"{text[:2000]} ({place})" if text != type(error).__name__ else f"{text}: {frames[-1].line} ({place})"
+
+
+def failure(context: Context, name: str) -> str:
+    """Run a check; returns what was wrong, or an empty text."""
+    try:
+        CHECKS[name](context)
+    except Exception as error:
+        ended = " ".join(context.how_workers_ended().split())
+        return problem(error) + (f"; {ended}" if ended else "")
+    return ""
 
 
 def run(command: str, only: str) -> int:
     """Run the checks; returns how many failed."""
-    failed = count = 0
-    with Worker(command) as worker:
-        worker.handshake()
-        context = Context(command, worker)
-        for name, function in CHECKS.items():
-            if only not in name:
-                continue
-            count += 1
-            try:
-                function(context)
-            except Exception as error:
-                failed += 1
-                print(f"FAILED  {name}: {problem(error)}", flush=True)
-            else:
-                print(f"ok      {name}", flush=True)
-    print(f"{count - failed} of {count} checks passed")
+    names = [name for name in CHECKS if only in name]
+    if not names:
+        print(f"FAILED  --only: no check's name contains {only!r}")
+        return 1
+    failed, begin = 0, time.monotonic()
+    context = Context(command)
+    try:
+        assert context.worker.serving(), "the worker does not serve"
+        for name in names:
+            wrong = failure(context, name)
+            failed += bool(wrong)
+            print(f"FAILED  {name}: {wrong}" if wrong else f"ok      {name}", flush=True)
+    finally:
+        context.close()
+    print(f"{len(names) - failed} of {len(names)} checks passed in {time.monotonic() - begin:.1f} s")
     return failed
 
 

@@ -3,11 +3,14 @@ package main
 
 import (
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	_ "google.golang.org/protobuf/types/known/structpb" // the messages of codecs at a border
@@ -18,7 +21,12 @@ import (
 	"wallarooapi/worker"
 )
 
-func main() { worker.Main(setup) }
+func main() {
+	if strings.Contains(os.Getenv("WALLAROO_ARGS"), `"--windows"`) {
+		worker.Main(streams)
+	}
+	worker.Main(setup)
+}
 
 func addresses(args []string, option string) [][2]string {
 	var found [][2]string
@@ -50,8 +58,31 @@ func setup(args []string) *app.Application {
 	return a
 }
 
-// Count is the state of one key.
-type Count struct{ Count int }
+// Count is the state of one key: a number, and what a message has told of the state: "unwritable", "unreadable", "deadly" or nothing.
+type Count struct {
+	Count        int
+	Kept, Spoilt string
+}
+
+func (c *Count) GobEncode() ([]byte, error) {
+	switch c.Spoilt {
+	case "unwritable":
+		return nil, errors.New("the state was told not to be written")
+	case "deadly":
+		os.Exit(3)
+	}
+	return json.Marshal([]any{c.Count, c.Kept, c.Spoilt})
+}
+
+func (c *Count) GobDecode(data []byte) error {
+	if err := json.Unmarshal(data, &[]any{&c.Count, &c.Kept, &c.Spoilt}); err != nil {
+		return err
+	}
+	if c.Spoilt == "unreadable" {
+		return errors.New("the state was told not to be read")
+	}
+	return nil
+}
 
 // Opaque cannot be serialized.
 type Opaque struct{ Signal chan int }
@@ -98,6 +129,8 @@ func (*Act) Compute(data interface{}) interface{} {
 		return &Opaque{make(chan int)}
 	case "exit":
 		os.Exit(3)
+	case "sleep":
+		time.Sleep(1500 * time.Millisecond)
 	case "flood":
 		text := strings.Repeat("flood\n", 1<<17)
 		fmt.Fprint(os.Stdout, text)
@@ -155,8 +188,11 @@ type CountWord struct{}
 func (*CountWord) Name() string { return "count" }
 
 func (*CountWord) Compute(data interface{}, state interface{}) (interface{}, bool) {
-	parts := append(strings.Split(data.(string), ":"), "add")
-	key, op := parts[0], parts[1]
+	key, rest, isLong := strings.Cut(data.(string), ":")
+	op, rest, _ := strings.Cut(rest, ":")
+	if !isLong {
+		op = "add"
+	}
 	total := state.(*Count)
 	total.Count++
 	switch op {
@@ -164,8 +200,14 @@ func (*CountWord) Compute(data interface{}, state interface{}) (interface{}, boo
 		panic("count was told to raise")
 	case "silent":
 		return nil, true
+	case "keep":
+		total.Kept += rest
+	case "unwritable", "unreadable", "deadly":
+		total.Spoilt = op
+	case "spoil":
+		total.Spoilt = "unwritable"
 	}
-	return fmt.Sprintf("%s:%s=%d;%d", op, key, total.Count, len(data.(string))), op != "forget"
+	return fmt.Sprintf("%s:%s=%d;%d", op, key, total.Count, len(data.(string))), op != "forget" && op != "spoil"
 }
 
 type WordEncoder struct{}

@@ -4,11 +4,14 @@ import os
 import struct
 import sys
 import threading
+import time
 
 from google.protobuf import struct_pb2, wrappers_pb2  # noqa: F401  (the messages of codecs at a border)
 
 import wallaroo
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+SLEEP_S = 1.5
 FLOOD = "flood\n" * (1 << 17)
 
 
@@ -16,6 +19,11 @@ def application_setup(args):
     if "--fail" in args:
         msg = "the setup was told to fail"
         raise RuntimeError(msg)
+    if "--windows" in args:
+        sys.path.append(HERE)
+        import streams
+
+        return streams.application_setup(args)
     sources, sinks = wallaroo.tcp_parse_input_addrs(args), wallaroo.tcp_parse_output_addrs(args)
     ab = wallaroo.ApplicationBuilder("Conformance")
     ab.new_pipeline("Words", wallaroo.TCPSourceConfig(*sources[0], decode_u32))
@@ -34,8 +42,26 @@ def application_setup(args):
 
 
 class Count:
+    """A number, and what a message has told of the state: "unwritable", "unreadable", "deadly" or nothing."""
+
     def __init__(self):
         self.count = 0
+        self.kept = ""
+        self.spoilt = ""
+
+    def __getstate__(self):
+        if self.spoilt == "unwritable":
+            msg = "the state was told not to be written"
+            raise ValueError(msg)
+        if self.spoilt == "deadly":
+            os._exit(3)
+        return vars(self)
+
+    def __setstate__(self, saved):
+        if saved["spoilt"] == "unreadable":
+            msg = "the state was told not to be read"
+            raise ValueError(msg)
+        vars(self).update(saved)
 
 
 class CountBuilder:
@@ -85,6 +111,8 @@ def act(data):
         return Opaque()
     if data == "exit":
         os._exit(3)
+    if data == "sleep":
+        time.sleep(SLEEP_S)
     if data == "flood":
         sys.stdout.write(FLOOD)
         sys.stderr.write(FLOOD)
@@ -114,12 +142,13 @@ def word_key(data):
         msg = "no key in an empty text"
         raise ValueError(msg)
     key = data.split(":")[0]
-    return 1.5 if key == "wrong key" else key
+    return None if key == "wrong key" else key
 
 
 @wallaroo.state_computation("count")
 def count(data, state):
-    key, op = (data.split(":") + ["add"])[:2]
+    key, op, rest = (*data.split(":", 2), "", "")[:3]
+    op = op if ":" in data else "add"
     state.count += 1
     if op == "boom":
         msg = "count was told to raise"
@@ -128,7 +157,13 @@ def count(data, state):
         return 7
     if op == "silent":
         return (None, True)
-    return (f"{op}:{key}={state.count};{len(data.encode())}", op != "forget")
+    if op == "keep":
+        state.kept += rest
+    if op in ("unwritable", "unreadable", "deadly"):
+        state.spoilt = op
+    if op == "spoil":
+        state.spoilt = "unwritable"
+    return (f"{op}:{key}={state.count};{len(data.encode())}", op not in ("forget", "spoil"))
 
 
 @wallaroo.encoder

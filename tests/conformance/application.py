@@ -11,6 +11,30 @@ from wallaroo.worker._proto import worker_pb2 as pb
 HERE = Path(__file__).resolve().parent
 TOPOLOGY: dict[str, Any] = json.loads((HERE / "topology.json").read_text(encoding="utf-8"))
 ARGS = ["--in", "127.0.0.1:7010,127.0.0.1:7011,127.0.0.1:7012", "--out", "127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004"]
+STREAMS_ARGS = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"]
+VECTORS = HERE.parents[1] / "topology-schema" / "vectors"
+FLUSH_MS = 5000  # of every count window that a program declares
+
+
+def scaled(case: dict[str, Any]) -> dict[str, Any]:
+    """Return a case whose count windows are flushed after the time that programs have; all its times grow with it."""
+    window = case["window"]
+    if window["kind"] != "count" or window["flush_ms"] == FLUSH_MS:
+        return case
+    factor, rest = divmod(FLUSH_MS, window["flush_ms"])
+    assert not rest
+
+    def later(each: dict[str, Any]) -> dict[str, Any]:
+        return each | {name: each[name] * factor for name in ("time", "tick") if name in each}
+
+    events, outputs = list(map(later, case["events"])), list(map(later, case["outputs"]))
+    return case | {"window": window | {"flush_ms": FLUSH_MS}, "events": events, "outputs": outputs}
+
+
+WINDOW_CASES: list[dict[str, Any]] = [
+    scaled(case) for case in json.loads((VECTORS / "windows.json").read_text(encoding="utf-8"))["cases"]
+]
+VECTOR_WINDOWS = [json.loads(text) for text in dict.fromkeys(json.dumps(case["window"]) for case in WINDOW_CASES)]
 NAME = "Conformance"
 BUCKETS = 8
 FRAME_BYTES = 1 << 20
@@ -32,6 +56,11 @@ def node(path: str, kind: str, *inputs: str, state: str = "") -> pb.Node:
     if kind.startswith("STATE"):
         made.state_port = STATE_PORTS[state]
     return made
+
+
+def part(path: str, kind: str, *inputs: str, **more: Any) -> pb.Node:
+    """Return a node whose ports and state are told."""
+    return pb.Node(path=path, kind=pb.NodeKind.Value(f"NODE_KIND_{kind}"), inputs=inputs, **more)
 
 
 def stage(identity: str, *nodes: pb.Node) -> pb.Stage:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wallaroo.frame import check_frame, read_frame, write_frame
+from wallaroo.frame import check_frame, encode_frame, read_frame, split_frames, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 BUCKETS = 8
@@ -28,6 +28,91 @@ class Fault:
 
     def split(self, reply: pb.SplitReply) -> None:
         """Change the reply of SplitFrames."""
+
+    def generate_request(self, request: pb.GenerateRequest) -> None:
+        """Change a request of Generate."""
+
+    def generate(self, reply: pb.GenerateReply) -> None:
+        """Change its reply."""
+
+    def init(self, reply: pb.InitReply) -> None:
+        """Change the reply of Init."""
+
+
+def on_reply(kind: str, change: Callable[[Any], None]) -> type[Fault]:
+    """Make a fault that changes replies of one kind: `done`, `failure`, `need_state`, `change`, `output`."""
+
+    class ReplyFault(Fault):
+        def reply(self, reply: Reply) -> Iterator[Reply]:
+            if reply.WhichOneof("kind") == kind:
+                change(getattr(reply, kind))
+            yield reply
+
+    return ReplyFault
+
+
+def on_node(change: Callable[[pb.Node], object]) -> type[Fault]:
+    """Make a fault that changes the nodes of a stage before the right worker sees them."""
+
+    class NodeFault(Fault):
+        def request(self, request: Any) -> None:
+            if request.WhichOneof("kind") == "opening":
+                for node in request.opening.stage.nodes:
+                    change(node)
+
+    return NodeFault
+
+
+def on_bucket(change: Callable[[pb.Bucket], object]) -> type[Fault]:
+    """Make a fault that changes bucket calls before the right worker sees them."""
+
+    class BucketFault(Fault):
+        def request(self, request: Any) -> None:
+            if isinstance(request, pb.StateRequest) and request.WhichOneof("kind") == "bucket":
+                change(request.bucket)
+
+    return BucketFault
+
+
+def on_opening(**fields: Any) -> type[Fault]:
+    """Make a fault that sets fields of the stage in the opening."""
+
+    class OpeningFault(Fault):
+        def request(self, request: Any) -> None:
+            if request.WhichOneof("kind") == "opening":
+                for name, value in fields.items():
+                    setattr(request.opening.stage, name, value)
+
+    return OpeningFault
+
+
+def unhosted(*kinds: int) -> type[Fault]:
+    """Make a fault for which nodes of some kinds are of no program."""
+
+    def change(node: pb.Node) -> None:
+        if node.kind in kinds:
+            node.path = "9/steps/9"
+
+    return on_node(change)
+
+
+def on_letter(change: Callable[[pb.DeadLetter], object]) -> type[Fault]:
+    """Make a fault that changes dead letters."""
+
+    def rewrite(out: pb.Output) -> None:
+        if out.port != 65535:
+            return
+        frame = read_frame(out.frame)
+        letters = [pb.DeadLetter.FromString(value) for value in frame.values()]
+        for letter in letters:
+            change(letter)
+        out.frame = encode_frame(
+            [letter.SerializeToString() for letter in letters], port=65535, sequence=frame.header.sequence,
+            timestamp_ms=frame.header.timestamp_ms,
+            sequences=frame.sequences or list(range(len(letters))),
+        )  # fmt: skip
+
+    return on_reply("output", rewrite)
 
 
 def output(change: Callable[[pb.Output], Iterator[None] | None]) -> type[Fault]:
@@ -56,16 +141,124 @@ def without_letters(out: pb.Output) -> Iterator[None]:
     return iter([] if out.port == 65535 else [None])
 
 
-def one_code(out: pb.Output) -> None:
-    if out.port != 65535:
-        return
-    frame = read_frame(out.frame)
-    letters = [pb.DeadLetter.FromString(value) for value in frame.values()]
-    for letter in letters:
-        letter.code = "C501"
-    # C501 is as long as every other code: lengths and columns stay as they are.
-    body = out.frame[40 : len(out.frame) - len(frame.data)]
-    out.frame = write_frame(frame.header, [body, b"".join(letter.SerializeToString() for letter in letters)])
+class AsksAlways(Fault):
+    """Asks for a state where there is none."""
+
+    has_asked = False
+
+    def reply(self, reply: Reply) -> Iterator[Reply]:
+        if isinstance(reply, pb.StateReply) and not self.has_asked:
+            self.has_asked = True
+            yield pb.StateReply(need_state=pb.NeedState(index=0))
+        yield reply
+
+
+class DropsTicks(Fault):
+    """Ticks do nothing."""
+
+    def request(self, request: Any) -> None:
+        if isinstance(request, pb.StateRequest) and request.WhichOneof("kind") == "bucket":
+            data = request.bucket.frames
+            parts = [data[start : start + 40 + header.body_bytes] for header, start, _ in split_frames(data)]
+            kept = [part for part in parts if check_frame(part).port != 65534]
+            request.bucket.frames = b"".join(kept)
+
+
+def no_key(letter: pb.DeadLetter) -> None:
+    letter.key, letter.has_key = b"", False
+
+
+def two_lines(letter: pb.DeadLetter) -> None:
+    letter.error += "\nand more"
+
+
+def without_input(letter: pb.DeadLetter) -> None:
+    letter.input = b""
+
+
+def more_counted(done: Any) -> None:
+    for each in done.counts:
+        each.messages_in += 1
+
+
+def without_key(failure: pb.Failure) -> None:
+    failure.message = failure.message.partition("key")[0]
+
+
+def retriable(failure: pb.Failure) -> None:
+    failure.retriable = True
+
+
+def other_failure(code: str) -> Callable[[pb.Failure], None]:
+    def change(failure: pb.Failure) -> None:
+        if failure.code == code:
+            failure.code = "I901"
+
+    return change
+
+
+def other_state_port(node: pb.Node) -> None:
+    node.state_port += 1 if node.state else 0
+
+
+class OneFirst(Fault):
+    """Generate begins with the initial value, whatever came before."""
+
+    def generate_request(self, request: pb.GenerateRequest) -> None:
+        request.begins = True
+
+
+class GivesAll(Fault):
+    """Generate gives as many messages as there are."""
+
+    def generate_request(self, request: pb.GenerateRequest) -> None:
+        request.max_count, request.max_bytes = 1 << 30, 1 << 30
+
+
+class NoGenerator(Fault):
+    """Generate is not there."""
+
+    def generate(self, reply: pb.GenerateReply) -> None:
+        reply.Clear()
+        reply.failure.code = "W413"
+
+
+class NeverEnds(Fault):
+    """Generate does not say that no more will come."""
+
+    def generate(self, reply: pb.GenerateReply) -> None:
+        reply.ended = False
+
+
+class LosesGenerated(Fault):
+    """A failure of a generator takes the values before it away."""
+
+    def generate(self, reply: pb.GenerateReply) -> None:
+        if reply.HasField("failure"):
+            del reply.values[:]
+
+
+class NoLanguage(Fault):
+    """Init does not tell the language."""
+
+    def init(self, reply: pb.InitReply) -> None:
+        reply.language = ""
+
+
+class EndpointsDiffer(Fault):
+    """Each endpoint tells other endpoints."""
+
+    def init(self, reply: pb.InitReply) -> None:
+        self.shared["inits"] = self.shared.get("inits", 0) + 1
+        reply.language_version += str(self.shared["inits"])
+        reply.endpoints[:] = reply.endpoints[:: 1 if self.shared["inits"] % 2 else -1]
+
+
+class NoCodeHash(Fault):
+    """Init does not tell the hash of the code."""
+
+    def init(self, reply: pb.InitReply) -> None:
+        reply.code_hash = "unknown"
 
 
 class LosesMessages(Fault):
@@ -204,7 +397,7 @@ class AcceptsAnyVersion(Fault):
     """Init does not compare protocol versions."""
 
     def init_request(self, request: pb.InitRequest) -> None:
-        request.protocol_version = 1
+        request.protocol_min = 1
 
 
 class WrongCut(Fault):
@@ -216,7 +409,6 @@ class WrongCut(Fault):
         reply.lengths.extend(lengths)
 
 
-# The last three are faults of the process, not of what it says; see wrong_worker.py.
 class LaxCodec(Fault):
     """Messages pass a border whatever their bytes are."""
 
@@ -236,30 +428,53 @@ class KeylessBorder(Fault):
 
 
 FAULTS: dict[str, type[Fault]] = {
-    "none": Fault,
     "wrong-bucket": output(wrong_bucket),
     "later-sequence": output(later_sequence),
     "no-dead-letters": output(without_letters),
-    "one-code": output(one_code),
+    "one-code": on_letter(lambda letter: setattr(letter, "code", "C501")),
+    "letters-without-key": on_letter(no_key),
+    "letters-of-two-lines": on_letter(two_lines),
+    "letters-without-input": on_letter(without_input),
     "says-twice": output(lambda out: iter([None, None])),
     "loses-messages": LosesMessages,
     "done-first": DoneFirst,
+    "one-frame": on_opening(frame_bytes=0),
+    "wrong-counts": on_reply("done", more_counted),
     "reused-nonce": ReusedNonce,
     "stale-copy": StaleCopy,
+    "asks-always": AsksAlways,
     "loses-changes": LosesChanges,
+    "other-state-port": on_node(other_state_port),
     "always-snapshot": AlwaysSnapshot,
     "never-snapshot": NeverSnapshot,
     "unmarked-rollback": UnmarkedRollback,
+    "ignores-careful": on_bucket(lambda bucket: setattr(bucket, "careful", False)),
+    "failures-without-key": on_reply("failure", without_key),
+    "failures-to-repeat": on_reply("failure", retriable),
+    "another-code-for-c507": on_reply("failure", other_failure("C507")),
+    "another-code-for-c511": on_reply("failure", other_failure("C511")),
     "blind": Blind,
     "ignores-skips": IgnoresSkips,
+    "ignores-skips-of-state": on_bucket(lambda bucket: bucket.ClearField("skips")),
     "swallows-failures": SwallowsFailures,
     "internal-failures": InternalFailures,
     "accepts-any-hash": AcceptsAnyHash,
     "accepts-any-version": AcceptsAnyVersion,
+    "no-language": NoLanguage,
+    "no-code-hash": NoCodeHash,
+    "endpoints-differ": EndpointsDiffer,
+    "ignores-codecs": on_node(lambda node: node.ClearField("codec")),
     "lax-codec": LaxCodec,
     "keyless-border": KeylessBorder,
+    "timeless-border": on_node(lambda node: setattr(node, "timestamps", False)),
+    "no-key-by": unhosted(pb.NODE_KIND_KEY_BY),
+    "no-collect": unhosted(pb.NODE_KIND_COLLECT),
+    "no-window": unhosted(pb.NODE_KIND_WINDOW),
+    "no-ticks": DropsTicks,
+    "no-generate": NoGenerator,
+    "generates-from-the-beginning": OneFirst,
+    "generates-all": GivesAll,
+    "generates-for-ever": NeverEnds,
+    "generates-nothing-before-a-failure": LosesGenerated,
     "wrong-cut": WrongCut,
-    "ignores-sigterm": Fault,
-    "leaves-orphan": Fault,
-    "ends-at-drain": Fault,
 }

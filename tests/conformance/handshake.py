@@ -57,6 +57,8 @@ def by_hand(context: Context) -> None:
 @check("health: SERVING as soon as worker.sock is there, and nobody else may connect")
 def health(context: Context) -> None:
     assert context.worker.serving()
+    assert isinstance(context.worker, Worker)
+    assert all(context.worker.serving(target) for target in context.worker.endpoints), "an endpoint does not serve"
     mode = stat.S_IMODE(os.stat(context.worker.directory).st_mode)
     assert mode == 0o700, f"the directory has mode {mode:o}"
 
@@ -64,7 +66,8 @@ def health(context: Context) -> None:
 @check("init: versions, language, hash, endpoints")
 def init(context: Context) -> None:
     reply = context.worker.init()
-    assert reply.protocol_version == 1
+    assert 1 <= reply.protocol_min <= reply.protocol_max
+    assert reply.protocol_min == 1, "this driver speaks version 1"
     assert reply.language
     assert reply.language_version
     assert reply.sdk_version
@@ -87,9 +90,16 @@ def init_without_hash(context: Context) -> None:
     assert not context.worker.init(interface_hash="").HasField("failure")
 
 
-@check("init: another protocol version is refused with W402")
+@check("init: a wider range of versions and unknown capabilities are no reason to refuse")
+def init_range(context: Context) -> None:
+    reply = context.worker.init(protocol_max=1000, capabilities=["of-the-future"])
+    assert not reply.HasField("failure"), reply.failure
+
+
+@check("init: a range of versions that does not meet the worker's is refused with W402")
 def init_version(context: Context) -> None:
-    failure = context.worker.init(protocol_version=2).failure
+    highest = context.worker.init().protocol_max
+    failure = context.worker.init(protocol_min=highest + 1, protocol_max=highest + 9).failure
     assert failure.code == "W402", failure
     assert not failure.retriable
 

@@ -1,4 +1,4 @@
-"""Drain and end."""
+"""How a worker ends."""
 
 import signal
 import time
@@ -8,38 +8,17 @@ import grpc
 from conformance.application import COUNT, FIRST, WORDS
 from conformance.check import Context, check
 from conformance.process import CALL_S, alive_in_session, wait_until
-from conformance.session import ProcessStream, source_frame
+from conformance.poison import in_flight_file, noted
+from conformance.session import ProcessStream, process, source_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 STOP_S = 5
-
-
-@check("drain: calls in flight are finished")
-def drain(context: Context) -> None:
-    with context.start() as worker, ProcessStream(worker, FIRST) as stream:
-        frames = source_frame(WORDS, [b"a,b"] * 2000)
-        for index in range(20):
-            stream.send(data=pb.Data(index=index, frames=frames))
-        first = stream.answer(0)
-        for endpoint in worker.endpoints:
-            worker.stub(endpoint).Drain.future(pb.DrainRequest(), timeout=CALL_S)
-        stream.close()
-        assert len(first.keyed(COUNT)) == 4000
-        for index in range(1, 20):
-            assert len(stream.answer(index).keyed(COUNT)) == 4000
-
-
-@check("drain: answers, and the worker waits for its end")
-def drain_answers(context: Context) -> None:
-    with context.start() as worker:
-        for endpoint in worker.endpoints:
-            worker.stub(endpoint).Drain(pb.DrainRequest(), timeout=CALL_S)
-        assert worker.process.poll() is None, "the worker ended by itself"
+SLEEP_S = 1.5  # of the message `sleep`
 
 
 @check("end: SIGTERM ends the worker and its processes within 5 s")
 def sigterm(context: Context) -> None:
-    with context.start() as worker:
+    with context.start_process() as worker:
         begin = time.monotonic()
         worker.process.send_signal(signal.SIGTERM)
         worker.end(STOP_S)
@@ -49,7 +28,7 @@ def sigterm(context: Context) -> None:
 
 @check("end: SIGTERM with a stream open")
 def sigterm_in_call(context: Context) -> None:
-    with context.start() as worker:
+    with context.start_process() as worker:
         stream = ProcessStream(worker, FIRST)
         stream.send(data=pb.Data(index=0, frames=source_frame(WORDS, [b"a"])))
         stream.answer(0)
@@ -61,7 +40,7 @@ def sigterm_in_call(context: Context) -> None:
 
 @check("end: SIGKILL leaves no process behind")
 def sigkill(context: Context) -> None:
-    with context.start() as worker:
+    with context.start_process() as worker:
         worker.process.kill()
         worker.process.wait(timeout=STOP_S)
         wait_until(lambda: not alive_in_session(worker.process.pid), "the worker's processes to end", STOP_S)
@@ -69,7 +48,7 @@ def sigkill(context: Context) -> None:
 
 @check("end: a worker that was killed breaks the stream, which a client repeats")
 def broken_stream(context: Context) -> None:
-    with context.start() as worker:
+    with context.start_process() as worker:
         stream = ProcessStream(worker, FIRST)
         stream.send(data=pb.Data(index=0, frames=source_frame(WORDS, [b"a"])))
         stream.answer(0)
@@ -84,3 +63,29 @@ def broken_stream(context: Context) -> None:
             msg = "the stream went on after the worker's death"
             raise AssertionError(msg)
         stream.close()
+
+
+def elapsed_at(context: Context, first: int, second: int, alone: bool = False) -> float:
+    """Let a message sleep at one endpoint and run one at another; returns after which part of the sleep that was done."""
+    with in_flight_file() as path, ProcessStream(context.worker, FIRST, first, in_flight=str(path)) as sleeping:
+        begin = time.monotonic()
+        sleeping.send(data=pb.Data(index=0, frames=source_frame(WORDS, [b"sleep"]), alone=alone))
+        wait_until(lambda: noted(path)[1] == 1, "the message that sleeps to be at work", CALL_S)
+        (answer,) = process(context.worker, FIRST, [source_frame(WORDS, [b"a"])], second)
+        assert answer.keyed(COUNT) == [(0, b"a")]
+        part = (time.monotonic() - begin) / SLEEP_S
+        assert sleeping.answer(0).keyed(COUNT) == [(0, b"sleep")]
+    return part
+
+
+@check("endpoints: there are as many as processes, and calls at two of them run at once")
+def side_by_side(context: Context) -> None:
+    worker = context.worker
+    processes = {worker.init(target).process_id for target in worker.endpoints}
+    assert len(set(worker.endpoints)) == len(worker.endpoints)
+    assert elapsed_at(context, 0, 1) < 0.9, f"a call waited for one at another endpoint; processes {processes}"
+
+
+@check("alone: no other call of the process runs a message meanwhile")
+def alone(context: Context) -> None:
+    assert elapsed_at(context, 0, len(context.worker.endpoints), alone=True) >= 1

@@ -50,7 +50,7 @@ def at_rest(context: Context) -> None:
 
 @check("in flight: the file names the message that ended the worker")
 def ended(context: Context) -> None:
-    with context.start() as worker, in_flight_file() as path:
+    with context.start_process() as worker, in_flight_file() as path:
         process = worker.init(worker.endpoint(0)).process_id
         stream = ProcessStream(worker, FIRST, in_flight=str(path))
         stream.send(data=pb.Data(index=0, frames=source_frame(WORDS, [b"a"] * 5)))
@@ -65,7 +65,7 @@ def ended(context: Context) -> None:
 
 @check("in flight: a worker whose other process ended tells which one it was")
 def ended_elsewhere(context: Context) -> None:
-    with context.start() as worker, in_flight_file() as path:
+    with context.start_process() as worker, in_flight_file() as path:
         number = len(worker.endpoints) - 1
         process = worker.init(worker.endpoint(number)).process_id
         stream = ProcessStream(worker, FIRST, number, in_flight=str(path))
@@ -88,7 +88,7 @@ def no_file(context: Context) -> None:
 
 @check("skips: messages that are not run are dead letters of their source")
 def skipped_by_source(context: Context) -> None:
-    data = source_frame(WORDS, [b"a", b"exit"], 10) + source_frame(WORDS, [b"b", b"exit", b"c"], 20)
+    data = source_frame(WORDS, [b"a", b"raise"], 10) + source_frame(WORDS, [b"b", b"raise", b"c"], 20)
     with ProcessStream(context.worker, FIRST) as stream:
         stream.send(data=pb.Data(index=0, frames=data, skips=skips(1, 3), alone=True))
         answer = stream.answer(0)
@@ -97,7 +97,7 @@ def skipped_by_source(context: Context) -> None:
     assert answer.keyed(COUNT) == [(10, b"a"), (20, b"b"), (22, b"c")]
     assert answer.codes() == [("C508", SOURCE, 11), ("C508", SOURCE, 21)], answer.codes()
     assert [letter.error for letter in answer.letters] == ["reason 1", "reason 3"]
-    assert [(letter.input, letter.port, letter.traceback) for letter in answer.letters] == [(b"exit", WORDS, "")] * 2
+    assert [(letter.input, letter.port, letter.traceback) for letter in answer.letters] == [(b"raise", WORDS, "")] * 2
     assert {each.path: each.dead_letters for each in answer.done.counts}[SOURCE] == 2
 
 
@@ -153,7 +153,7 @@ def kill_point(context: Context) -> None:
     with TemporaryDirectory(prefix="wc-") as folder:
         variables = {"WALLAROO_FAULT": "worker.before_compute:2", "WALLAROO_FAULT_DIR": folder}
         for _ in range(2):
-            with context.start(variables) as worker:
+            with context.start_process(variables) as worker:
                 killed.append(is_killed_at_second_call(worker))
         assert [path.name for path in Path(folder).iterdir()] == ["worker.before_compute:2"]
     assert killed == [True, False], killed

@@ -7,11 +7,12 @@ from itertools import count
 from typing import Any
 
 from conformance.application import BUCKETS, DEAD_LETTERS, FIRST, LINES, NAME, NUMBERS, WORDS, bucket_of
-from conformance.process import CALL_S, Worker
+from conformance.process import CALL_S, Client
 from wallaroo.frame import FRAMED, FrameHeader, encode_frame, read_frame, split_frames, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 HEADER_WIDTHS = {WORDS: 4, NUMBERS: 2, LINES: 3}
+BORDERS = range(40, 50)  # ports of SEND and RECEIVE in the checks
 ATTEMPTS = count(1)
 TIME_MS = 1700000000000
 
@@ -25,6 +26,7 @@ class Message:
     sequence: int
     key: bytes | None
     value: bytes
+    time: int
 
     def text(self) -> str:
         """Return the value of a sink's message."""
@@ -63,20 +65,23 @@ class Answer:
         assert frame.header.port == output.port, f"output of port {output.port} has a frame of port {frame.header.port}"
         assert frame.header.flags & 2, "an output frame has no sequences"
         is_keyed = bool(frame.header.flags & 1)
-        assert is_keyed == (output.bucket >= 0), f"bucket {output.bucket}, but keys: {is_keyed}"
-        if not is_keyed:
+        is_border = output.port in BORDERS
+        assert is_border or is_keyed == (output.bucket >= 0), f"bucket {output.bucket}, but keys: {is_keyed}"
+        if not is_keyed or is_border:
             assert output.bucket == -1, f"an output without keys has bucket {output.bucket}"
             assert frame.header.encoding == 0, f"values of an exit in encoding {frame.header.encoding}"
+        times = frame.times()
         for index, value in enumerate(frame.values()):
             key = frame.keys[frame.key_indexes[index]] if is_keyed else None
-            if key is not None:
+            if key is not None and not is_border:
                 assert bucket_of(key) == output.bucket, (
                     f"key {key!r} is of bucket {bucket_of(key)}, not {output.bucket}"
                 )
-            self.messages.append(Message(output.port, output.bucket, frame.sequence_of(index), key, value))
+            sequence = frame.sequence_of(index)
+            self.messages.append(Message(output.port, output.bucket, sequence, key, value, times[index]))
             if output.port == DEAD_LETTERS:
                 self.letters.append(pb.DeadLetter.FromString(value))
-        if is_keyed:
+        if is_keyed and not is_border:
             assert 0 <= output.bucket < BUCKETS
             self.frames.setdefault(output.bucket, []).append(output.frame)
 
@@ -161,7 +166,7 @@ class Stream:
 class ProcessStream(Stream):
     """A stream of `Process`."""
 
-    def __init__(self, worker: Worker, stage: pb.Stage, partition: int = 0, in_flight: str = "") -> None:
+    def __init__(self, worker: Client, stage: pb.Stage, partition: int = 0, in_flight: str = "") -> None:
         super().__init__(worker.stub(worker.endpoint(partition)).Process)
         self.send(opening=opening(stage, partition, in_flight))
 
@@ -181,7 +186,7 @@ class ProcessStream(Stream):
             answer.add(reply)
 
 
-def process(worker: Worker, stage: pb.Stage, frames: Sequence[bytes], partition: int = 0) -> list[Answer]:
+def process(worker: Client, stage: pb.Stage, frames: Sequence[bytes], partition: int = 0) -> list[Answer]:
     """Send each item of `frames` as one data and return the answers."""
     with ProcessStream(worker, stage, partition) as stream:
         for index, data in enumerate(frames):
@@ -207,23 +212,26 @@ class BucketStore:
 class StateStream(Stream):
     """A stream of `ProcessState`."""
 
-    def __init__(self, worker: Worker, stage: pb.Stage, bucket: int) -> None:
+    def __init__(self, worker: Client, stage: pb.Stage, bucket: int, in_flight: str = "") -> None:
         super().__init__(worker.stub(worker.endpoint(bucket)).ProcessState)
-        self.send(opening=opening(stage, bucket))
+        self.send(opening=opening(stage, bucket, in_flight))
 
     def request(self, **kind: Any) -> pb.StateRequest:
         """Make a request."""
         return pb.StateRequest(**kind)
 
-    def ask(self, store: BucketStore, pieces: Sequence[bytes], index: int = 0, snapshot: bool = False) -> None:
+    def ask(
+        self, store: BucketStore, pieces: Sequence[bytes], index: int = 0, snapshot: bool = False, careful: bool = False
+    ) -> None:
         """Send a bucket call in as many requests as there are pieces."""
         version = pb.Version(counter=store.counter, nonce=store.nonce)
         for number, piece in enumerate(pieces):
             more = number < len(pieces) - 1
             self.send(
                 bucket=pb.Bucket(
-                    index=index, bucket=store.bucket, version=version, frames=piece, more=more, wants_snapshot=snapshot
-                )
+                    index=index, bucket=store.bucket, version=version, frames=piece, more=more, wants_snapshot=snapshot,
+                    careful=careful,
+                )  # fmt: skip
             )
 
     def answer(self, store: BucketStore, index: int = 0) -> Answer:
@@ -249,15 +257,20 @@ class StateStream(Stream):
 
 
 def call(
-    worker: Worker, stage: pb.Stage, store: BucketStore, pieces: Sequence[bytes], snapshot: bool = False
+    worker: Client,
+    stage: pb.Stage,
+    store: BucketStore,
+    pieces: Sequence[bytes],
+    snapshot: bool = False,
+    careful: bool = False,
 ) -> Answer:
     """Run one bucket call on a stream of its own; the store is left as it is."""
     with StateStream(worker, stage, store.bucket) as stream:
-        stream.ask(store, pieces, snapshot=snapshot)
+        stream.ask(store, pieces, snapshot=snapshot, careful=careful)
         return stream.answer(store)
 
 
-def keyed(worker: Worker, source: int, payloads: Sequence[str], sequence: int = 0) -> dict[int, list[bytes]]:
+def keyed(worker: Client, source: int, payloads: Sequence[str], sequence: int = 0) -> dict[int, list[bytes]]:
     """Run payloads through the first stage; returns the KEY frames per bucket."""
     (answer,) = process(worker, FIRST, [source_frame(source, [p.encode() for p in payloads], sequence)])
     assert not answer.letters, f"dead letters: {answer.codes()}"

@@ -18,7 +18,7 @@ from conformance.application import (
     bucket_of,
 )
 from conformance.check import Context, check
-from conformance.process import Worker
+from conformance.process import Client
 from conformance.session import Answer, BucketStore, StateStream, call, keyed, process, source_frame
 from wallaroo.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -33,13 +33,13 @@ def fresh() -> tuple[str, BucketStore]:
     return key, BucketStore(bucket_of(key.encode()), counter=0)
 
 
-def frames(worker: Worker, key: str, *ops: str, sequence: int = 0) -> list[bytes]:
+def frames(worker: Client, key: str, *ops: str, sequence: int = 0) -> list[bytes]:
     """Return the frames of messages of one key, made by the worker's first stage."""
     (found,) = keyed(worker, WORDS, [f"{key}:{op}" for op in ops], sequence).values()
     return found
 
 
-def run(worker: Worker, store: BucketStore, key: str, *ops: str, **options: Any) -> Answer:
+def run(worker: Client, store: BucketStore, key: str, *ops: str, **options: Any) -> Answer:
     """Run one committed bucket call with messages of one key."""
     answer = call(worker, SECOND, store, [b"".join(frames(worker, key, *ops))], **options)
     store.commit(answer)
@@ -106,10 +106,9 @@ def lost(context: Context) -> None:
     for _ in range(3):
         run(context.worker, store, key, "add")
     assert len(store.log) == 3
-    with context.start() as other:
-        answer = run(other, store, key, "add")
-        assert answer.rollbacks == [False]
-        assert outputs(answer) == [f"add:{key}=4"]
+    answer = run(context.other, store, key, "add")
+    assert answer.rollbacks == [False]
+    assert outputs(answer) == [f"add:{key}=4"]
 
 
 @check("state: a call that did not end with done leaves no copy")
@@ -178,8 +177,7 @@ def rollback_of_nothing(context: Context) -> None:
 def rollback_committed(context: Context) -> None:
     key, store = fresh()
     run(context.worker, store, key, "add", "boom")
-    with context.start() as other:
-        assert outputs(run(other, store, key, "add")) == [f"add:{key}=2"]
+    assert outputs(run(context.other, store, key, "add")) == [f"add:{key}=2"]
     assert outputs(run(context.worker, store, key, "add"))  # the first worker must notice that it is behind
 
 
@@ -206,8 +204,7 @@ def not_persisted(context: Context) -> None:
     answer = run(context.worker, store, key, "forget")
     assert outputs(answer) == [f"forget:{key}=2"]
     assert not answer.changes, "state was written although the computation did not ask for it"
-    with context.start() as other:
-        assert outputs(run(other, store, key, "add")) == [f"add:{key}=2"]
+    assert outputs(run(context.other, store, key, "add")) == [f"add:{key}=2"]
 
 
 @check("state: a delta holds the changed keys alone, a snapshot all of them")
@@ -223,9 +220,8 @@ def delta(context: Context) -> None:
     snapshot = run(context.worker, store, same[1], "add", snapshot=True)
     assert snapshot.done.snapshot, "no snapshot although it was wanted"
     assert written(snapshot) == {name.encode() for name in same}
-    with context.start() as other:
-        assert outputs(run(other, store, same[0], "add")) == [f"add:{same[0]}=3"]
-        assert outputs(run(other, store, same[2], "add")) == [f"add:{same[2]}=2"]
+    assert outputs(run(context.other, store, same[0], "add")) == [f"add:{same[0]}=3"]
+    assert outputs(run(context.other, store, same[2], "add")) == [f"add:{same[2]}=2"]
 
 
 def written(answer: Answer) -> set[bytes]:

@@ -1,133 +1,85 @@
-"""A worker with one fault: stands between the driver and a right worker.
+"""The Python worker with one fault, as processes: `python wrong_worker.py FAULT APP` is the command of such a worker."""
 
-python wrong_worker.py FAULT COMMAND...
-"""
-
-import ctypes
+import contextlib
+import functools
+import json
 import os
-import shutil
 import signal
-import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-
-from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto.worker_pb2_grpc import WorkerServicer, WorkerStub, add_WorkerServicer_to_server
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+if sys.argv[1:2] == ["no-kill-points"]:
+    os.environ.pop("WALLAROO_FAULT", None)
 
-from conformance.fault import FAULTS, Fault  # noqa: E402
-from conformance.process import CALL_S, OPTIONS, START_S, wait_until  # noqa: E402
-
-PR_SET_PDEATHSIG = 1
-
-
-class Proxy(WorkerServicer):
-    """Passes every call on to the right worker's endpoint, through the fault."""
-
-    def __init__(self, name: str, target: str, names: dict[str, str]) -> None:
-        self.name, self.names = name, names
-        self.stub = WorkerStub(grpc.insecure_channel(target, options=OPTIONS))
-
-    def fault(self) -> Fault:
-        return FAULTS[self.name]()
-
-    def Init(self, request: pb.InitRequest, context: grpc.ServicerContext) -> pb.InitReply:
-        self.fault().init_request(request)
-        reply = self.stub.Init(request, timeout=CALL_S, wait_for_ready=True)
-        endpoints = [self.names[target] for target in reply.endpoints]
-        del reply.endpoints[:]
-        reply.endpoints.extend(endpoints)
-        return reply
-
-    def Process(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-        return self.stream(self.stub.Process, requests, context)
-
-    def ProcessState(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-        return self.stream(self.stub.ProcessState, requests, context)
-
-    def stream(self, method: Any, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-        fault = self.fault()
-
-        def changed() -> Iterator[Any]:
-            for request in requests:
-                fault.request(request)
-                yield request
-
-        call = method(changed(), timeout=CALL_S)
-        context.add_callback(call.cancel)
-        for reply in call:
-            yield from fault.reply(reply)
-
-    def SplitFrames(self, request: pb.SplitRequest, context: grpc.ServicerContext) -> pb.SplitReply:
-        reply = self.stub.SplitFrames(request, timeout=CALL_S)
-        self.fault().split(reply)
-        return reply
-
-    def Drain(self, request: pb.DrainRequest, context: grpc.ServicerContext) -> pb.DrainReply:
-        if self.name == "ends-at-drain":
-            os._exit(1)
-        return self.stub.Drain(request, timeout=CALL_S)
+from conformance.behaviour import Wrap, behaving, replaced  # noqa: E402
+from conformance.local import WrongService  # noqa: E402
+from wallaroo import emit  # noqa: E402
+from wallaroo.worker import __main__ as start  # noqa: E402
+from wallaroo.worker import server  # noqa: E402
+from wallaroo.worker.service import WorkerService  # noqa: E402
 
 
-def serve(proxy: Proxy, address: str) -> grpc.Server:
-    """Start a server of the proxy."""
-    server = grpc.server(ThreadPoolExecutor(32), options=OPTIONS)
-    add_WorkerServicer_to_server(proxy, server)
-    status = health.HealthServicer()
-    status.set("", health_pb2.HealthCheckResponse.SERVING)
-    health_pb2_grpc.add_HealthServicer_to_server(status, server)
-    server.add_insecure_port(address)
-    server.start()
-    return server
+def nothing(original: Any) -> Any:
+    return lambda *given: None
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to end this process with the proxy."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def another_name(original: Any) -> Any:
+    def emit_to_file(app: str, file: str) -> int:
+        status: int = original(app, file)
+        path = Path(file)
+        result = json.loads(path.read_text(encoding="utf-8"))
+        if "topology" in result:
+            result["topology"]["name"] += " "
+            path.write_text(json.dumps(result), encoding="utf-8")
+        return status
+
+    return emit_to_file
 
 
-def main(name: str, command: list[str]) -> int:
-    """Start the right worker in a directory of its own and serve in its place."""
-    directory = Path(os.environ.get("WALLAROO_WORKER_DIR", "."))
-    if os.environ.get("WALLAROO_MODE") != "worker" or "--fail" in os.environ.get("WALLAROO_ARGS", ""):
-        os.execvp(command[0], command)
-    inner = directory / "right"
-    shutil.rmtree(inner, ignore_errors=True)  # of a worker before
-    inner.mkdir(mode=0o700)
-    right = subprocess.Popen(
-        command, env=os.environ | {"WALLAROO_WORKER_DIR": str(inner)},
-        preexec_fn=None if name == "leaves-orphan" else die_with_parent,
-    )  # fmt: skip
-    socket = inner / "worker.sock"
-    wait_until(lambda: socket.exists() or right.poll() is not None, "the right worker", START_S)
-    target = f"unix:{socket}"
-    with grpc.insecure_channel(target) as channel:
-        reply = WorkerStub(channel).Init(pb.InitRequest(protocol_version=1), timeout=CALL_S, wait_for_ready=True)
-    names = {
-        endpoint: f"unix:{directory}/{'worker' if number == 0 else f'proxy{number}'}.sock"
-        for number, endpoint in enumerate(reply.endpoints)
-    }
-    servers = [serve(Proxy(name, endpoint, names), address) for endpoint, address in list(names.items())[::-1]]
-    done = threading.Event()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN if name == "ignores-sigterm" else lambda *_: done.set())
-    while not done.wait(0.2) and right.poll() is None:
-        pass
-    right.terminate()
-    for server in servers:
-        server.stop(2)
-    begin = time.monotonic()
-    right.wait(timeout=10)
-    return 0 if time.monotonic() - begin < 10 else 1
+def deaf(original: Any) -> Any:
+    return lambda number, _: original(number, signal.SIG_IGN)
+
+
+def not_serving(original: Any) -> Any:
+    return lambda self, service, _: original(self, service, server.health_pb2.HealthCheckResponse.NOT_SERVING)
+
+
+PROCESS_FAULTS: dict[str, Sequence[tuple[Any, str, Wrap]]] = {
+    "emits-another-name": [(start, "emit_to_file", another_name)],
+    "silent-setup": [(start, "write_result", nothing), (emit, "write_result", nothing)],
+    "friendly-by-hand": [(start, "USAGE_STATUS", lambda _: 0)],
+    "unhealthy": [(server.health.HealthServicer, "set", not_serving)],
+    "ignores-sigterm": [(signal, "signal", deaf)],
+    "leaves-orphan": [(start, "end_with_parent", nothing)],
+    "no-ended-json": [(start, "tell_end", nothing)],
+    "no-kill-points": [],
+}
+
+
+def main(fault: str, app: str) -> int:
+    """Run the worker's own `main` with the fault."""
+    command = [sys.executable, os.path.abspath(__file__), fault, app]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(behaving(fault))
+        wrong = [(start, "command_of", lambda _: lambda app: command), (start, "Server", _wrong_server(fault))]
+        for each in (*wrong, *PROCESS_FAULTS.get(fault, ())):
+            stack.enter_context(replaced(*each))
+        return start.main([app])
+
+
+def _wrong_server(fault: str) -> Wrap:
+    return lambda original: functools.partial(_served, original, fault)
+
+
+def _served(original: Any, fault: str, service: WorkerService, socket: Path) -> Any:
+    return original(WrongService(service, fault), socket)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    status = main(*sys.argv[1:])
+    for out in (sys.stdout, sys.stderr):
+        out.flush()
+    os._exit(status)

@@ -6,9 +6,12 @@ Imports nothing of the project: what it computes is a second opinion on frames, 
 import base64
 import hashlib
 import json
+import math
+import random
 import struct
 import sys
 import zlib
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +167,35 @@ def framing_vectors() -> dict[str, Any]:
     return {"cases": cases}
 
 
+def ecmascript(number: float) -> str:
+    """Return a number as ECMAScript's Number::toString has it, by its own rules over the shortest digits."""
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    text, point = "".join(map(str, digits)), len(digits) + exponent
+    if number == 0:
+        return "0"
+    if len(text) <= point <= 21:
+        shown = text + "0" * (point - len(text))
+    elif 0 < point <= 21:
+        shown = f"{text[:point]}.{text[point:]}"
+    elif -6 < point <= 0:
+        shown = "0." + "0" * -point + text
+    else:
+        shown = f"{text[0]}.{text[1:]}".rstrip(".") + f"e{point - 1:+d}"
+    return "-" * sign + shown
+
+
+def number_vectors() -> list[dict[str, Any]]:
+    edges = [
+        0.0, -0.0, 1.0, -1.0, 0.1, 98.6, 1e15, 1e16, 1e20, 1e21, 1.5e21, 1e22, 1e23, 1e-5, 1e-6, 1e-7, 1.5e-7, 0.0001, 5e-324, 1e308, 2.0**53,
+        2.0**53 + 2, 2.0**63, 2.0**64, -(2.0**63), 1.7976931348623157e308, 2.2250738585072014e-308, 123456789012345680000.0, 4.35, 333333333.3333333,
+    ]  # fmt: skip
+    drawn = random.Random(11)  # bits give every size; products of small numbers what programs have
+    edges += [x for x in (struct.unpack(">d", drawn.randbytes(8))[0] for _ in range(120)) if math.isfinite(x)]
+    edges += [drawn.randrange(-(10**6), 10**6) * 10.0 ** drawn.randrange(-12, 24) for _ in range(120)]
+    return [{"bits": struct.pack(">d", x).hex(), "text": ecmascript(x)} for x in edges]
+
+
 def codec_vectors() -> dict[str, Any]:
     def bits(text: str) -> str:
         return struct.pack(">d", float(text)).hex()
@@ -174,6 +206,8 @@ def codec_vectors() -> dict[str, Any]:
     documents: list[tuple[Any, str]] = [
         (True, "true"), (None, "null"), (-7, "-7"), ("a\"<\u2028\n", '"a\\"<\u2028\\n"'), ([], "[]"), ({}, "{}"),
         ([1, [2], "x"], '[1,[2],"x"]'), ({"b": 1, "a": [True]}, '{"a":[true],"b":1}'), ({"é": 1, "z": 2, "Z": 3}, '{"Z":3,"z":2,"é":1}'),
+        ((1 << 53) + 1, "9007199254740993"), (-(1 << 63), "-9223372036854775808"), (1 << 80, "1208925819614629174706176"), (10**21, "1" + "0" * 21),
+        ({"\uffff": 1, "😀": 2, "\ue000": 3, "10": 4, "9": 5}, '{"10":4,"9":5,"\ue000":3,"\uffff":1,"😀":2}'),
     ]  # fmt: skip
     struct_ = "0a0b0a0161120632040a022001" + "0a0e0a0162120911000000000000f03f"
     wrapped: list[tuple[str, Any, str]] = [  # the value in protobuf's JSON
@@ -189,12 +223,14 @@ def codec_vectors() -> dict[str, Any]:
             *({"codec": "json", "value": v, "hex": t.encode().hex()} for v, t in documents),
             *({"codec": f"protobuf:google.protobuf.{name}", "value": v, "hex": h} for name, v, h in wrapped),
         ],
+        "json_numbers": number_vectors(),
         "kept": [{"codec": "protobuf:google.protobuf.StringValue", "hex": "0a0161" + "7a0162"}],
         "invalid": [
             {"codec": "string", "hex": "ff"}, {"codec": "string", "hex": "eda080"},
             {"codec": "int64", "hex": ""}, {"codec": "int64", "hex": "00000000000000"}, {"codec": "int64", "hex": "000000000000000000"},
             {"codec": "float64", "hex": "3ff0"}, {"codec": "json", "hex": ""}, {"codec": "json", "hex": b"{'a':1}".hex()},
             {"codec": "json", "hex": b"NaN".hex()}, {"codec": "json", "hex": b"1 2".hex()},
+            {"codec": "json", "hex": b"1e400".hex()}, {"codec": "json", "hex": b"[-1e400]".hex()}, {"codec": "json", "hex": b"01".hex()},
             {"codec": "protobuf:google.protobuf.StringValue", "hex": "ff"}, {"codec": "protobuf:google.protobuf.StringValue", "hex": "0a0261"},
             {"codec": "protobuf:google.protobuf.StringValue", "hex": "0a01ff"}, {"codec": "protobuf:google.protobuf.Struct", "hex": "0a01"},
         ],

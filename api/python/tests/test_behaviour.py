@@ -199,6 +199,7 @@ def test_plain_calls_run_the_function() -> None:
     assert (first_letter("ab"), text(b"ab"), line(1)) == ("a", "ab", "1\n")
 
 
+@pytest.mark.slow
 def test_pickles_cross_processes() -> None:
     code = (
         "import pickle, sys; made = pickle.loads(sys.stdin.buffer.read()); "

@@ -18,6 +18,7 @@ GOOD = """
 import sys
 import wallaroo
 
+pytestmark = pytest.mark.slow
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def decode(bs):
     return bs

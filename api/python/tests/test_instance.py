@@ -202,6 +202,7 @@ def test_many_classes_are_forgotten_again() -> None:
         del globals()[kind.__name__]
 
 
+@pytest.mark.slow
 def test_another_process_reads_it(tmp_path: Any) -> None:
     (tmp_path / "kind.py").write_text("class Kind:\n    pass\n")
     program = "import sys, kind; from wallaroo.worker.instance import dump; k = kind.Kind(); k.a = 1; "

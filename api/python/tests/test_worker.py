@@ -16,6 +16,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from wallaroo.frame import read_frame
+from wallaroo.handshake import CAPABILITIES
 from wallaroo.program import load
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
@@ -25,6 +26,7 @@ CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
 WORD_COUNT = CASES / "word_count" / "app.py"
 ARGS = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"]
 SECONDS = 20
+INIT = pb.InitRequest(protocol_min=1, protocol_max=1)
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +74,7 @@ def test_a_word_from_the_wire_to_the_sink(tmp_path: Path, kit: Any) -> None:
     first, second = stages(kit)
     with served(tmp_path / "w") as (_, channel):
         stub = worker_pb2_grpc.WorkerStub(channel)
-        reply = stub.Init(pb.InitRequest(protocol_version=1), timeout=SECONDS)
+        reply = stub.Init(INIT, timeout=SECONDS)
         assert (reply.language, reply.application, len(reply.endpoints)) == ("python", "Word Count Application", 1)
         health = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=SECONDS)
         assert health.status == health_pb2.HealthCheckResponse.SERVING
@@ -114,8 +116,13 @@ def check_state(stub: Any, kit: Any, stage: pb.Stage, frames: list[pb.Output]) -
 def test_it_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
     with served(tmp_path / "w") as (_, channel):
         stub = worker_pb2_grpc.WorkerStub(channel)
-        assert stub.Init(pb.InitRequest(protocol_version=2), timeout=SECONDS).failure.code == "W402"
-        other = pb.InitRequest(protocol_version=1, interface_hash="sha256:00")
+        newer = stub.Init(pb.InitRequest(protocol_min=2, protocol_max=3), timeout=SECONDS).failure
+        assert (newer.code, newer.message) == ("W402", 'worker "main" speaks protocol 1; the runtime speaks 2 to 3')
+        wide = pb.InitRequest(protocol_min=1, protocol_max=9, capabilities=["of the future"])
+        reply = stub.Init(wide, timeout=SECONDS)
+        assert not reply.HasField("failure")
+        assert (reply.protocol_min, reply.protocol_max, list(reply.capabilities)) == (1, 1, list(CAPABILITIES))
+        other = pb.InitRequest(protocol_min=1, protocol_max=1, interface_hash="sha256:00")
         assert stub.Init(other, timeout=SECONDS).failure.code == "W403"
         replies = list(stub.Process(iter([pb.ProcessRequest(data=pb.Data())]), timeout=SECONDS))
         assert replies[-1].failure.message == "a stream does not begin with its opening"
@@ -144,16 +151,15 @@ def test_split_frames(tmp_path: Path) -> None:
 def test_sigterm_ends_it_and_its_processes(tmp_path: Path) -> None:
     with served(tmp_path / "w", processes=3) as (worker, channel):
         stub = worker_pb2_grpc.WorkerStub(channel)
-        endpoints = stub.Init(pb.InitRequest(protocol_version=1), timeout=SECONDS).endpoints
+        endpoints = stub.Init(INIT, timeout=SECONDS).endpoints
         assert len(endpoints) == 3
         processes = set()
         for endpoint in endpoints:
             with grpc.insecure_channel(endpoint) as each:
-                reply = worker_pb2_grpc.WorkerStub(each).Init(pb.InitRequest(protocol_version=1), timeout=SECONDS)
+                reply = worker_pb2_grpc.WorkerStub(each).Init(INIT, timeout=SECONDS)
                 assert list(reply.endpoints) == list(endpoints)
                 processes.add(reply.process_id)
         assert len(processes) == 3
-        stub.Drain(pb.DrainRequest(), timeout=SECONDS)
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(5) == 0
         assert not any(map(is_alive, processes))
@@ -163,13 +169,9 @@ def test_sigterm_ends_it_and_its_processes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("victim", ["parent", "child"])
 def test_when_one_process_dies_all_end(tmp_path: Path, victim: str) -> None:
     with served(tmp_path / "w", processes=2) as (worker, channel):
-        endpoints = (
-            worker_pb2_grpc.WorkerStub(channel).Init(pb.InitRequest(protocol_version=1), timeout=SECONDS).endpoints
-        )
+        endpoints = worker_pb2_grpc.WorkerStub(channel).Init(INIT, timeout=SECONDS).endpoints
         with grpc.insecure_channel(endpoints[1]) as each:
-            child = (
-                worker_pb2_grpc.WorkerStub(each).Init(pb.InitRequest(protocol_version=1), timeout=SECONDS).process_id
-            )
+            child = worker_pb2_grpc.WorkerStub(each).Init(INIT, timeout=SECONDS).process_id
         os.kill(worker.pid if victim == "parent" else child, signal.SIGKILL)
         status = worker.wait(SECONDS)
         assert status == (-signal.SIGKILL if victim == "parent" else 1)

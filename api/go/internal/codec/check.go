@@ -12,6 +12,7 @@ import (
 
 var (
 	checked sync.Map // reflect.Type → error or nil
+	closed  sync.Map // reflect.Type → bool
 
 	gobEncoderType = reflect.TypeFor[gob.GobEncoder]()
 	marshalerType  = reflect.TypeFor[encoding.BinaryMarshaler]()
@@ -20,7 +21,7 @@ var (
 // CheckType tells why values of a type cannot be serialized without wa.Serialize; nil when they can. encoding/gob leaves
 // out, without a word, what is not exported: here that is an error, because the state would come back without it.
 func CheckType(t reflect.Type) error {
-	if _, ok := known.FormOf(behind(t)); ok {
+	if _, ok := known.FormOf(behind(t)); ok || t != nil && t.Implements(messageType) {
 		return nil
 	}
 	if before, ok := checked.Load(t); ok {
@@ -76,6 +77,38 @@ func checkFields(t reflect.Type, seen map[reflect.Type]bool) error {
 		}
 	}
 	return nil
+}
+
+// isClosed tells whether gob describes all of a value's types with the first value: the type leads to no interface.
+func isClosed(t reflect.Type) bool {
+	if before, ok := closed.Load(t); ok {
+		return before.(bool)
+	}
+	is := !leadsToInterface(t, map[reflect.Type]bool{})
+	closed.Store(t, is)
+	return is
+}
+
+func leadsToInterface(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return leadsToInterface(t.Elem(), seen)
+	case reflect.Map:
+		return leadsToInterface(t.Key(), seen) || leadsToInterface(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if leadsToInterface(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // FillMaps makes the maps that are nil in a state read back and not nil in a new state: gob does not tell an

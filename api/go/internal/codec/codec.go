@@ -51,6 +51,12 @@ func (e *Encoder) Encoding() byte {
 // Reset begins a new frame: what follows is read without what came before.
 func (e *Encoder) Reset() { e.gob.reset() }
 
+// Described returns how many bytes describe types in what was written since it was last asked.
+func (e *Encoder) Described() (size int) {
+	size, e.gob.described = e.gob.described, 0
+	return size
+}
+
 // Append appends the bytes of a value. After an error out is as it was.
 func (e *Encoder) Append(out []byte, value any) (result []byte, err error) {
 	defer func() {
@@ -80,6 +86,20 @@ func NewDecoder() *Decoder { return &Decoder{deserialize: wa.Deserialize} }
 
 // Reset begins a new frame.
 func (d *Decoder) Reset() { d.gob.reset() }
+
+// Described returns how many bytes described types in what was read since it was last asked.
+func (d *Decoder) Described() (size int) {
+	size, d.gob.described = d.gob.described, 0
+	return size
+}
+
+// Types is what a frame has described so far of the types of its values.
+type Types struct{ streams []*decodeStream }
+
+// Exchange lets a decoder go on with a frame that it was in the middle of, and puts where it was in place of that.
+func (d *Decoder) Exchange(types *Types) {
+	d.gob.streams, types.streams = types.streams, d.gob.streams
+}
 
 // Decode reads a value of an encoding.
 func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {

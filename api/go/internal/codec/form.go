@@ -32,17 +32,16 @@ func appendForm(out []byte, value any) (result []byte, done bool, err error) {
 
 // decodeForm reads what appendForm wrote.
 func decodeForm(tag byte, data []byte) (any, error) {
-	length, size := binary.Uvarint(data)
-	if size <= 0 || length > uint64(len(data)-size) {
-		return nil, &Error{Type: "a serialized value", Reason: "it is cut"}
+	name, rest, err := cutName(data)
+	if err != nil {
+		return nil, err
 	}
-	name := string(data[size : size+int(length)])
 	t, _ := known.Lookup(name)
 	form, ok := known.FormOf(t)
 	if !ok {
 		return nil, &Error{Type: name, Reason: "this program has no codec for the type; stream.Register gives it one"}
 	}
-	value, err := form.Decode(data[size+int(length):], tag == tagFormPointer)
+	value, err := form.Decode(rest, tag == tagFormPointer)
 	if err != nil {
 		return nil, &Error{Type: name, Reason: err.Error()}
 	}

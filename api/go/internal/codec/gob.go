@@ -10,21 +10,34 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// gobEncoder writes values of any type with encoding/gob. gob describes a type before its first value; each frame
-// has one gob stream per type, so that the description stands in it once.
+// maxDescriptions bounds what is kept of types beyond a frame.
+const maxDescriptions = 256
+
+// gobEncoder writes values of any type with encoding/gob. gob describes a type before its first value; each frame has
+// the description of a type once, with the first value that has it. A stream of gob goes on over frames, unless values
+// of its type may describe further types.
 type gobEncoder struct {
-	streams map[reflect.Type]*encodeStream
-	count   uint64 // of streams begun in this frame
+	streams map[reflect.Type]*encodeStream // all that can go on
+	inFrame map[reflect.Type]uint64        // the number of each type that this frame has described
+	count   uint64                         // of types described in this frame
+
+	described int // bytes that describe types
 }
 
 type encodeStream struct {
-	number  uint64
-	buffer  bytes.Buffer
-	encoder *gob.Encoder
+	isClosed  bool   // its values describe no further types
+	described []byte // by the first value of a stream that is closed
+	buffer    bytes.Buffer
+	encoder   *gob.Encoder
 }
 
 func (g *gobEncoder) reset() {
-	clear(g.streams)
+	for t := range g.inFrame {
+		if stream := g.streams[t]; stream != nil && !stream.isClosed || len(g.streams) > maxDescriptions {
+			delete(g.streams, t)
+		}
+	}
+	clear(g.inFrame)
 	g.count = 0
 }
 
@@ -32,36 +45,51 @@ func (g *gobEncoder) append(out []byte, value any) ([]byte, error) {
 	if value == nil {
 		return out, &Error{Type: "nil", Reason: "nothing can stand for it"}
 	}
-	t, tag := reflect.TypeOf(value), byte(tagGobFirst)
+	t, pointer := reflect.TypeOf(value), byte(0)
 	if t.Kind() == reflect.Pointer {
-		t, tag = t.Elem(), tagGobFirstPointer
+		t, pointer = t.Elem(), 1
 	}
-	stream, open := g.streams[t]
-	if !open {
-		var err error
-		if stream, err = g.begin(t, value); err != nil {
-			return out, err
-		}
+	number, open := g.inFrame[t]
+	stream, err := g.stream(t, value)
+	if err != nil {
+		return out, err
 	}
+	isNew := stream.buffer.Cap() == 0
 	stream.buffer.Reset()
 	if err := stream.encoder.Encode(value); err != nil {
 		delete(g.streams, t)
+		delete(g.inFrame, t)
 		return out, &Error{Type: fmt.Sprintf("%T", value), Reason: err.Error()}
 	}
-	if open {
-		out = binary.AppendUvarint(append(out, tag+tagGobNext-tagGobFirst), stream.number)
-	} else {
-		name := known.Name(t)
-		out = append(binary.AppendUvarint(append(out, tag), uint64(len(name))), name...)
-		stream.number = g.count
-		g.count++
-		g.streams[t] = stream
+	written := stream.buffer.Bytes()
+	if isNew && stream.isClosed {
+		stream.described, written = splitLast(written)
+		stream.described = bytes.Clone(stream.described)
 	}
-	return append(out, stream.buffer.Bytes()...), nil
+	if open {
+		out = binary.AppendUvarint(append(out, tagGobNext+pointer), number)
+		return append(out, written...), nil
+	}
+	g.inFrame[t] = g.count
+	g.count++
+	tag := byte(tagGobFirst)
+	if stream.isClosed {
+		tag = tagGobWhole
+	}
+	name := known.Name(t)
+	out = append(binary.AppendUvarint(append(out, tag+pointer), uint64(len(name))), name...)
+	if stream.isClosed {
+		out = append(binary.AppendUvarint(out, uint64(len(stream.described))), stream.described...)
+		g.described += len(name) + len(stream.described)
+	}
+	return append(out, written...), nil
 }
 
-// begin opens a stream for a type of which values can be read again.
-func (g *gobEncoder) begin(t reflect.Type, value any) (*encodeStream, error) {
+// stream returns the stream of a type of which values can be read again.
+func (g *gobEncoder) stream(t reflect.Type, value any) (*encodeStream, error) {
+	if stream := g.streams[t]; stream != nil {
+		return stream, nil
+	}
 	if err := CheckType(t); err != nil {
 		return nil, &Error{Type: fmt.Sprintf("%T", value), Reason: err.Error()}
 	}
@@ -70,16 +98,43 @@ func (g *gobEncoder) begin(t reflect.Type, value any) (*encodeStream, error) {
 			"wa.RegisterType makes it known"}
 	}
 	if g.streams == nil {
-		g.streams = map[reflect.Type]*encodeStream{}
+		g.streams, g.inFrame = map[reflect.Type]*encodeStream{}, map[reflect.Type]uint64{}
 	}
-	stream := &encodeStream{}
+	stream := &encodeStream{isClosed: isClosed(t)}
 	stream.encoder = gob.NewEncoder(&stream.buffer)
+	g.streams[t] = stream
 	return stream, nil
+}
+
+// splitLast divides the messages of gob, each behind its length, before the last one.
+func splitLast(written []byte) (before, last []byte) {
+	at, rest := 0, written
+	for len(rest) > 0 {
+		at = len(written) - len(rest)
+		rest = rest[gobMessage(rest):]
+	}
+	return written[:at], written[at:]
+}
+
+// gobMessage returns the length of the message of gob at the start of data, its own length included.
+func gobMessage(data []byte) int {
+	if first := data[0]; first < 0x80 {
+		return 1 + int(first)
+	}
+	size := -int(int8(data[0])) // of the length
+	length := 0
+	for _, b := range data[1 : 1+size] {
+		length = length<<8 | int(b)
+	}
+	return 1 + size + length
 }
 
 // gobDecoder reads what gobEncoder wrote.
 type gobDecoder struct {
-	streams []*decodeStream
+	streams []*decodeStream          // of the types that this frame has described
+	known   map[string]*decodeStream // by name and description, those that go on over frames
+
+	described int // bytes that described types
 }
 
 type decodeStream struct {
@@ -91,35 +146,105 @@ type decodeStream struct {
 func (g *gobDecoder) reset() { g.streams = g.streams[:0] }
 
 func (g *gobDecoder) decode(tag byte, data []byte) (any, error) {
-	number, size := binary.Uvarint(data)
-	if size <= 0 {
-		return nil, &Error{Type: "a serialized value", Reason: "it is cut"}
+	number, rest, err := uvarint(data)
+	if err != nil {
+		return nil, err
 	}
-	data = data[size:]
-	if tag == tagGobFirst || tag == tagGobFirstPointer {
-		if number > uint64(len(data)) {
-			return nil, &Error{Type: "a serialized value", Reason: "it is cut"}
+	isPointer := tag == tagGobFirstPointer || tag == tagGobNextPointer || tag == tagGobWholePointer
+	switch tag {
+	case tagGobFirst, tagGobFirstPointer:
+		name, described, err := cut(rest, number)
+		if err != nil {
+			return nil, err
 		}
-		name := string(data[:number])
-		t, ok := known.Lookup(name)
-		if !ok {
-			return nil, &Error{Type: name, Reason: "this program does not know the type; wa.RegisterType makes it known"}
+		stream, err := beginDecoding(string(name))
+		if err != nil {
+			return nil, err
 		}
-		data, number = data[number:], uint64(len(g.streams))
-		stream := &decodeStream{t: t}
-		stream.decoder = gob.NewDecoder(&stream.reader)
 		g.streams = append(g.streams, stream)
+		return stream.decode(described, isPointer)
+	case tagGobWhole, tagGobWholePointer:
+		return g.whole(data, isPointer)
 	}
 	if number >= uint64(len(g.streams)) {
 		return nil, &Error{Type: "a serialized value", Reason: "its type was not described before it"}
 	}
-	stream := g.streams[number]
-	stream.reader.Reset(data)
-	value := reflect.New(stream.t)
-	if err := stream.decoder.DecodeValue(value); err != nil {
-		return nil, &Error{Type: stream.t.String(), Reason: err.Error()}
+	return g.streams[number].decode(rest, isPointer)
+}
+
+// whole reads a value that comes with its description, as far as that is new.
+func (g *gobDecoder) whole(data []byte, isPointer bool) (any, error) {
+	size, rest, err := uvarint(data)
+	if err != nil {
+		return nil, err
 	}
-	if tag == tagGobFirstPointer || tag == tagGobNextPointer {
+	name, rest, err := cut(rest, size)
+	if err != nil {
+		return nil, err
+	}
+	if size, rest, err = uvarint(rest); err != nil {
+		return nil, err
+	}
+	described, value, err := cut(rest, size)
+	if err != nil {
+		return nil, err
+	}
+	head := data[:len(data)-len(value)]
+	g.described += len(name) + len(described)
+	if stream := g.known[string(head)]; stream != nil {
+		g.streams = append(g.streams, stream)
+		return stream.decode(value, isPointer)
+	}
+	stream, err := beginDecoding(string(name))
+	if err != nil {
+		return nil, err
+	}
+	g.streams = append(g.streams, stream)
+	message, err := stream.decode(append(bytes.Clone(described), value...), isPointer)
+	if err != nil {
+		return nil, err
+	}
+	if g.known == nil || len(g.known) >= maxDescriptions {
+		g.known = map[string]*decodeStream{}
+	}
+	g.known[string(head)] = stream
+	return message, nil
+}
+
+func uvarint(data []byte) (number uint64, rest []byte, err error) {
+	number, size := binary.Uvarint(data)
+	if size <= 0 {
+		return 0, nil, errCut
+	}
+	return number, data[size:], nil
+}
+
+func cut(data []byte, size uint64) (piece, rest []byte, err error) {
+	if size > uint64(len(data)) {
+		return nil, nil, errCut
+	}
+	return data[:size], data[size:], nil
+}
+
+var errCut = &Error{Type: "a serialized value", Reason: "it is cut"}
+
+func beginDecoding(name string) (*decodeStream, error) {
+	t, ok := known.Lookup(name)
+	if !ok {
+		return nil, &Error{Type: name, Reason: "this program does not know the type; wa.RegisterType makes it known"}
+	}
+	stream := &decodeStream{t: t}
+	stream.decoder = gob.NewDecoder(&stream.reader)
+	return stream, nil
+}
+
+func (d *decodeStream) decode(data []byte, isPointer bool) (any, error) {
+	d.reader.Reset(data)
+	value := reflect.New(d.t)
+	if err := d.decoder.DecodeValue(value); err != nil {
+		return nil, &Error{Type: d.t.String(), Reason: err.Error()}
+	}
+	if isPointer {
 		return value.Interface(), nil
 	}
 	return value.Elem().Interface(), nil

@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 )
 
-// appendJSON writes a value as every language does: no spaces, object keys sorted, as few escapes as possible, and a float with a
-// dot or an exponent, so that it is read as one.
+// appendJSON writes a value as every language does: no spaces, object keys sorted, as few escapes as possible, and a float as
+// ECMAScript writes it.
 func appendJSON(out []byte, value any) ([]byte, error) {
 	result, err := appendTree(out, value)
 	if err != nil {
@@ -43,7 +43,7 @@ func appendTree(out []byte, value any) ([]byte, error) {
 	case float64:
 		return appendFloat(out, v)
 	case json.Number:
-		return append(out, v...), nil
+		return appendNumber(out, v)
 	case *big.Int:
 		return v.Append(out, 10), nil
 	case []any:
@@ -125,15 +125,25 @@ func appendFloat(out []byte, number float64) ([]byte, error) {
 	if math.IsNaN(number) || math.IsInf(number, 0) {
 		return out, fmt.Errorf("%g is not JSON", number)
 	}
-	format := byte('f')
-	if size := math.Abs(number); size != 0 && (size < 1e-4 || size >= 1e16) {
-		format = 'e'
+	size := math.Abs(number)
+	switch {
+	case size == 0:
+		return append(out, '0'), nil
+	case size >= 1e-6 && size < 1e21:
+		return strconv.AppendFloat(out, number, 'f', -1, 64), nil
 	}
-	text := strconv.FormatFloat(number, format, -1, 64)
-	if !strings.ContainsAny(text, ".e") {
-		text += ".0"
+	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(number, 'e', -1, 64), "e")
+	// Go writes two digits of an exponent at least.
+	return fmt.Appendf(out, "%se%c%s", mantissa, exponent[0], strings.TrimPrefix(exponent[1:], "0")), nil
+}
+
+// appendNumber writes a number that came as a text.
+func appendNumber(out []byte, text json.Number) ([]byte, error) {
+	value, err := number(string(text))
+	if err != nil {
+		return out, err
 	}
-	return append(out, text...), nil
+	return appendTree(out, value)
 }
 
 // decodeJSON reads a value: nil, bool, string, int64 (*big.Int where that is too small), float64, []any, map[string]any.
@@ -188,8 +198,10 @@ func number(text string) (any, error) {
 	if small, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return small, nil
 	}
-	large, _ := new(big.Int).SetString(text, 10)
-	return large, nil
+	if large, ok := new(big.Int).SetString(text, 10); ok {
+		return large, nil
+	}
+	return nil, fmt.Errorf("%q is not a number of JSON", text)
 }
 
 // decodeJSONInto reads a value of a type, as encoding/json has it; null is nil.

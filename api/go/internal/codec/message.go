@@ -1,7 +1,9 @@
 package codec
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"reflect"
 
 	"google.golang.org/protobuf/proto"
@@ -45,4 +47,48 @@ func AppendMessage(out []byte, message proto.Message) ([]byte, error) {
 		return out, err
 	}
 	return data, nil
+}
+
+var messageType = reflect.TypeFor[proto.Message]()
+
+// appendNativeMessage writes a protobuf message with the name of its type; done is false for other values.
+func appendNativeMessage(out []byte, value any) (result []byte, done bool, err error) {
+	message, ok := value.(proto.Message)
+	if !ok {
+		return out, false, nil
+	}
+	name := message.ProtoReflect().Descriptor().FullName()
+	start := binary.AppendUvarint(append(out, tagMessage), uint64(len(name)))
+	result, err = AppendMessage(append(start, name...), message)
+	if err != nil {
+		return out, true, &Error{Type: fmt.Sprintf("%T", value), Reason: err.Error()}
+	}
+	return result, true, nil
+}
+
+// decodeNativeMessage reads what appendNativeMessage wrote.
+func decodeNativeMessage(data []byte) (any, error) {
+	name, rest, err := cutName(data)
+	if err != nil {
+		return nil, err
+	}
+	codec, ok := messageCodec(messagePrefix+name, name)
+	if !ok {
+		return nil, &Error{Type: name, Reason: "this program has no generated code for the message"}
+	}
+	value, err := codec.decode(rest)
+	if err != nil {
+		return nil, &Error{Type: name, Reason: err.Error()}
+	}
+	return value, nil
+}
+
+// cutName returns a name that stands behind its length, and what follows it.
+func cutName(data []byte) (name string, rest []byte, err error) {
+	length, size := binary.Uvarint(data)
+	if size <= 0 || length > uint64(len(data)-size) {
+		return "", nil, &Error{Type: "a serialized value", Reason: "it is cut"}
+	}
+	end := size + int(length)
+	return string(data[size:end]), data[end:], nil
 }

@@ -1,7 +1,9 @@
 package codec_test
 
 import (
+	"math/rand/v2"
 	"reflect"
+	"strconv"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -67,6 +69,45 @@ func TestNamesOfNoCodec(t *testing.T) {
 		}
 		if expected, fix := codec.Expected(name); expected != want[0] || fix != want[1] {
 			t.Errorf("%s: expected %s, %s", name, expected, fix)
+		}
+	}
+}
+
+func TestMessagesOfProtobufMoveWithoutACodec(t *testing.T) {
+	encoder, decoder := codec.NewEncoder(), codec.NewDecoder()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		want, err := structpb.NewStruct(map[string]any{"n": random.Int32(), "text": strconv.Itoa(random.IntN(9)), "b": random.IntN(2) > 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := encoder.Append([]byte("kept"), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := decoder.Decode(encoder.Encoding(), data[4:])
+		if err != nil || !isSame(read, want) {
+			t.Fatalf("%v is read as %v, %v", want, read, err)
+		}
+	}
+	if err := codec.CheckType(reflect.TypeFor[*structpb.Struct]()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMessagesOfProtobufThatCannotBeRead(t *testing.T) {
+	encoder, decoder := codec.NewEncoder(), codec.NewDecoder()
+	data, err := encoder.Append(nil, wrapperspb.String("hope"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := encoder.Append([]byte("kept"), (*wrapperspb.StringValue)(nil)); err == nil || string(out) != "kept" {
+		t.Errorf("a nil pointer gives %q, %v", out, err)
+	}
+	unknown := append([]byte{data[0], 3}, "a.B"...)
+	for name, damaged := range map[string][]byte{"a type that is not there": unknown, "cut": data[:5], "bytes": append(data[:len(data):len(data)], 0xFF)} {
+		if read, err := decoder.Decode(encoder.Encoding(), damaged); err == nil {
+			t.Errorf("%s is read as %v", name, read)
 		}
 	}
 }

@@ -34,6 +34,9 @@ const (
 	tagGobNextPointer
 	tagForm        // name of the type, then the bytes of its form
 	tagFormPointer // the same; the value is behind a pointer
+	tagGobWhole    // name of the type, its description, then the value: one that is read like others of the same description
+	tagGobWholePointer
+	tagMessage // full name of a protobuf message, then its bytes
 )
 
 func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
@@ -61,6 +64,9 @@ func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
 		return binary.AppendUvarint(append(out, tag), number), nil
 	}
 	if result, done, err := appendForm(out, value); done {
+		return result, err
+	}
+	if result, done, err := appendNativeMessage(out, value); done {
 		return result, err
 	}
 	return e.gob.append(out, value)
@@ -121,10 +127,12 @@ func (d *Decoder) decodeNative(data []byte) (any, error) {
 		if bits, size := binary.Uvarint(rest); size == len(rest) && size > 0 {
 			return wholeNumber(tag, bits), nil
 		}
-	case tag >= tagGobFirst && tag <= tagGobNextPointer:
+	case tag >= tagGobFirst && tag <= tagGobNextPointer, tag == tagGobWhole, tag == tagGobWholePointer:
 		return d.gob.decode(tag, rest)
 	case tag == tagForm || tag == tagFormPointer:
 		return decodeForm(tag, rest)
+	case tag == tagMessage:
+		return decodeNativeMessage(rest)
 	}
 	return nil, &Error{Type: "a serialized value", Reason: fmt.Sprintf("tag %d with %d bytes was not written by this SDK", tag, len(rest))}
 }

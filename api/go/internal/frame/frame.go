@@ -246,3 +246,24 @@ func (b *body) pieces(count int, into [][]byte) ([][]byte, error) {
 	}
 	return into, nil
 }
+
+// skipKeys passes over the keys of a frame and the column that names them.
+func (b *body) skipKeys(messages int) error {
+	raw, err := b.take(4)
+	if err != nil {
+		return err
+	}
+	lengths, err := b.column(int(binary.LittleEndian.Uint32(raw)))
+	if err != nil {
+		return err
+	}
+	total, ok := lengths.sum(uint64(len(b.data)))
+	if !ok {
+		return damaged("the keys are longer than the %d bytes left in the body", len(b.data))
+	}
+	if _, err = b.take(total); err != nil {
+		return err
+	}
+	_, err = b.column(messages)
+	return err
+}

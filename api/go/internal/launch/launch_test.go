@@ -202,15 +202,15 @@ func TestAWorkerLives(t *testing.T) {
 	client := pb.NewWorkerClient(connection)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	reply, err := client.Init(ctx, &pb.InitRequest{ProtocolVersion: 1})
+	reply, err := client.Init(ctx, &pb.InitRequest{ProtocolMin: 1, ProtocolMax: 9, Capabilities: []string{"of the future"}})
 	if err != nil || reply.GetFailure() != nil || reply.GetLanguage() != "go" || len(reply.GetEndpoints()) != 1 || reply.GetProcessId() != uint32(command.Process.Pid) {
 		t.Errorf("init: %v, %v", reply, err)
 	}
-	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolVersion: 2})
+	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolMin: 2, ProtocolMax: 9})
 	if err != nil || reply.GetFailure().GetCode() != "W402" {
 		t.Errorf("init: %v, %v", reply, err)
 	}
-	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolVersion: 1, InterfaceHash: "sha256:other"})
+	reply, err = client.Init(ctx, &pb.InitRequest{ProtocolMin: 1, ProtocolMax: 1, InterfaceHash: "sha256:other"})
 	if err != nil || reply.GetFailure().GetCode() != "W403" {
 		t.Errorf("init: %v, %v", reply, err)
 	}

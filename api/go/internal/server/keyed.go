@@ -101,7 +101,7 @@ func (c *conversation) call(first *pb.Bucket) error {
 	c.x.Careful(first.GetCareful())
 	c.x.Begin(index, first.GetSkips())
 	bucket, ok := c.cache.Take(c.owner, version)
-	if !ok {
+	if !ok || first.GetCareful() && version != (state.Version{}) {
 		var err error
 		if bucket, err = c.load(index, version, false, turn); err != nil {
 			return err
@@ -114,27 +114,16 @@ func (c *conversation) call(first *pb.Bucket) error {
 		})
 		return bucket, err
 	})
-	whole := false
-	for request := first; ; {
-		whole = whole || request.GetWantsSnapshot()
-		frames := request.GetFrames()
-		if err := turn.run(func() error { return run.Run(frames) }); err != nil {
-			return err
-		}
-		if !request.GetMore() {
-			break
-		}
-		var err error
-		if request, err = c.nextBucket(); err != nil {
-			return err
-		}
-		if request == nil || request.GetIndex() != index {
-			return protocol("a bucket call without its last part")
-		}
+	parts, whole, err := c.parts(first)
+	if err != nil {
+		return err
+	}
+	if err := turn.run(func() error { return run.Run(parts...) }); err != nil {
+		return err
 	}
 	var outputs []stage.Output
 	var changes [][]byte
-	err := turn.run(func() (err error) {
+	err = turn.run(func() (err error) {
 		outputs, changes, bucket, err = run.Finish(whole)
 		return err
 	})
@@ -142,6 +131,23 @@ func (c *conversation) call(first *pb.Bucket) error {
 		return err
 	}
 	return c.finish(index, version, whole, outputs, changes, bucket)
+}
+
+// parts returns the frames of all requests of a call, and whether one of them wants the whole state.
+func (c *conversation) parts(first *pb.Bucket) (parts [][]byte, whole bool, err error) {
+	for request := first; ; {
+		whole = whole || request.GetWantsSnapshot()
+		parts = append(parts, request.GetFrames())
+		if !request.GetMore() {
+			return parts, whole, nil
+		}
+		if request, err = c.nextBucket(); err != nil {
+			return nil, false, err
+		}
+		if request == nil || request.GetIndex() != first.GetIndex() {
+			return nil, false, protocol("a bucket call without its last part")
+		}
+	}
 }
 
 // finish sends what a call gave.

@@ -99,7 +99,9 @@ func (s *Server) End(grace time.Duration) {
 func (w *Worker) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, error) {
 	own := w.own
 	reply := &pb.InitReply{
-		ProtocolVersion: declaration.Protocol,
+		ProtocolMin:     protocolMin,
+		ProtocolMax:     declaration.Protocol,
+		Capabilities:    capabilities,
 		SdkVersion:      declaration.SDKVersion,
 		Language:        declaration.Language,
 		LanguageVersion: runtime.Version(),
@@ -109,9 +111,10 @@ func (w *Worker) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply
 		Endpoints:       []string{w.endpoint},
 		ProcessId:       uint32(os.Getpid()),
 	}
-	if request.GetProtocolVersion() != declaration.Protocol {
+	low, high := request.GetProtocolMin(), request.GetProtocolMax()
+	if commonVersion(protocolMin, declaration.Protocol, low, high) == 0 {
 		reply.Failure = failureOf(diagnostic.Of("W402", "worker", topology.WorkerName,
-			"actual", declaration.Protocol, "expected", request.GetProtocolVersion()))
+			"actual", shownVersions(protocolMin, declaration.Protocol), "expected", shownVersions(low, high)))
 	} else if asked := request.GetInterfaceHash(); asked != "" && asked != own.InterfaceHash {
 		reply.Failure = failureOf(diagnostic.Of("W403", "worker", topology.WorkerName,
 			"actual", own.InterfaceHash, "expected", asked, "fix", "emit the topology again with this program"))
@@ -150,11 +153,6 @@ func (w *Worker) Generate(_ context.Context, request *pb.GenerateRequest) (*pb.G
 		reply.Failure = failure(err)
 	}
 	return reply, nil
-}
-
-// Drain has nothing to flush: everything is answered within its call.
-func (w *Worker) Drain(context.Context, *pb.DrainRequest) (*pb.DrainReply, error) {
-	return &pb.DrainReply{}, nil
 }
 
 // Process runs a stage without state.
@@ -300,5 +298,5 @@ func failure(err error) *pb.Failure {
 }
 
 func failureOf(d diagnostic.Diagnostic) *pb.Failure {
-	return &pb.Failure{Code: d.Code, Message: d.Message}
+	return &pb.Failure{Code: d.Code, Message: d.Message, Fix: d.Fix, Pointer: d.Pointer, File: d.File, Line: uint32(d.Line)}
 }

@@ -48,11 +48,11 @@ func (x *Executor) Careful(is bool) {
 // CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it; slow.
 func (x *Executor) CheckPersist() { x.keyed.checks = true }
 
-// Run runs the messages of one or more frames. The frames must not change until the call has ended.
-func (c *Call) Run(frames []byte) error {
-	c.parts = append(c.parts, frames)
+// Run runs all messages of the call; each part holds whole frames, which must not change until the call has ended.
+func (c *Call) Run(parts ...[]byte) error {
+	c.parts = parts
 	c.x.keyed.bucket = c.bucket
-	err := c.x.feed(frames, c.keep)
+	err := c.x.feedBucket(parts, c.keep)
 	if !errors.Is(err, errRollback) {
 		return err
 	}
@@ -70,12 +70,7 @@ func (c *Call) replay() error {
 	c.x.ordinal, c.x.arrivals = 0, nil
 	c.bucket, c.outputs = bucket, nil
 	c.x.keyed.bucket, c.x.keyed.careful, c.x.keyed.saved = bucket, true, map[*state.Entry][]byte{}
-	for _, frames := range c.parts {
-		if err := c.x.feed(frames, c.keep); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.x.feedBucket(c.parts, c.keep)
 }
 
 func (c *Call) keep(port uint16, bucket int32, bytes []byte) error {
@@ -244,6 +239,7 @@ func (l *Loader) loadState(owner *node, table *state.Table, prototype any, key, 
 		entry = table.Add(key, value)
 	}
 	entry.Value = value
-	table.Resize(entry, len(serialized), overheadOf(value))
+	table.Resize(entry, len(serialized)-l.decoder.Described(), overheadOf(value))
+	entry.SetLogged(len(serialized))
 	return nil
 }

@@ -125,15 +125,19 @@ func (x *Executor) runReceived(n *node) error {
 // readBack reads a message of the frame at hand; one that cannot be read becomes a dead letter.
 func (n *node) readBack(form reading, value []byte) (message any, ok bool) {
 	message, err := form.Decode(n.x.frame.Encoding, value)
-	if err == nil {
-		return message, true
+	if err != nil {
+		n.buryUnread(form, value, err)
 	}
+	return message, err == nil
+}
+
+// buryUnread makes a dead letter of a message of the frame at hand that cannot be read.
+func (n *node) buryUnread(form reading, value []byte, err error) {
 	if form, coded := form.(codec.Builtin); coded {
 		n.buryBytes("C505", value, n.x.frame.Encoding, fmt.Sprintf("it is not in codec %q; %v", form.Name, err), "")
 	} else {
 		n.buryBytes("C504", value, n.x.frame.Encoding, "the message cannot be read back; "+err.Error(), stackOf(err))
 	}
-	return nil, false
 }
 
 // buryUnwritten makes a dead letter of a message that cannot leave the stage.

@@ -33,16 +33,22 @@ func (n *node) rescue(input any) {
 	}
 }
 
+// kept returns the bytes of a message as a dead letter has them: those of protobuf in the form that all languages read.
+func kept(input any) (data []byte, encoding byte, err error) {
+	encoder := codec.NewEncoder()
+	if message, ok := input.(proto.Message); ok && encoder.Encoding() == codec.Native {
+		data, err = codec.AppendMessage(nil, message)
+		return data, codec.Plain, err
+	}
+	data, err = encoder.Append(nil, input)
+	return data, encoder.Encoding(), err
+}
+
 // bury makes a dead letter of a live message.
 func (n *node) bury(code string, input any, reason, stack string) {
 	letter := &pb.DeadLetter{Code: code, Error: reason, Traceback: stack, Preview: preview(input)}
-	encoder := codec.NewEncoder()
-	if bytes, err := encoder.Append(nil, input); err == nil && n.fits(bytes) {
-		letter.Input, letter.Encoding = bytes, uint32(encoder.Encoding())
-	} else if message, ok := input.(proto.Message); ok {
-		if bytes, err := codec.AppendMessage(nil, message); err == nil && n.fits(bytes) {
-			letter.Input, letter.Encoding = bytes, codec.Plain
-		}
+	if bytes, encoding, err := kept(input); err == nil && n.fits(bytes) {
+		letter.Input, letter.Encoding = bytes, uint32(encoding)
 	}
 	n.file(letter)
 }

@@ -61,11 +61,8 @@ func newStateful(step *declaration.Step, port uint16, form reading) *stateful {
 // runState runs the messages of the frame at hand against the states of their keys.
 func (x *Executor) runState(n *node) error {
 	f := &x.frame
-	switch {
-	case x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0 && f.Count > 0:
-		return damaged(fmt.Errorf("a frame for state step %s has no keys", n.path))
-	case f.Encoding == frame.Framed || f.HasAbsent():
-		return damaged(fmt.Errorf("a frame for state step %s has values of encoding %d or none", n.path, f.Encoding))
+	if err := x.checkKeyed(n); err != nil {
+		return err
 	}
 	table := x.keyed.bucket.Table(n.stateful.port)
 	x.keyed.entries = append(x.keyed.entries[:0], make([]*state.Entry, len(f.Keys))...)
@@ -82,13 +79,29 @@ func (x *Executor) runState(n *node) error {
 	return nil
 }
 
-// runKeyed runs one message against the state of the key at a position of the frame's keys.
-func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
-	x := n.x
+// checkKeyed says why the frame at hand is none for a state step, if so.
+func (x *Executor) checkKeyed(n *node) error {
+	f := &x.frame
+	switch {
+	case x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0 && f.Count > 0:
+		return damaged(fmt.Errorf("a frame for state step %s has no keys", n.path))
+	case f.Encoding == frame.Framed || f.HasAbsent():
+		return damaged(fmt.Errorf("a frame for state step %s has values of encoding %d or none", n.path, f.Encoding))
+	}
+	return nil
+}
+
+// arrive counts a message that has the key at a position of the frame's keys; it returns why it must not run, if so.
+func (n *node) arrive(position int) *pb.Skip {
 	n.in++
-	x.keyed.key = x.frame.Keys[position]
-	x.key = x.keyed.key
-	if skip := x.enter(); skip != nil {
+	n.x.keyed.key = n.x.frame.Keys[position]
+	n.x.key = n.x.keyed.key
+	return n.x.enter()
+}
+
+// runKeyed reads one message and runs it against the state of the key at a position of the frame's keys.
+func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
+	if skip := n.arrive(position); skip != nil {
 		n.skip(skip, value)
 		return nil
 	}
@@ -96,6 +109,12 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 	if !ok {
 		return nil
 	}
+	return n.runMessage(table, position, message)
+}
+
+// runMessage runs the message at work against the state of the key at a position of the frame's keys.
+func (n *node) runMessage(table *state.Table, position int, message any) error {
+	x := n.x
 	entry := x.keyed.entries[position]
 	fresh := false
 	if entry == nil {
@@ -140,14 +159,19 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 
 // skip makes a dead letter of a message that is not to be run. Only values that need no user code are read.
 func (n *node) skip(skip *pb.Skip, value []byte) {
-	if encoding := n.x.frame.Encoding; encoding == codec.Native {
-		switch message, err := n.x.decoder.Decode(encoding, value); message.(type) {
-		case string, []byte, bool, int, int64, uint64, float64:
-			if err == nil {
-				n.bury(skip.GetCode(), message, skip.GetReason(), "")
-				return
-			}
-		}
+	var message any
+	if n.x.frame.Encoding == codec.Native {
+		message, _ = n.x.decoder.Decode(codec.Native, value)
+	}
+	n.burySkipped(skip, message, value)
+}
+
+// burySkipped makes the dead letter of a message that is not run; message is what it was read as, nil if it was not.
+func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
+	switch message.(type) {
+	case string, []byte, bool, int, int64, uint64, float64:
+		n.bury(skip.GetCode(), message, skip.GetReason(), "")
+		return
 	}
 	n.buryBytes(skip.GetCode(), value, n.x.frame.Encoding, skip.GetReason(), "")
 }

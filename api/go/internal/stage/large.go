@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"bytes"
 	"strings"
 
 	"wallarooapi/internal/codec"
@@ -78,20 +79,18 @@ func (w *stateWriter) write(entry *state.Entry) error {
 	}
 	size := len(buffer) - before
 	isLarge := size > w.x.keyed.pieceBytes || w.builder.BodyBytes()+size+len(key) > changeBytes
-	if w.builder.Count() > 0 && isLarge {
-		// The state moves to the next frame, where its type is described again.
-		if err := w.end(key); err != nil {
-			return err
-		}
-		if buffer, err = w.n.write(w.encoder, w.builder.Buffer(), entry.Value); err != nil {
-			return w.n.notWritten(key, err)
-		}
-		size = len(buffer)
-	}
 	if fault := w.x.checkSize(w.n, entry, size); fault != nil {
 		return fault
 	}
-	w.table.Resize(entry, size, overheadOf(entry.Value))
+	if w.builder.Count() > 0 && isLarge {
+		written := bytes.Clone(buffer[before:])
+		if err := w.end(key); err != nil {
+			return err
+		}
+		buffer = append(w.builder.Buffer(), written...)
+	}
+	w.table.Resize(entry, size-w.encoder.Described(), overheadOf(entry.Value))
+	entry.SetLogged(size)
 	if size > w.x.keyed.pieceBytes && w.builder.Count() == 0 {
 		return w.cut(key, buffer)
 	}
@@ -107,7 +106,6 @@ func (w *stateWriter) cut(key, serialized []byte) error {
 		return w.n.notWritten(key, err)
 	}
 	w.entries = append(w.entries, entries...)
-	w.encoder.Reset()
 	return nil
 }
 
@@ -132,6 +130,5 @@ func (w *stateWriter) end(key []byte) error {
 	}
 	w.entries = append(w.entries, entry)
 	w.builder.Reset()
-	w.encoder.Reset()
 	return nil
 }

@@ -294,9 +294,9 @@ func (x *Executor) feedAll(frames []byte) (err error) {
 			x.tick()
 			continue
 		}
-		n, ok := x.entries[x.frame.Port]
-		if !ok {
-			return damaged(fmt.Errorf("no node of the stage takes port %d", x.frame.Port))
+		n, err := x.entry()
+		if err != nil {
+			return err
 		}
 		x.decoder.Reset()
 		switch {
@@ -317,6 +317,15 @@ func (x *Executor) feedAll(frames []byte) (err error) {
 		}
 	}
 	return nil
+}
+
+// entry returns the node that takes the frame at hand.
+func (x *Executor) entry() (*node, error) {
+	n, ok := x.entries[x.frame.Port]
+	if !ok {
+		return nil, damaged(fmt.Errorf("no node of the stage takes port %d", x.frame.Port))
+	}
+	return n, nil
 }
 
 func (x *Executor) flush() {

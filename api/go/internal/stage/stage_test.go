@@ -78,10 +78,8 @@ func TestFailuresBecomeDeadLetters(t *testing.T) {
 func countCall(t *testing.T, x *stage.Executor, bucket *state.Bucket, rebuild func() (*state.Bucket, error), whole bool, frames ...[]byte) (*collected, [][]byte, *state.Bucket) {
 	t.Helper()
 	call := x.NewCall(bucket, rebuild)
-	for _, one := range frames {
-		if err := call.Run(one); err != nil {
-			t.Fatal(err)
-		}
+	if err := call.Run(frames...); err != nil {
+		t.Fatal(err)
 	}
 	outputs, changes, bucket, err := call.Finish(whole)
 	if err != nil {
@@ -125,7 +123,7 @@ func TestStateSurvivesThroughItsLog(t *testing.T) {
 		x := newExecutor(t, wordCount(t), countStage)
 		words := func(texts ...string) []byte { return keyedWords(t, texts...) }
 		got, first, bucket := countCall(t, x, state.NewBucket(), noRebuild(t), false, words("a", "b", "a"), words("a"))
-		if want := "a => 1\nb => 1\na => 2\na => 3\n"; strings.Join(got.sink, "") != want {
+		if want := "a => 1\na => 2\nb => 1\na => 3\n"; strings.Join(got.sink, "") != want {
 			t.Errorf("output is %q; want %q", got.sink, want)
 		}
 		_, second, bucket := countCall(t, x, bucket, noRebuild(t), false, words("b"))

@@ -167,7 +167,7 @@ func told(t *testing.T, word string) []byte {
 	t.Helper()
 	b := frame.Builder{Port: 4, Encoding: 17}
 	b.UseKey(b.AddKey([]byte(word[:1])))
-	b.UseSequence(9)
+	b.UseSequence(0)
 	b.Add(append([]byte{1}, word...))
 	bytes, err := b.Frame()
 	if err != nil {

@@ -287,12 +287,17 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 	}
 }
 
-// write appends the bytes of a state; of a window's state, those of each of its accumulators.
+// write appends the bytes of a state; of a window's state, those of each of its accumulators. Each is complete in itself,
+// for logs of states are sorted by other buckets without this program.
 func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, error) {
-	if s, ok := value.(*window.State); ok {
-		return s.Append(out, encoder.Append)
+	alone := func(out []byte, value any) ([]byte, error) {
+		encoder.Reset()
+		return encoder.Append(out, value)
 	}
-	return encoder.Append(out, value)
+	if s, ok := value.(*window.State); ok {
+		return s.Append(out, alone)
+	}
+	return alone(out, value)
 }
 
 // overheadOf returns what a state takes in memory beside what its serialized form tells.

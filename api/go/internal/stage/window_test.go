@@ -166,10 +166,8 @@ func windowCall(t testing.TB, x *stage.Executor, log [][]byte, whole bool, frame
 	}
 	x.Begin(0, nil)
 	call := x.NewCall(bucket, load)
-	for _, one := range frames {
-		if err := call.Run(one); err != nil {
-			t.Fatal(err)
-		}
+	if err := call.Run(frames...); err != nil {
+		t.Fatal(err)
 	}
 	outputs, changes, bucket, err := call.Finish(whole)
 	if err != nil {
@@ -283,10 +281,8 @@ func TestASkippedTickIsADeadLetterAndTheNextOneDoesItsWork(t *testing.T) {
 	x := c.executor(t)
 	x.Begin(0, []*pb.Skip{{Ordinal: 1, Code: "C509", Reason: "no answer within 1 s"}})
 	call := x.NewCall(state.NewBucket(), nil)
-	for _, one := range c.frames(t) {
-		if err := call.Run(one); err != nil {
-			t.Fatal(err)
-		}
+	if err := call.Run(c.frames(t)...); err != nil {
+		t.Fatal(err)
 	}
 	outputs, _, _, err := call.Finish(false)
 	if err != nil {

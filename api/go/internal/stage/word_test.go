@@ -170,10 +170,8 @@ func BenchmarkCount(b *testing.B) {
 			for b.Loop() {
 				for _, frames := range keyed {
 					call := x.NewCall(state.NewBucket(), nil)
-					for _, one := range frames {
-						if err := call.Run(one); err != nil {
-							b.Fatal(err)
-						}
+					if err := call.Run(frames...); err != nil {
+						b.Fatal(err)
 					}
 					if _, _, _, err := call.Finish(false); err != nil {
 						b.Fatal(err)

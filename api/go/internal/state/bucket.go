@@ -73,6 +73,9 @@ type Entry struct {
 // Logged returns the serialized size of the state that the log has of the key, 0 if none.
 func (e *Entry) Logged() int { return e.size }
 
+// SetLogged notes that size.
+func (e *Entry) SetLogged(size int) { e.size = size }
+
 // IsKept tells whether the log has, or will get, a state of the key.
 func (e *Entry) IsKept() bool { return e.saved || e.dirty }
 
@@ -136,7 +139,7 @@ func (t *Table) Remove(key string) {
 // Resize notes the serialized size of an entry's state, which the log has, and what it takes in memory beside that.
 func (t *Table) Resize(entry *Entry, serialized, overhead int) {
 	size := entryBytes + len(entry.Key) + liveFactor*serialized + overhead
-	entry.saved, entry.size = true, serialized
+	entry.saved = true
 	t.bucket.bytes += int64(size - entry.bytes)
 	entry.bytes = size
 }

@@ -106,14 +106,17 @@ func (NodeKind) EnumDescriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{0}
 }
 
+// Both sides name the versions of this protocol that they speak, 1 and up; they use the highest that both speak.
 type InitRequest struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	ProtocolVersion uint32                 `protobuf:"varint,1,opt,name=protocol_version,json=protocolVersion,proto3" json:"protocol_version,omitempty"` // 1
-	RuntimeVersion  string                 `protobuf:"bytes,2,opt,name=runtime_version,json=runtimeVersion,proto3" json:"runtime_version,omitempty"`
-	Application     string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`                          // name of the application
-	InterfaceHash   string                 `protobuf:"bytes,4,opt,name=interface_hash,json=interfaceHash,proto3" json:"interface_hash,omitempty"` // of the topology that the runtime holds; empty: do not compare
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	ProtocolMin    uint32                 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
+	RuntimeVersion string                 `protobuf:"bytes,2,opt,name=runtime_version,json=runtimeVersion,proto3" json:"runtime_version,omitempty"`
+	Application    string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`                          // name of the application
+	InterfaceHash  string                 `protobuf:"bytes,4,opt,name=interface_hash,json=interfaceHash,proto3" json:"interface_hash,omitempty"` // of the topology that the runtime holds; empty: do not compare
+	ProtocolMax    uint32                 `protobuf:"varint,5,opt,name=protocol_max,json=protocolMax,proto3" json:"protocol_max,omitempty"`
+	Capabilities   []string               `protobuf:"bytes,6,rep,name=capabilities,proto3" json:"capabilities,omitempty"` // of the runtime (SPECIFICATION.md, section 9); unknown names are ignored
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *InitRequest) Reset() {
@@ -146,9 +149,9 @@ func (*InitRequest) Descriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *InitRequest) GetProtocolVersion() uint32 {
+func (x *InitRequest) GetProtocolMin() uint32 {
 	if x != nil {
-		return x.ProtocolVersion
+		return x.ProtocolMin
 	}
 	return 0
 }
@@ -174,9 +177,23 @@ func (x *InitRequest) GetInterfaceHash() string {
 	return ""
 }
 
+func (x *InitRequest) GetProtocolMax() uint32 {
+	if x != nil {
+		return x.ProtocolMax
+	}
+	return 0
+}
+
+func (x *InitRequest) GetCapabilities() []string {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
+}
+
 type InitReply struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
-	ProtocolVersion uint32                 `protobuf:"varint,1,opt,name=protocol_version,json=protocolVersion,proto3" json:"protocol_version,omitempty"`
+	ProtocolMin     uint32                 `protobuf:"varint,1,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
 	SdkVersion      string                 `protobuf:"bytes,2,opt,name=sdk_version,json=sdkVersion,proto3" json:"sdk_version,omitempty"`
 	Language        string                 `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`                                      // "python", "go"
 	LanguageVersion string                 `protobuf:"bytes,4,opt,name=language_version,json=languageVersion,proto3" json:"language_version,omitempty"` // "3.11.7", "go1.26"
@@ -188,6 +205,8 @@ type InitReply struct {
 	Endpoints     []string `protobuf:"bytes,8,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
 	ProcessId     uint32   `protobuf:"varint,9,opt,name=process_id,json=processId,proto3" json:"process_id,omitempty"`
 	Failure       *Failure `protobuf:"bytes,10,opt,name=failure,proto3" json:"failure,omitempty"` // set when the worker refuses
+	ProtocolMax   uint32   `protobuf:"varint,11,opt,name=protocol_max,json=protocolMax,proto3" json:"protocol_max,omitempty"`
+	Capabilities  []string `protobuf:"bytes,12,rep,name=capabilities,proto3" json:"capabilities,omitempty"` // of the worker (SPECIFICATION.md, section 9); unknown names are ignored
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -222,9 +241,9 @@ func (*InitReply) Descriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *InitReply) GetProtocolVersion() uint32 {
+func (x *InitReply) GetProtocolMin() uint32 {
 	if x != nil {
-		return x.ProtocolVersion
+		return x.ProtocolMin
 	}
 	return 0
 }
@@ -288,6 +307,20 @@ func (x *InitReply) GetProcessId() uint32 {
 func (x *InitReply) GetFailure() *Failure {
 	if x != nil {
 		return x.Failure
+	}
+	return nil
+}
+
+func (x *InitReply) GetProtocolMax() uint32 {
+	if x != nil {
+		return x.ProtocolMax
+	}
+	return 0
+}
+
+func (x *InitReply) GetCapabilities() []string {
+	if x != nil {
+		return x.Capabilities
 	}
 	return nil
 }
@@ -1981,92 +2014,24 @@ func (x *GenerateReply) GetFailure() *Failure {
 	return nil
 }
 
-type DrainRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DrainRequest) Reset() {
-	*x = DrainRequest{}
-	mi := &file_worker_proto_msgTypes[24]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DrainRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DrainRequest) ProtoMessage() {}
-
-func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[24]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
-func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{24}
-}
-
-type DrainReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DrainReply) Reset() {
-	*x = DrainReply{}
-	mi := &file_worker_proto_msgTypes[25]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DrainReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DrainReply) ProtoMessage() {}
-
-func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[25]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
-func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{25}
-}
-
-// An error that crosses the process border.
+// An error that crosses the process border; service.proto has the same one.
 type Failure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"` // of errors.json
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	Retriable     bool                   `protobuf:"varint,3,opt,name=retriable,proto3" json:"retriable,omitempty"`
-	Traceback     string                 `protobuf:"bytes,4,opt,name=traceback,proto3" json:"traceback,omitempty"` // the language's own
+	Retriable     bool                   `protobuf:"varint,3,opt,name=retriable,proto3" json:"retriable,omitempty"` // whether the same call may succeed when it is made again
+	Traceback     string                 `protobuf:"bytes,4,opt,name=traceback,proto3" json:"traceback,omitempty"`  // the language's own
+	Fix           string                 `protobuf:"bytes,5,opt,name=fix,proto3" json:"fix,omitempty"`              // what to do; empty: what errors.json says
+	Pointer       string                 `protobuf:"bytes,6,opt,name=pointer,proto3" json:"pointer,omitempty"`      // JSON pointer into the topology; empty: none
+	File          string                 `protobuf:"bytes,7,opt,name=file,proto3" json:"file,omitempty"`            // of the program; empty: not known
+	Line          uint32                 `protobuf:"varint,8,opt,name=line,proto3" json:"line,omitempty"`           // in the file; 0: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_worker_proto_msgTypes[26]
+	mi := &file_worker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2043,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[26]
+	mi := &file_worker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2056,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{26}
+	return file_worker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Failure) GetCode() string {
@@ -2122,6 +2087,34 @@ func (x *Failure) GetTraceback() string {
 	return ""
 }
 
+func (x *Failure) GetFix() string {
+	if x != nil {
+		return x.Fix
+	}
+	return ""
+}
+
+func (x *Failure) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+func (x *Failure) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *Failure) GetLine() uint32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
 // One message that user code failed on; value of a message in frames of port 65535.
 type DeadLetter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2144,7 +2137,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_worker_proto_msgTypes[27]
+	mi := &file_worker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2149,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[27]
+	mi := &file_worker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2162,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{27}
+	return file_worker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeadLetter) GetCode() string {
@@ -2267,14 +2260,16 @@ var File_worker_proto protoreflect.FileDescriptor
 
 const file_worker_proto_rawDesc = "" +
 	"\n" +
-	"\fworker.proto\x12\x12wallaroo.worker.v1\"\xaa\x01\n" +
-	"\vInitRequest\x12)\n" +
-	"\x10protocol_version\x18\x01 \x01(\rR\x0fprotocolVersion\x12'\n" +
+	"\fworker.proto\x12\x12wallaroo.worker.v1\"\xe9\x01\n" +
+	"\vInitRequest\x12!\n" +
+	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12'\n" +
 	"\x0fruntime_version\x18\x02 \x01(\tR\x0eruntimeVersion\x12 \n" +
 	"\vapplication\x18\x03 \x01(\tR\vapplication\x12%\n" +
-	"\x0einterface_hash\x18\x04 \x01(\tR\rinterfaceHash\"\xf8\x02\n" +
-	"\tInitReply\x12)\n" +
-	"\x10protocol_version\x18\x01 \x01(\rR\x0fprotocolVersion\x12\x1f\n" +
+	"\x0einterface_hash\x18\x04 \x01(\tR\rinterfaceHash\x12!\n" +
+	"\fprotocol_max\x18\x05 \x01(\rR\vprotocolMax\x12\"\n" +
+	"\fcapabilities\x18\x06 \x03(\tR\fcapabilities\"\xb7\x03\n" +
+	"\tInitReply\x12!\n" +
+	"\fprotocol_min\x18\x01 \x01(\rR\vprotocolMin\x12\x1f\n" +
 	"\vsdk_version\x18\x02 \x01(\tR\n" +
 	"sdkVersion\x12\x1a\n" +
 	"\blanguage\x18\x03 \x01(\tR\blanguage\x12)\n" +
@@ -2286,7 +2281,9 @@ const file_worker_proto_rawDesc = "" +
 	"\n" +
 	"process_id\x18\t \x01(\rR\tprocessId\x125\n" +
 	"\afailure\x18\n" +
-	" \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"\x8b\x01\n" +
+	" \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\x12!\n" +
+	"\fprotocol_max\x18\v \x01(\rR\vprotocolMax\x12\"\n" +
+	"\fcapabilities\x18\f \x03(\tR\fcapabilities\"\x8b\x01\n" +
 	"\x05Stage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +
@@ -2412,15 +2409,16 @@ const file_worker_proto_rawDesc = "" +
 	"\bencoding\x18\x01 \x01(\rR\bencoding\x12\x16\n" +
 	"\x06values\x18\x02 \x03(\fR\x06values\x12\x14\n" +
 	"\x05ended\x18\x03 \x01(\bR\x05ended\x125\n" +
-	"\afailure\x18\x04 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"\x0e\n" +
-	"\fDrainRequest\"\f\n" +
-	"\n" +
-	"DrainReply\"s\n" +
+	"\afailure\x18\x04 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"\xc7\x01\n" +
 	"\aFailure\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
 	"\tretriable\x18\x03 \x01(\bR\tretriable\x12\x1c\n" +
-	"\ttraceback\x18\x04 \x01(\tR\ttraceback\"\xc6\x02\n" +
+	"\ttraceback\x18\x04 \x01(\tR\ttraceback\x12\x10\n" +
+	"\x03fix\x18\x05 \x01(\tR\x03fix\x12\x18\n" +
+	"\apointer\x18\x06 \x01(\tR\apointer\x12\x12\n" +
+	"\x04file\x18\a \x01(\tR\x04file\x12\x12\n" +
+	"\x04line\x18\b \x01(\rR\x04line\"\xc6\x02\n" +
 	"\n" +
 	"DeadLetter\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
@@ -2451,14 +2449,13 @@ const file_worker_proto_rawDesc = "" +
 	"\x10NODE_KIND_WINDOW\x10\n" +
 	"\x12\x12\n" +
 	"\x0eNODE_KIND_SEND\x10\v\x12\x15\n" +
-	"\x11NODE_KIND_RECEIVE\x10\f2\xeb\x03\n" +
+	"\x11NODE_KIND_RECEIVE\x10\f2\xa0\x03\n" +
 	"\x06Worker\x12F\n" +
 	"\x04Init\x12\x1f.wallaroo.worker.v1.InitRequest\x1a\x1d.wallaroo.worker.v1.InitReply\x12S\n" +
 	"\aProcess\x12\".wallaroo.worker.v1.ProcessRequest\x1a .wallaroo.worker.v1.ProcessReply(\x010\x01\x12T\n" +
 	"\fProcessState\x12 .wallaroo.worker.v1.StateRequest\x1a\x1e.wallaroo.worker.v1.StateReply(\x010\x01\x12O\n" +
 	"\vSplitFrames\x12 .wallaroo.worker.v1.SplitRequest\x1a\x1e.wallaroo.worker.v1.SplitReply\x12R\n" +
-	"\bGenerate\x12#.wallaroo.worker.v1.GenerateRequest\x1a!.wallaroo.worker.v1.GenerateReply\x12I\n" +
-	"\x05Drain\x12 .wallaroo.worker.v1.DrainRequest\x1a\x1e.wallaroo.worker.v1.DrainReplyB\x1fZ\x1dwallarooapi/internal/workerpbb\x06proto3"
+	"\bGenerate\x12#.wallaroo.worker.v1.GenerateRequest\x1a!.wallaroo.worker.v1.GenerateReplyB\x1fZ\x1dwallarooapi/internal/workerpbb\x06proto3"
 
 var (
 	file_worker_proto_rawDescOnce sync.Once
@@ -2473,7 +2470,7 @@ func file_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_worker_proto_goTypes = []any{
 	(NodeKind)(0),           // 0: wallaroo.worker.v1.NodeKind
 	(*InitRequest)(nil),     // 1: wallaroo.worker.v1.InitRequest
@@ -2500,13 +2497,11 @@ var file_worker_proto_goTypes = []any{
 	(*SplitReply)(nil),      // 22: wallaroo.worker.v1.SplitReply
 	(*GenerateRequest)(nil), // 23: wallaroo.worker.v1.GenerateRequest
 	(*GenerateReply)(nil),   // 24: wallaroo.worker.v1.GenerateReply
-	(*DrainRequest)(nil),    // 25: wallaroo.worker.v1.DrainRequest
-	(*DrainReply)(nil),      // 26: wallaroo.worker.v1.DrainReply
-	(*Failure)(nil),         // 27: wallaroo.worker.v1.Failure
-	(*DeadLetter)(nil),      // 28: wallaroo.worker.v1.DeadLetter
+	(*Failure)(nil),         // 25: wallaroo.worker.v1.Failure
+	(*DeadLetter)(nil),      // 26: wallaroo.worker.v1.DeadLetter
 }
 var file_worker_proto_depIdxs = []int32{
-	27, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	25, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
 	4,  // 1: wallaroo.worker.v1.Stage.nodes:type_name -> wallaroo.worker.v1.Node
 	0,  // 2: wallaroo.worker.v1.Node.kind:type_name -> wallaroo.worker.v1.NodeKind
 	3,  // 3: wallaroo.worker.v1.Opening.stage:type_name -> wallaroo.worker.v1.Stage
@@ -2515,7 +2510,7 @@ var file_worker_proto_depIdxs = []int32{
 	6,  // 6: wallaroo.worker.v1.Data.skips:type_name -> wallaroo.worker.v1.Skip
 	10, // 7: wallaroo.worker.v1.ProcessReply.output:type_name -> wallaroo.worker.v1.Output
 	11, // 8: wallaroo.worker.v1.ProcessReply.done:type_name -> wallaroo.worker.v1.Done
-	27, // 9: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
+	25, // 9: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
 	12, // 10: wallaroo.worker.v1.Done.counts:type_name -> wallaroo.worker.v1.StepCount
 	5,  // 11: wallaroo.worker.v1.StateRequest.opening:type_name -> wallaroo.worker.v1.Opening
 	15, // 12: wallaroo.worker.v1.StateRequest.bucket:type_name -> wallaroo.worker.v1.Bucket
@@ -2526,24 +2521,22 @@ var file_worker_proto_depIdxs = []int32{
 	10, // 17: wallaroo.worker.v1.StateReply.output:type_name -> wallaroo.worker.v1.Output
 	19, // 18: wallaroo.worker.v1.StateReply.change:type_name -> wallaroo.worker.v1.StateChange
 	20, // 19: wallaroo.worker.v1.StateReply.done:type_name -> wallaroo.worker.v1.StateDone
-	27, // 20: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	25, // 20: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
 	12, // 21: wallaroo.worker.v1.StateDone.counts:type_name -> wallaroo.worker.v1.StepCount
-	27, // 22: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
-	27, // 23: wallaroo.worker.v1.GenerateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	25, // 22: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	25, // 23: wallaroo.worker.v1.GenerateReply.failure:type_name -> wallaroo.worker.v1.Failure
 	1,  // 24: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
 	7,  // 25: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
 	14, // 26: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
 	21, // 27: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
 	23, // 28: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
-	25, // 29: wallaroo.worker.v1.Worker.Drain:input_type -> wallaroo.worker.v1.DrainRequest
-	2,  // 30: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
-	9,  // 31: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
-	17, // 32: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
-	22, // 33: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
-	24, // 34: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
-	26, // 35: wallaroo.worker.v1.Worker.Drain:output_type -> wallaroo.worker.v1.DrainReply
-	30, // [30:36] is the sub-list for method output_type
-	24, // [24:30] is the sub-list for method input_type
+	2,  // 29: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
+	9,  // 30: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
+	17, // 31: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
+	22, // 32: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
+	24, // 33: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
+	29, // [29:34] is the sub-list for method output_type
+	24, // [24:29] is the sub-list for method input_type
 	24, // [24:24] is the sub-list for extension type_name
 	24, // [24:24] is the sub-list for extension extendee
 	0,  // [0:24] is the sub-list for field type_name
@@ -2581,7 +2574,7 @@ func file_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   28,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,7 +29,6 @@ const (
 	Worker_ProcessState_FullMethodName = "/wallaroo.worker.v1.Worker/ProcessState"
 	Worker_SplitFrames_FullMethodName  = "/wallaroo.worker.v1.Worker/SplitFrames"
 	Worker_Generate_FullMethodName     = "/wallaroo.worker.v1.Worker/Generate"
-	Worker_Drain_FullMethodName        = "/wallaroo.worker.v1.Worker/Drain"
 )
 
 // WorkerClient is the client API for Worker service.
@@ -46,8 +45,6 @@ type WorkerClient interface {
 	SplitFrames(ctx context.Context, in *SplitRequest, opts ...grpc.CallOption) (*SplitReply, error)
 	// Makes the next messages of a generator source.
 	Generate(ctx context.Context, in *GenerateRequest, opts ...grpc.CallOption) (*GenerateReply, error)
-	// Finishes calls in flight, flushes output; the worker then waits for its end.
-	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainReply, error)
 }
 
 type workerClient struct {
@@ -114,16 +111,6 @@ func (c *workerClient) Generate(ctx context.Context, in *GenerateRequest, opts .
 	return out, nil
 }
 
-func (c *workerClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(DrainReply)
-	err := c.cc.Invoke(ctx, Worker_Drain_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // WorkerServer is the server API for Worker service.
 // All implementations must embed UnimplementedWorkerServer
 // for forward compatibility.
@@ -138,8 +125,6 @@ type WorkerServer interface {
 	SplitFrames(context.Context, *SplitRequest) (*SplitReply, error)
 	// Makes the next messages of a generator source.
 	Generate(context.Context, *GenerateRequest) (*GenerateReply, error)
-	// Finishes calls in flight, flushes output; the worker then waits for its end.
-	Drain(context.Context, *DrainRequest) (*DrainReply, error)
 	mustEmbedUnimplementedWorkerServer()
 }
 
@@ -164,9 +149,6 @@ func (UnimplementedWorkerServer) SplitFrames(context.Context, *SplitRequest) (*S
 }
 func (UnimplementedWorkerServer) Generate(context.Context, *GenerateRequest) (*GenerateReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Generate not implemented")
-}
-func (UnimplementedWorkerServer) Drain(context.Context, *DrainRequest) (*DrainReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
 }
 func (UnimplementedWorkerServer) mustEmbedUnimplementedWorkerServer() {}
 func (UnimplementedWorkerServer) testEmbeddedByValue()                {}
@@ -257,24 +239,6 @@ func _Worker_Generate_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Worker_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(DrainRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(WorkerServer).Drain(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Worker_Drain_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(WorkerServer).Drain(ctx, req.(*DrainRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // Worker_ServiceDesc is the grpc.ServiceDesc for Worker service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -293,10 +257,6 @@ var Worker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Generate",
 			Handler:    _Worker_Generate_Handler,
-		},
-		{
-			MethodName: "Drain",
-			Handler:    _Worker_Drain_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,11 +1,12 @@
 """The built-in codecs: messages as bytes that are the same in every language."""
 
-import json
 import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from wallaroo.canonical_json import read_json, write_json
 
 NATIVE = "native"
 _PROTOBUF = re.compile(r"protobuf:(\w+(?:\.\w+)*)", re.ASCII)
@@ -62,8 +63,7 @@ def _encode_float64(message: Any) -> bytes:
 
 
 def _encode_json(message: Any) -> bytes:
-    text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
-    return text.encode()
+    return write_json(message).encode()
 
 
 def _decode_string(data: bytes) -> str:
@@ -79,7 +79,7 @@ def _decode_float64(data: bytes) -> Any:
 
 
 def _decode_json(data: bytes) -> Any:
-    return json.loads(data.decode(), parse_constant=_no_number)
+    return read_json(data.decode())
 
 
 def _number(form: struct.Struct, data: bytes) -> Any:
@@ -87,11 +87,6 @@ def _number(form: struct.Struct, data: bytes) -> Any:
         msg = f"{len(data)} bytes; a number has {form.size}"
         raise ValueError(msg)
     return form.unpack(data)[0]
-
-
-def _no_number(text: str) -> Any:
-    msg = f"{text} is not JSON"
-    raise ValueError(msg)
 
 
 def _other(message: object, expected: str) -> TypeError:

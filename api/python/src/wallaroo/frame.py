@@ -287,6 +287,22 @@ def read_frame(data: bytes, offset: int = 0) -> Frame:
     return read_body(header, data, offset + HEADER_BYTES)
 
 
+def read_sequences(header: FrameHeader, data: bytes, start: int) -> Sequence[int]:
+    """Return the differences of the messages' sequences to that of the header, and read no other column.
+
+    Raises:
+        FrameError: The columns contradict each other.
+    """
+    if not header.flags & SEQUENCES:
+        return range(header.count)
+    body = _Body(data, start, start + header.body_bytes)
+    if header.flags & KEYS:
+        (key_count,) = _U32.unpack(body.take(4))
+        body.take(sum(body.column(key_count)))
+        body.column(header.count)
+    return body.column(header.count)
+
+
 def read_body(header: FrameHeader, data: bytes, start: int) -> Frame:
     """Read the columns of a frame whose checksum has been verified; its body begins at `start`."""
     body = _Body(data, start, start + header.body_bytes)

@@ -41,7 +41,7 @@ class TextReporter:
             f"lag {snapshot.lag:,}  dead letters {snapshot.dead_letters:,}"
         )
         if snapshot.state == "stopped":
-            self.note(f"stopped: {text}")
+            self.note(f"stopped: {text}{_of_this_run(snapshot)}")
         elif self._is_terminal:
             width = shutil.get_terminal_size().columns - 1
             print(f"\r\x1b[2K{text[:width]}", end="", file=sys.stderr, flush=True)
@@ -51,6 +51,15 @@ class TextReporter:
         if self._has_line:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
             self._has_line = False
+
+
+def _of_this_run(snapshot: Snapshot) -> str:
+    """Return the numbers of this run, where they are not those since the checkpoint began."""
+    run = snapshot.run
+    if not run or run["messages_in"] == snapshot.messages_in and run["messages_out"] == snapshot.messages_out:
+        return ""
+    numbers = f"in {run['messages_in']:,}  out {run['messages_out']:,}  dead letters {run['dead_letters']:,}"
+    return f" since the checkpoint began; in this run: {numbers}"
 
 
 class JsonReporter:

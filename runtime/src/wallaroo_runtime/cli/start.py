@@ -1,9 +1,12 @@
 """The console script: sees to it that `import wallaroo` finds the SDK before anything needs it."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
+# What they and the processes that they start write holds messages; what others write may be for anybody.
+PRIVATE_COMMANDS = {"run", "submit", "gateway", "egress", "state", "dead-letters"}
 SIGN = "diagnostic.py"  # a file of the SDK that Wallaroo's own package did not have
 
 
@@ -16,6 +19,8 @@ def main() -> int:
     from wallaroo_runtime.errors import TOPOLOGY
 
     if not others:
+        if sys.argv[1:2] and sys.argv[1] in PRIVATE_COMMANDS:
+            os.umask(0o077)
         return run()
     report([Diagnostic.of("T221", found=found) for found in others], "--json" in sys.argv[1:])
     return TOPOLOGY

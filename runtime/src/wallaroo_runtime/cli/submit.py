@@ -90,9 +90,10 @@ def _cluster_command(
     from wallaroo_runtime.deploy.submit import cluster_command
     from wallaroo_runtime.spark.connector import connector_jars
     from wallaroo_runtime.spark.kafka import uses_kafka
-    from wallaroo_runtime.spark.session import JAVA_OPTIONS, REMOTE_FILES, SETTINGS
+    from wallaroo_runtime.spark.session import JAVA_OPTIONS, REMOTE_FILES, SETTINGS, authentication
 
     settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
+    settings |= authentication(arguments.master)
     if is_remote(location_of(arguments)):
         settings |= REMOTE_FILES
     if uses_kafka(topology):

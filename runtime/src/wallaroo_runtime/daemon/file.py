@@ -2,7 +2,10 @@
 
 import errno
 import os
+from collections.abc import Collection
 from pathlib import Path
+
+from wallaroo_runtime.errors import RunError
 
 # What a system call says when the disk, a quota or a limit of the file size leaves no room.
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -49,3 +52,26 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def refuse_links(directory: Path, left_out: Collection[str] = ()) -> None:
+    """Refuse a directory of ours with a symbolic link in it: nobody but a stranger has put it there.
+
+    Args:
+        directory: It may itself be reached through a link; nothing happens when it does not exist.
+        left_out: Names of directories that are for programs of the user.
+
+    Raises:
+        RunError: R711.
+    """
+    pending = [directory]
+    while pending:
+        try:
+            entries = list(os.scandir(pending.pop()))
+        except FileNotFoundError:
+            continue  # whoever uses it at the moment has removed it
+        for entry in entries:
+            if entry.is_symlink():
+                raise RunError.of("R711", path=entry.path)
+            if entry.is_dir(follow_symlinks=False) and entry.name not in left_out:
+                pending.append(Path(entry.path))

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.topology.kind import LAST_PORT, PORT_DIGITS
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
@@ -64,8 +65,8 @@ def _parse(item: str, what: str) -> Address:
     reason = ""
     if not colon or not host:
         reason = "it has no port" if not colon else "it has no host"
-    elif not (port.isascii() and port.isdigit() and int(port) <= 65535):
-        reason = f"{port!r} is not a port"
+    elif not (port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS and int(port) <= LAST_PORT):
+        reason = f"{port[:80]!r} is not a port"
     elif host.startswith("[") != host.endswith("]") or (":" in host and not host.startswith("[")):
         reason = "an IPv6 address stands in brackets, as in [::1]:7010"
     if reason:

@@ -1,6 +1,5 @@
 """The checkpoint directory of an application: what was run there, and whether this program may go on."""
 
-import json
 import secrets
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,9 +7,20 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.deploy.drain import Drain
 from wallaroo_runtime.deploy.hold import Hold
-from wallaroo_runtime.deploy.manifest import Directory, LocalDirectory
+from wallaroo_runtime.deploy.integrity import SparkFiles, check_journal, check_nothing_left
+from wallaroo_runtime.deploy.manifest import (
+    FORMAT_VERSION,
+    UNCHECKED_VERSION,
+    Directory,
+    LocalDirectory,
+    sealed,
+    unsealed,
+)
 from wallaroo_runtime.deploy.place import MANIFEST, SPARK, Place
 from wallaroo_runtime.deploy.remote import RemoteOptions, check_known, service_names
+from wallaroo_runtime.egress.check import check_outbox, last_published
+from wallaroo_runtime.egress.log import Published
+from wallaroo_runtime.egress.written import read_written
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan.change import Change, Impact, compare
 from wallaroo_runtime.plan.port import Ports, first_ports, kept_ports
@@ -18,7 +28,6 @@ from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Step, Topology
 
-FORMAT_VERSION = 1
 MAX_REASONS = 3
 HERE = RemoteOptions()
 FOLDERS = ("journal", "staging", "outbox", "dead-letters", "logs")
@@ -40,6 +49,7 @@ class Checkpoint:
         directory: Where its record of the application and Spark's own checkpoint are, if not in `path`.
         spark: Name of Spark's own checkpoint in the directory.
         services: Those of them that the checkpoint was begun with, each with the id of its journal or outbox.
+        repairs: What a loss of power had left, and was repaired.
     """
 
     def __init__(
@@ -57,6 +67,7 @@ class Checkpoint:
 
         Raises:
             RunError: R603, R604, R605, R615, R623, R650, or with `pin_code` R622; the directory is as before then.
+                R612, R619, R620, R631 or R698, a file is damaged or missing, or does not belong to the others.
                 R642 or R643 when a service elsewhere must say what it holds.
         """
         self.path = place.path
@@ -68,7 +79,11 @@ class Checkpoint:
         self.wanted_partitions = shuffle_partitions
         self.changed_code: list[str] = []
         self.spark = SPARK
+        self.repairs: list[Diagnostic] = []
+        self._format_version, self._journal, self._rescaled = FORMAT_VERSION, "", (-1, -1)
         manifest = self._read()
+        if manifest is None:
+            check_nothing_left(self.directory)
         self.continues = manifest is not None
         self.id = secrets.token_hex(16)
         self._remote = remote
@@ -86,9 +101,22 @@ class Checkpoint:
             self.services[service] = store
             self._write()
 
+    def record_journal(self, journal: str) -> None:
+        """Record which journal beside the driver the checkpoint refers to from now on."""
+        if self._journal != journal:
+            self._journal = journal
+            self._write()
+
+    def check_published(self, published: Published) -> None:
+        """Compare Spark's checkpoint with the last micro-batch of an outbox elsewhere.
+
+        Raises:
+            RunError: R631, they do not belong together.
+        """
+        self._check_spark(published)
+
     def _write(self) -> None:
-        text = json.dumps(self._manifest(self._topology), ensure_ascii=False, indent=2) + "\n"
-        self.directory.write(MANIFEST, text.encode("utf-8"))
+        self.directory.write(MANIFEST, sealed(self._manifest(self._topology)))
 
     def _check_services(self, manifest: Mapping[str, Any]) -> None:
         known: dict[str, str] = manifest.get("services", {})
@@ -96,25 +124,49 @@ class Checkpoint:
         self.services = dict(known)
         self.id = manifest.get("id", self.id)
 
+    def _check_files(self, manifest: Mapping[str, Any]) -> None:
+        """Check what lies in the directory; what a gateway or an egress elsewhere has is checked when they answer."""
+        self._format_version, self._journal = manifest["format_version"], manifest.get("journal", "")
+        self.spark = manifest.get("spark", SPARK)
+        before, after = manifest.get("rescaled", self._rescaled)
+        self._rescaled = (before, after)
+        plan = None
+        if "egress" not in self.services:
+            plan = self._check_spark(Published.of(last_published(self.path / "outbox")))
+        if self._journal:
+            check_journal(self.path / "journal", self._journal, plan or [])
+
+    def _check_spark(self, published: Published) -> list[Any]:
+        """Check Spark's checkpoint; returns the last plan."""
+        is_known = bool(published.offsets) or published.batch < 0
+        whole = self._format_version != UNCHECKED_VERSION and is_known
+        written = read_written(self.path / "written.json").batch
+        files = SparkFiles(self.directory, self.spark, published, self._rescaled, whole, written)
+        plan = files.check()
+        self.repairs += files.repairs
+        return plan
+
     def _read(self) -> Mapping[str, Any] | None:
         try:
             content = self.directory.read(MANIFEST)
             if content is None:
                 return None
-            manifest: Mapping[str, Any] = json.loads(content)
+            manifest: Mapping[str, Any] = unsealed(content)
             version = manifest["format_version"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             path = f"{self.directory}/{MANIFEST}"
             raise RunError.of("R698", path=path, reason=error) from error
-        if version != FORMAT_VERSION:
+        if version not in (FORMAT_VERSION, UNCHECKED_VERSION):
             reason = f"format version {version} is not known; this runtime reads version {FORMAT_VERSION}"
             raise RunError.of("R615", path=self.directory, reason=reason)
         return manifest
 
     def _manifest(self, topology: Topology) -> Mapping[str, Any]:
         return {
-            "format_version": FORMAT_VERSION,
+            "format_version": self._format_version,
             "id": self.id,
+            "journal": self._journal,
+            "rescaled": list(self._rescaled),
             "name": topology.name,
             "services": self.services,
             "spark": self.spark,
@@ -134,12 +186,15 @@ class Checkpoint:
         if manifest["name"] != topology.name:
             raise RunError.of("R603", path=self.directory, actual=manifest["name"], expected=topology.name)
         self._check_services(manifest)
+        self._check_files(manifest)
         findings = list(_state_findings(manifest["states"], topology, str(self.directory)))
         before = load_document(manifest["topology"])
         if findings:
             raise RunError(findings)
         ports = Ports.from_json(manifest, before)
-        self.spark = manifest.get("spark", SPARK)
+        if "egress" not in self.services:
+            sinks = {ports.parts[sink.path] for sink in before.tcp_sinks(is_direct=False)}
+            check_outbox(self.path / "outbox", sinks)
         self._check_changes(before, ports, topology)
         self.ports = kept_ports(before, ports, topology)
         self.shuffle_partitions = manifest["shuffle_partitions"]

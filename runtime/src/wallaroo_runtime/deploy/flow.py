@@ -37,6 +37,7 @@ class Flow:
         self._peers, self._query = peers, query
         self._note = note
         self._ended: set[str] = set()
+        self._gone: set[str] = set()
         self._processes = [*peers.gateways, peers.egress]
         self._keepers = [Keeper(each, note) if isinstance(each, Process) else each for each in self._processes]
         self._told: list[list[Any]] = [[] for _ in self._processes]
@@ -48,17 +49,25 @@ class Flow:
         error = self._query.exception()
         if error is not None:
             raise error
+        self._tell_workers()
         for keeper in self._keepers:
             keeper.check()
         for number, gateway in enumerate(self._peers.gateways):
             status = gateway.status()
-            self._tell_ends(status.get("generators", ()))
+            self._tell_sources(status.get("generators", ()))
             # Spark tells its source of a micro-batch when the next one begins, which it never does while nothing comes.
             is_waiting = status.get("waits") or not status.get("reads", True)
             if is_waiting and (offsets := self._query.progress().offsets):
                 self._peers.tails[number].commit(offsets[number])
 
-    def _tell_ends(self, generators: Sequence[Mapping[str, Any]]) -> None:
+    def _tell_workers(self) -> None:
+        """Tell of each process of a worker that ended by itself, once."""
+        endings = self._query.progress().endings
+        for place in endings.keys() - self._gone:
+            self._gone.add(place)
+            self._note(endings[place])
+
+    def _tell_sources(self, generators: Sequence[Mapping[str, Any]]) -> None:
         for generator in generators:
             name = generator["name"]
             if generator["ended"] and name not in self._ended:
@@ -95,7 +104,7 @@ class Flow:
             self._note(text)
         received = self._peers.received() + progress.records_in
         processed = progress.messages_in + progress.records_in
-        delivered = sum(sink.get("messages", 0) for sink in self._peers.egress.status().get("sinks", []))
+        delivered = self._peers.delivered() + progress.records_out + progress.sent
         now = time.monotonic()
         self._samples.append((now, processed))
         while now - self._samples[0][0] > RATE_WINDOW_S:
@@ -106,7 +115,7 @@ class Flow:
             state=state,
             messages_in=received,
             messages_processed=processed,
-            messages_out=delivered + progress.records_out + progress.sent,
+            messages_out=delivered,
             dead_letters=progress.dead_letters,
             batches=progress.batches,
             rate=rate,
@@ -115,4 +124,9 @@ class Flow:
             bytes_by_grpc=progress.bytes_by_grpc,
             sent_by_tasks=progress.sent,
             executors=by_executor(progress.homes),
+            run={
+                "messages_in": received - self._peers.received_before,
+                "messages_out": delivered - self._peers.delivered_before,
+                "dead_letters": progress.dead_letters - progress.dead_letters_before,
+            },
         )

@@ -24,16 +24,12 @@ from wallaroo_runtime.worker.archive import (
     ARCHITECTURES,
     ARCHIVE_PLACEHOLDER,
     COPY_BYTES,
-    MANIFEST,
-    MAX_FILE_BYTES,
     PLATFORM_PLACEHOLDER,
     SITE,
-    TOPOLOGY,
-    Manifest,
-    Member,
     file_digest,
     this_platform,
 )
+from wallaroo_runtime.worker.archive_manifest import MANIFEST, MAX_FILE_BYTES, TOPOLOGY, Manifest, Member, check_ratio
 from wallaroo_runtime.worker.build import build
 from wallaroo_runtime.worker.emit import emit_all
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
@@ -245,9 +241,12 @@ def _write(output: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
             tar.addfile(_entry(Member(MANIFEST, len(text), "")), io.BytesIO(text))
             for member in manifest.members:
                 _add(tar, member, files[member.name])
+        check_ratio(temporary.stat().st_size, manifest)
         temporary.replace(output)
     except OSError as error:
         raise _unpackable(output, error.strerror or str(error), "give another file with -o") from error
+    except ValueError as error:
+        raise _unpackable(output, str(error), "leave out files of nothing but zeros") from error
     finally:
         temporary.unlink(missing_ok=True)
 

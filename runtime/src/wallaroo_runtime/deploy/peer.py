@@ -42,6 +42,8 @@ class Peers:
         tails: The journal of each.
         journals: Where tasks find them.
         output: Where tasks and driver put output.
+        received_before: Messages that had come before this run.
+        delivered_before: Messages that receivers had got before this run.
 
     Raises:
         RunError: R608 or R647, services and topology do not fit.
@@ -70,6 +72,7 @@ class Peers:
         )
         self.journals: tuple[JournalPlace, ...] = ()
         self.output = OutputPlace.on(checkpoint.path)
+        self.received_before = self.delivered_before = 0
 
     @property
     def waits_for_worker(self) -> bool:
@@ -88,15 +91,19 @@ class Peers:
             if not (directory / "head").exists():
                 JournalWriter(directory).close()  # the query needs one that exists
             self.journals, self.tails = (JournalPlace(str(directory)),), [JournalReader(directory)]
+            self._checkpoint.record_journal(f"{JournalReader(directory).end().journal_id:016x}")
         if isinstance(self.egress, RemoteProcess):
             self._attach("egress", self.egress)
+            self._checkpoint.check_published(self.egress.published)
             self.output = OutputPlace(service=self.egress.service)
         else:
             _start(stack, self.egress)
+        self.delivered_before = self.delivered()
         for name, gateway in self._remote.items():
             self._attach(f"gateway {name}".strip(), gateway)
             self.gateways.append(gateway)
             self.journals = (*self.journals, JournalPlace(service=gateway.service))
+        self.received_before = self.received()
         # A port that is in use should be told at once. Only where workers cut the messages must they run first.
         if not self._remote and not self.waits_for_worker:
             self.start_gateway(stack, {})
@@ -121,6 +128,10 @@ class Peers:
     def addresses(self) -> list[tuple[str, str]]:
         """Return name and address of each source that is listened for."""
         return [found for gateway in self.gateways for found in gateway.addresses()]
+
+    def delivered(self) -> int:
+        """Return how many messages receivers have got from the egress since the checkpoint began."""
+        return sum(int(sink.get("messages", 0)) for sink in self.egress.status().get("sinks", []))
 
     def received(self) -> int:
         """Return how many messages have come since the checkpoint began."""

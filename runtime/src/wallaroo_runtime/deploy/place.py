@@ -8,11 +8,13 @@ import shutil
 import unicodedata
 from pathlib import Path
 
+from wallaroo_runtime.daemon import refuse_links
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.worker.app import resolve
 
 LOCK = "driver.lock"
 MANIFEST = "application.json"
+WORKERS = "workers"  # the user's, unpacked and running
 SPARK = "spark"  # name of Spark's own checkpoint, until `rescale` makes another one
 
 
@@ -33,10 +35,11 @@ def find_directory(text: str) -> Path:
     """Return the checkpoint directory that a command line names: itself, or the program that was run.
 
     Raises:
-        RunError: R609, there is no such thing; R616, the program has none; R608, it has several.
+        RunError: R609, there is no such thing; R616, the program has none; R608, it has several; R711, it has links.
     """
     path = Path(text)
     if (path / MANIFEST).is_file():
+        refuse_links(path.absolute(), [WORKERS])
         return path.absolute()
     app = path if path.exists() else Path(resolve(text).path)
     found = sorted(entry for entry in _state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
@@ -46,6 +49,7 @@ def find_directory(text: str) -> Path:
     if len(found) > 1:
         reason = f"{text} has several checkpoints"
         raise RunError.of("R608", USAGE, reason=reason, fix=f"give one of {', '.join(map(str, found))}")
+    refuse_links(found[0], [WORKERS])
     return found[0]
 
 
@@ -113,6 +117,14 @@ class Place:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+    def check_links(self) -> None:
+        """Refuse a checkpoint with symbolic links: one that was copied from elsewhere could lead anywhere.
+
+        Raises:
+            RunError: R711.
+        """
+        refuse_links(self.path, [WORKERS])
 
     def clear(self) -> None:
         """Remove everything in the directory but the lock; links are removed, not followed."""

@@ -50,6 +50,7 @@ class Process:
         self._config = {**config, "status": str(self._status_path), "linger_s": LINGER_S}
         self._child: subprocess.Popen[bytes] | None = None
         self._pid, self._start_time = 0, 0
+        self._log_begin = 0
 
     def start(self) -> bool:
         """Take over the process of an earlier driver if it still lives and does the same; else start one.
@@ -62,6 +63,7 @@ class Process:
         self._status_path.unlink(missing_ok=True)
         replace_file(self._config_path, json.dumps({**self._config, "driver": this_driver()}).encode())
         with self.log.open("ab") as log:
+            self._log_begin = log.tell()
             self._child = subprocess.Popen(
                 [sys.executable, "-m", self._module, str(self._config_path)],
                 stdin=subprocess.DEVNULL,
@@ -69,6 +71,7 @@ class Process:
                 stderr=log,
                 cwd="/",
                 start_new_session=True,
+                umask=0o077,
             )
         self._pid = self._child.pid
         self._start_time = process_start_time(self._pid) or 0
@@ -141,7 +144,7 @@ class Process:
             return RunError([Diagnostic.from_json(finding) for finding in status["diagnostics"]])
         code = self._child.poll() if self._child is not None else None
         reason = "exit code unknown" if code is None else f"exit code {code}" if code >= 0 else f"signal {-code}"
-        last = _last_line(self.log)
+        last = _last_line(self.log, self._log_begin)
         return RunError.of("R617", process=self.name, reason=f"{reason}; {last}" if last else reason, log=self.log)
 
     def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
@@ -156,10 +159,11 @@ class Process:
                 time.sleep(POLL_S)
 
 
-def _last_line(path: Path) -> str:
+def _last_line(path: Path, begin: int) -> str:
+    """Return the last line of a log that is not of an earlier process."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 4096))
+            file.seek(max(begin, path.stat().st_size - 4096))
             lines = file.read().decode("utf-8", "replace").split("\n")
     except OSError:
         return ""

@@ -19,6 +19,7 @@ from wallaroo_runtime.deploy.service import (
     needs_worker,
     tick_interval_ms,
 )
+from wallaroo_runtime.egress.log import Published
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.ingest import Position
 from wallaroo_runtime.plan.stage import Plan
@@ -78,10 +79,12 @@ class RemoteProcess:
     Attributes:
         name: `gateway` or `egress`.
         service: With its epoch, once `start` was called.
+        published: The last micro-batch of an egress, once `start` was called.
     """
 
     def __init__(self, service: Service, attach: Attach) -> None:
         self.name, self.service, self._attach = service.kind, service, attach
+        self.published = Published()
         self._document: dict[str, Any] = {}
         self._end = Position(0, 0, 0)
         self._looked_at = 0.0
@@ -96,6 +99,8 @@ class RemoteProcess:
         """
         reply = Client(self.service, ATTACH_PATIENCE_S).call("Attach", self._attach(driver))
         self.service = self.service.attached(reply.epoch, reply.store)
+        if reply.query:
+            self.published = Published(reply.query, reply.batch, reply.offsets)
         self._look(Client(self.service))
 
     def status(self) -> dict[str, Any]:

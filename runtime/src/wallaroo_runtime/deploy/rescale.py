@@ -4,7 +4,6 @@ All is made beside what is there; that the application's record is replaced deci
 either the checkpoint as it was or the new one.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.fault import reach
 from wallaroo_runtime.daemon import replace_file
-from wallaroo_runtime.deploy.manifest import LocalDirectory, manifest_in, read_manifest
+from wallaroo_runtime.deploy.manifest import LocalDirectory, manifest_in, read_manifest, sealed, unsealed
 from wallaroo_runtime.deploy.place import MANIFEST, SPARK, Place
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.plan import Plan, compile_topology
@@ -130,7 +129,7 @@ def _rescale_copy(
     content = LocalDirectory(work).read(MANIFEST)
     if content is None:
         return done
-    used = json.loads(content).get("spark", SPARK)
+    used = unsealed(content).get("spark", SPARK)
     if used != spark:
         relocate(work / used, f"{directory}/{used}")
         directory.put(work / used, used)
@@ -168,9 +167,9 @@ def _rescale(
         if _has_state(path / spark, before, place):
             now["spark"] = _next_name(spark)
             keys, size = _move(path, spark, now["spark"], before, after, session)
+            now["rescaled"] = _added_batches(manifest, path / spark, path / now["spark"])
         reach("rescale.before_switch")
-        text = json.dumps(now, ensure_ascii=False, indent=2) + "\n"
-        replace_file(path / MANIFEST, text.encode("utf-8"), durable=True)
+        replace_file(path / MANIFEST, sealed(now), durable=True)
         reach("rescale.after_switch")
         _remove_rest(path, now.get("spark", SPARK))
     return Rescaled(
@@ -179,6 +178,15 @@ def _rescale(
         keys,
         size,
     )
+
+
+def _added_batches(manifest: Mapping[str, Any], old: Path, new: Path) -> list[int]:
+    """Return the last micro-batch that was published, and the last one of the new checkpoint."""
+    from wallaroo_runtime.spark.rescale import last_commit
+
+    before, after = manifest.get("rescaled", (-1, -1))
+    last = last_commit(old)
+    return [before if last == after else last, last_commit(new)]
 
 
 def _wanted(manifest: Mapping[str, Any], partitions: int | None, buckets: int | None) -> dict[str, Any]:

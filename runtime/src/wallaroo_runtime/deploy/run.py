@@ -107,6 +107,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
             if options.fresh:
                 stop_left_behind(place.path)
                 place.clear()
+            place.check_links()
             wanted = int(options.conf.get(PARTITIONS, shuffle_partitions(options.master)))
             checkpoint = Checkpoint(
                 place,
@@ -220,7 +221,7 @@ def _run(
     from wallaroo_runtime.spark.failure import JavaEnded, needing_java
     from wallaroo_runtime.spark.kafka import check_kafka
     from wallaroo_runtime.spark.query import QueryOptions, start_query
-    from wallaroo_runtime.spark.session import stop_session
+    from wallaroo_runtime.spark.session import open_cluster, stop_session
 
     topology = application.topology
     logs = checkpoint.path / "logs"
@@ -230,11 +231,15 @@ def _run(
         reporter.warn(finding)
     with ExitStack() as stack:
         peers.start(stack)
+        for finding in checkpoint.repairs:
+            reporter.warn(finding)
         tell_past(reporter, checkpoint, peers.received())
         if stopped.is_set():
             return
         session = _session(options, topology, checkpoint.shuffle_partitions, logs)
         stack.callback(stop_session, session)
+        if opened := open_cluster(session.sparkContext.getConf()):
+            reporter.warn(opened)
         with needing_java(logs / "spark.log"):
             check_kafka(session, topology)
         if stopped.is_set():

@@ -18,7 +18,7 @@ class Snapshot:
         messages_processed: Those of them that finished batches have dealt with.
         messages_out: Messages that the receivers' TCP has taken since the checkpoint began, and in this run
             sinks of Spark and those that tasks write.
-        dead_letters: Messages that user code failed on, since this run began.
+        dead_letters: Messages that user code failed on, since the checkpoint began.
         batches: Micro-batches of this run.
         rate: Messages processed per second, lately.
         lag: Messages that arrived and are not processed yet.
@@ -27,6 +27,7 @@ class Snapshot:
         sent_by_tasks: Those of `messages_out` that tasks have sent to sinks of delivery `executor`, in this run.
         executors: The partitions whose state each executor has, by its number and machine; the stages are those that
             `explain` names.
+        run: `messages_in`, `messages_out` and `dead_letters` of this run alone.
     """
 
     state: str
@@ -41,6 +42,7 @@ class Snapshot:
     bytes_by_grpc: int = 0
     sent_by_tasks: int = 0
     executors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    run: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object."""

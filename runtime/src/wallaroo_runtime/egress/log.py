@@ -1,8 +1,6 @@
 """The outbox log: one line per published micro-batch."""
 
-import json
 import os
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo_runtime.daemon import pack_line, unpack_line
 from wallaroo_runtime.errors import RunError
 
 LOG_NAME = "log"
@@ -25,16 +24,21 @@ class OutboxFile:
     name: str
     bytes: int
     messages: int
+    crc32: int | None = None  # of the whole file; earlier versions recorded none
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A published micro-batch; `number` counts all records from 0, removed ones included."""
+    """A published micro-batch; `number` counts all records from 0, removed ones included.
+
+    `offsets` is what Spark has planned for it, as the file of its checkpoint says; empty: not known.
+    """
 
     number: int
     query: str
     batch: int
     files: tuple[OutboxFile, ...]
+    offsets: str = ""
 
 
 @dataclass(slots=True)
@@ -45,46 +49,59 @@ class Base:
         number: Number of the first record that the log still has.
         batches: Highest batch of each query.
         messages: Number of messages of each port.
+        offsets: Of the last record.
     """
 
     number: int = 0
     batches: dict[str, int] = field(default_factory=dict)
     messages: Counter[int] = field(default_factory=Counter)
+    offsets: str = ""
 
     def add(self, record: Record) -> None:
         """Take in the record that comes next."""
         self.number = record.number + 1
         self.batches[record.query] = max(record.batch, self.batches.get(record.query, -1))
+        self.offsets = record.offsets
         for file in record.files:
             self.messages[file.port] += file.messages
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that stands in the first line of a log that was cut."""
-        return {"base": self.number, "batches": self.batches, "messages": {str(k): v for k, v in self.messages.items()}}
+        messages = {str(port): count for port, count in self.messages.items()}
+        return {"base": self.number, "batches": self.batches, "messages": messages, "offsets": self.offsets}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Base":
         """Read what `to_json` gave."""
-        return cls(value["base"], dict(value["batches"]), Counter({int(k): v for k, v in value["messages"].items()}))
-
-
-def pack_line(value: dict[str, Any]) -> bytes:
-    """Return a line of the log: CRC-32 in 8 hex digits, a space, JSON, a newline."""
-    text = json.dumps(value, separators=(",", ":")).encode()
-    return b"%08x %s\n" % (zlib.crc32(text), text)
-
-
-def unpack_line(line: bytes) -> dict[str, Any] | None:
-    """Read a line without its newline; None when its checksum does not fit."""
-    if len(line) < 10 or line[8:9] != b" " or b"%08x" % zlib.crc32(line[9:]) != line[:8]:
-        return None
-    value = json.loads(line[9:])
-    return value if isinstance(value, dict) else None
+        messages = Counter({int(port): count for port, count in value["messages"].items()})
+        return cls(value["base"], dict(value["batches"]), messages, value.get("offsets", ""))
 
 
 def record_of(value: dict[str, Any], number: int) -> Record:
     """Read the record of a line."""
-    return Record(number, value["query"], value["batch"], tuple(OutboxFile(**file) for file in value["files"]))
+    files = tuple(OutboxFile(**file) for file in value["files"])
+    return Record(number, value["query"], value["batch"], files, value.get("offsets", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The last micro-batch of an outbox.
+
+    Attributes:
+        query: Id of Spark's query; empty: there was none yet.
+        batch: Its number; -1: there was none yet.
+        offsets: What Spark had planned for it; empty: not known.
+    """
+
+    query: str = ""
+    batch: int = -1
+    offsets: str = ""
+
+    @classmethod
+    def of(cls, base: Base) -> "Published":
+        """Return the last one of a log that was read to its end."""
+        query = next(reversed(base.batches), "")
+        return cls(query, base.batches.get(query, -1), base.offsets)
 
 
 class LogReader:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT
-from wallaroo_runtime.daemon import replace_file, sync_directory
-from wallaroo_runtime.egress.log import LOG_NAME, LogReader, OutboxFile, Record, cut_delivered, pack_line
-from wallaroo_runtime.egress.position import forget_position, read_position, read_retained
+from wallaroo_runtime.daemon import pack_line, replace_file, sync_directory
+from wallaroo_runtime.egress.log import LOG_NAME, LogReader, OutboxFile, Published, Record, cut_delivered
+from wallaroo_runtime.egress.position import begin_position, forget_position, read_position, read_retained
 from wallaroo_runtime.egress.staging import StagedFile
 from wallaroo_runtime.errors import RunError
 
@@ -80,14 +80,29 @@ class Outbox:
         """Return the highest batch of a query that was published; None when there is none."""
         return self._base.batches.get(query)
 
+    def last(self) -> Published:
+        """Return which micro-batch was the last."""
+        return Published.of(self._base)
+
+    def letters(self) -> int:
+        """Return how many dead letters were ever published."""
+        return self._base.messages[DEAD_LETTER_PORT]
+
     def messages(self) -> dict[int, int]:
         """Return how many messages were ever published for each port; 65535: dead letters."""
         return dict(self._base.messages)
 
-    def publish(self, query: str, batch: int, files: Sequence[StagedFile]) -> bool:
+    def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
         """Make the output of a micro-batch count: all of it, in partition order, or nothing.
 
         A batch that is known, or that comes before a known one of its query, is left alone and its files are removed.
+        One without output leaves a record, too: so the log says which micro-batch was the last.
+
+        Args:
+            query: Id of Spark's query.
+            batch: Number of the micro-batch.
+            files: What tasks have staged.
+            offsets: What Spark has planned, as its checkpoint says; empty: not known.
 
         Returns:
             Whether the batch was new.
@@ -113,12 +128,14 @@ class Outbox:
             for folder in {target.parent for _, target, _ in moves}:
                 sync_directory(folder)
         named = [
-            OutboxFile(file.port, file.partition, target.name, file.bytes, file.messages)
+            OutboxFile(file.port, file.partition, target.name, file.bytes, file.messages, file.crc32)
             for file, (_, target, _) in zip(self._ordered(files), moves, strict=True)
         ]
         reach("driver.before_record")
-        if named:
-            self._append(Record(self._base.number, query, batch, tuple(named)))
+        for port in {file.port for file in named} - {DEAD_LETTER_PORT, *self._base.messages}:
+            begin_position(self.directory, port)
+        if named or offsets:
+            self._append(Record(self._base.number, query, batch, tuple(named), offsets))
         reach("driver.after_publish")
         self._remove_staged(query, batch, files)
         self._compact()
@@ -171,7 +188,7 @@ class Outbox:
 
     def _append(self, record: Record) -> None:
         files = [{name: getattr(file, name) for name in OutboxFile.__slots__} for file in record.files]
-        line = pack_line({"query": record.query, "batch": record.batch, "files": files})
+        line = pack_line({"query": record.query, "batch": record.batch, "files": files, "offsets": record.offsets})
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             start = os.fstat(descriptor).st_size

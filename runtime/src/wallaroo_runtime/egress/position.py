@@ -4,8 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from wallaroo_runtime.daemon import replace_file
-from wallaroo_runtime.egress.log import LogReader, pack_line, unpack_line
+from wallaroo_runtime.daemon import pack_line, replace_file, unpack_line
+from wallaroo_runtime.egress.log import LogReader
 from wallaroo_runtime.errors import RunError
 
 
@@ -57,6 +57,12 @@ def write_retained(directory: Path, port: int, position: Delivered | None) -> No
         path.unlink(missing_ok=True)
     else:
         replace_file(path, _line(position), durable=True)
+
+
+def begin_position(directory: Path, port: int) -> None:
+    """Record the beginning for a port that nothing was published for yet: from now on a position must be there."""
+    if not (directory / f"position-{port}").exists():
+        write_position(directory, port, Delivered(), durable=True)
 
 
 def forget_position(directory: Path, port: int) -> None:

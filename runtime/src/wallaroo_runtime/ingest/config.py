@@ -74,6 +74,7 @@ class GatewayConfig:
         driver: pid and start time of the driver; None: none is watched until one announces itself.
         linger_s: How long to go on without a driver.
         tick_ms: Time from one tick to the next; 0: the application has no windows.
+        stall_s: How long the peer of a large half message may be late; see `stall`.
         hello_s: How long a connection to a connector source may be without HELLO.
     """
 
@@ -90,6 +91,7 @@ class GatewayConfig:
     driver: Mapping[str, int] | None = None
     linger_s: float = 60
     tick_ms: int = 0
+    stall_s: float = 60
     hello_s: float = 10
 
     @classmethod

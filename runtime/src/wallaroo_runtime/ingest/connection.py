@@ -1,6 +1,7 @@
 """One connection of the gateway, and the socket that accepts them."""
 
 import contextlib
+import resource
 import socket
 import struct
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest.config import CONNECTOR, SourceConfig
+from wallaroo_runtime.ingest.stall import Pace
 
 if TYPE_CHECKING:
     from wallaroo_runtime.ingest.framing import Cutter
@@ -41,6 +43,7 @@ class Connection:
         peer: Address of the peer, for people.
         tail: What has been received of the message that is not whole.
         wanted: Bytes that `tail` must have before it is worth looking at it again.
+        pace: How fast that message comes.
         is_refused: Whether nothing more of it is taken; it is closed when the peer has read why.
     """
 
@@ -49,6 +52,7 @@ class Connection:
     peer: str
     tail: bytearray = field(default_factory=bytearray)
     wanted: int = 0
+    pace: Pace = field(default_factory=Pace)
     is_refused: bool = False
 
     def reset(self) -> None:
@@ -126,3 +130,11 @@ def accept(source: Source) -> Connection | None:
     # A gateway that is killed closes its sockets, too. That must not look like EOF, which says that all is safe.
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     return Connection(source, accepted, f"{peer[0]}:{peer[1]}")
+
+
+def descriptor_limit() -> int:
+    """Let this process have as many descriptors as it may; returns the number."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard

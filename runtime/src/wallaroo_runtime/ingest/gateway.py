@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import resource
 import selectors
 import time
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.daemon import DriverWatch, StatusFile
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.ingest.config import CONNECTOR, GatewayConfig, GeneratorConfig, SourceConfig
-from wallaroo_runtime.ingest.connection import Connection, Source, accept, listen, real_address
+from wallaroo_runtime.ingest.connection import Connection, Source, accept, descriptor_limit, listen, real_address
 from wallaroo_runtime.ingest.connector import Connectors
 from wallaroo_runtime.ingest.framing import Cut, Cutter, Splitter, fixed_cutter
 from wallaroo_runtime.ingest.generator import Generator, Generators, Maker
@@ -19,6 +18,7 @@ from wallaroo_runtime.ingest.intake import Intake
 from wallaroo_runtime.ingest.past import Past
 from wallaroo_runtime.ingest.protocol import MESSAGE_FIELDS_BYTES
 from wallaroo_runtime.ingest.split import SplitThread
+from wallaroo_runtime.ingest.stall import SMALL_TAIL_BYTES, stalled
 from wallaroo_runtime.ingest.tick import Ticks
 from wallaroo_runtime.ingest.writer import JournalWriter
 
@@ -26,7 +26,6 @@ RECEIVE_BYTES = 1024 * 1024
 ACCEPTS_PER_TURN = 64
 SPARE_DESCRIPTORS = 64
 TICK_S = 1.0
-SMALL_TAIL_BYTES = 64 * 1024
 
 SplitterFactory = Callable[[SourceConfig], Splitter]
 MakerFactory = Callable[[GeneratorConfig], Maker]
@@ -96,7 +95,7 @@ class Gateway:
         self._waiting: set[Connection] = set()
         self._room = bytearray(RECEIVE_BYTES)
         self._buffered = 0
-        self._most = min(config.max_connections, _descriptor_limit() - SPARE_DESCRIPTORS - len(self._sources))
+        self._most = min(config.max_connections, descriptor_limit() - SPARE_DESCRIPTORS - len(self._sources))
         self._limit = self._most
         self._stopping = False
         self._disk_full_said = self._crowded_said = False
@@ -161,6 +160,8 @@ class Gateway:
     def _tick(self, now: float) -> None:
         if self._watch.expired(now):
             self._stopping = True
+        for connection, finding in stalled(self._connections, now, self._config.stall_s, bool(self._waiting)):
+            self._drop(connection, finding)
         crowded, self._limit = len(self._connections) >= self._limit, self._most
         if crowded and not self._crowded_said:
             self.status.say(Diagnostic.of("R699", count=len(self._connections)))
@@ -199,9 +200,12 @@ class Gateway:
                 self._control.register(self._traffic.fileno(), selectors.EVENT_READ)
             else:
                 self._control.unregister(self._traffic.fileno())
+            for connection in self._connections - self._waiting:
+                connection.pace.go_on(time.monotonic()) if reads else connection.pace.pause(time.monotonic())
         if self._waiting and self._buffered < self._config.buffer_bytes:
             for connection in self._waiting:
                 self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
+                connection.pace.go_on(time.monotonic())
             self._waiting.clear()
         self._accept_while(len(self._connections) < self._limit)
 
@@ -277,6 +281,7 @@ class Gateway:
             self._take(connection, self._room, connection.source.cut(self._room, size), size)
 
     def _extend(self, connection: Connection, size: int) -> None:
+        connection.pace.came(size, time.monotonic())
         connection.tail += memoryview(self._room)[:size]
         self._buffered += size
         if self._buffered > self._config.buffer_bytes and len(connection.tail) > SMALL_TAIL_BYTES:
@@ -287,6 +292,7 @@ class Gateway:
         largest = max(self._connections, key=lambda other: len(other.tail))
         if connection is not largest and connection not in self._waiting:
             self._waiting.add(connection)
+            connection.pace.pause(time.monotonic())
             self._traffic.unregister(connection.socket)
 
     def _take(self, connection: Connection, data: bytearray, cut: Cut, size: int | None = None) -> None:
@@ -297,6 +303,8 @@ class Gateway:
             self._take_whole(connection, cut.count, bytes(view[: cut.end]))
         rest = bytearray(view[cut.end : size])
         self._buffered += len(rest) - len(connection.tail)
+        if cut.count or not connection.tail:
+            connection.pace.begin(time.monotonic())
         connection.tail, connection.wanted = rest, cut.wanted
         if connection.source.is_connector:
             self._connectors.check(connection, cut)
@@ -314,6 +322,7 @@ class Gateway:
         if connection not in self._waiting:
             self._traffic.unregister(connection.socket)
         self._waiting.discard(connection)
+        connection.pace.pause(time.monotonic())
         self._splits[connection.source.config.port].ask(connection, bytes(connection.tail))
 
     def _take_splits(self) -> None:
@@ -323,6 +332,7 @@ class Gateway:
                     self._drop(connection, cut)
                     continue
                 self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
+                connection.pace.go_on(time.monotonic())
                 self._take(connection, connection.tail, cut)
 
     def _end(self, connection: Connection) -> None:
@@ -386,10 +396,3 @@ def _cutter(config: SourceConfig) -> Cutter | None:
     if kind == CONNECTOR:
         return fixed_cutter("u32be", MESSAGE_FIELDS_BYTES + config.max_message_bytes)
     return None if kind == "worker" else fixed_cutter(kind, config.max_message_bytes)
-
-
-def _descriptor_limit() -> int:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo_runtime.daemon import replace_file
+from wallaroo_runtime.errors import RunError
 
 _HEAD = struct.Struct("<QQQI")
 HEAD_BYTES = _HEAD.size + 4
@@ -54,13 +55,28 @@ def read_head(directory: Path) -> Position | None:
 
 
 def read_committed(directory: Path) -> int:
-    """Return the offset below which nothing is needed any more; 0 when nothing was committed yet."""
+    """Return the offset below which nothing is needed any more; 0 when nothing was committed yet.
+
+    Raises:
+        RunError: R612, the file does not fit its checksum.
+    """
+    path = directory / "committed"
     try:
-        text = (directory / "committed").read_bytes()
+        text = path.read_bytes()
     except FileNotFoundError:
         return 0
+    offset, *checksum = text.split() or [b""]
     # After a loss of power the file may be empty. A smaller offset only keeps bytes for longer.
-    return int(text) if text.strip().isdigit() else 0
+    if not text.strip(b"\0\n"):
+        return 0
+    # Earlier versions wrote no checksum.
+    if not offset.isdigit() or checksum and checksum != [_checksum(offset)]:
+        raise RunError.of("R612", path=path, offset=0, reason="the file does not fit its checksum")
+    return int(offset)
+
+
+def _checksum(offset: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(offset)
 
 
 def write_committed(directory: Path, offset: int) -> None:
@@ -69,6 +85,7 @@ def write_committed(directory: Path, offset: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # Spark's source and the driver both do this
         if offset > read_committed(directory):
-            replace_file(directory / "committed", b"%d\n" % offset)
+            text = b"%d" % offset
+            replace_file(directory / "committed", b"%s %s\n" % (text, _checksum(text)))
     finally:
         os.close(descriptor)

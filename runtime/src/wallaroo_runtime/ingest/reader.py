@@ -67,6 +67,17 @@ class JournalReader:
         self._journal_id = head.journal_id
         return head
 
+    def id(self) -> int | None:
+        """Return the journal's id, from `head` or a segment; None when there is no journal."""
+        if (head := read_head(self.directory)) is not None:
+            return head.journal_id
+        for segment in list_segments(self.directory):
+            with segment.path.open("rb") as file:
+                header = read_segment_header(file.fileno())
+            if header is not None:
+                return header.journal_id
+        return None
+
     def limit(self, start: int, max_bytes: int) -> Position:
         """Return the last frame boundary at most `max_bytes` behind `start`, but at least one frame further.
 

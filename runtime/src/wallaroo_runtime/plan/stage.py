@@ -97,11 +97,6 @@ class Stage:
         return tuple(node for node in self.nodes if node.kind in EXITS)
 
     @property
-    def is_windows_only(self) -> bool:
-        """Whether all its state entries are windows, which put messages and ticks in order themselves."""
-        return all(node.kind is NodeKind.WINDOW for node in self.nodes if node.kind in STATE_ENTRIES)
-
-    @property
     def has_state(self) -> bool:
         """Whether its entries are state steps."""
         return any(node.kind in STATE_ENTRIES for node in self.nodes)

@@ -1,6 +1,5 @@
 """Calls of a service: with its token, over its channel, again while it is away, and with errors of the catalogue."""
 
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -11,9 +10,9 @@ import grpc
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.remote._proto.service_pb2_grpc import JournalServiceStub, OutboxServiceStub
+from wallaroo_runtime.remote.failure import FAILURES_KEY, read_failures
 from wallaroo_runtime.remote.service import Service
 
-ERROR_KEY = "wallaroo-error-bin"
 MESSAGE_BYTES = 2 * 1024 * 1024
 PATIENCE_S = 60.0
 CALL_S = 30.0
@@ -168,7 +167,4 @@ class Patience:
 def findings_of(error: grpc.RpcError) -> list[Diagnostic]:
     """Return the diagnostics that a service has answered with; empty when it has not."""
     trailing: Mapping[str, Any] = dict(error.trailing_metadata() or ())
-    try:
-        return [Diagnostic.from_json(finding) for finding in json.loads(trailing.get(ERROR_KEY, b"[]"))]
-    except (ValueError, TypeError, KeyError):
-        return []
+    return read_failures(trailing.get(FAILURES_KEY, b""))

@@ -13,6 +13,7 @@ import grpc
 from wallaroo.frame import DEAD_LETTER_PORT, FrameError, split_frames
 from wallaroo_runtime.daemon import replace_file
 from wallaroo_runtime.egress import Outbox, StagedFile, StagingWriter
+from wallaroo_runtime.egress.check import check_outbox
 from wallaroo_runtime.egress.config import EgressConfig, SinkConfig
 from wallaroo_runtime.egress.position import undelivered
 from wallaroo_runtime.egress.sender import Sender
@@ -72,6 +73,7 @@ class EgressHost:
     def _open(self) -> Outbox:
         sinks = self.store.attachment.config.get("sinks", ())
         ports = {sink["port"] for sink in sinks} if self.store.attachment.config else None
+        check_outbox(self._directory / "outbox", ports or ())
         return Outbox(self._directory / "outbox", self._directory / "dead-letters", ports=ports)
 
     def staging(self, epoch: int) -> Path:
@@ -94,7 +96,10 @@ class EgressHost:
                 if folder.name != str(attachment.epoch):
                     shutil.rmtree(folder, ignore_errors=True)
             self.staging(attachment.epoch).mkdir(mode=0o700, exist_ok=True)
-            return pb.AttachReply(epoch=attachment.epoch, store=self.id())
+            last = self.outbox.last()
+            return pb.AttachReply(
+                epoch=attachment.epoch, store=self.id(), query=last.query, batch=last.batch, offsets=last.offsets
+            )
 
     def id(self) -> str:
         """Return the id of the outbox."""
@@ -212,7 +217,7 @@ class OutboxServicer(OutboxServiceServicer):
         files = [self._located(file, request.epoch) for file in request.files]
         with self._host.lock:
             self._host.store.check(request.epoch)
-            is_new = self._host.outbox.publish(request.query, request.batch, files)
+            is_new = self._host.outbox.publish(request.query, request.batch, files, request.offsets)
         return pb.PublishReply(is_new=is_new)
 
     def _located(self, file: pb.StagedFile, epoch: int) -> StagedFile:
@@ -243,8 +248,14 @@ class OutboxServicer(OutboxServiceServicer):
             self._host.store.check_look(request.epoch)
             size = self._host.outbox.size()
             waiting = undelivered(self._host.outbox.directory, set(request.ports)) if request.ports else 0
-            store = self._host.id()
-        return pb.StatusReply(document=self._host.status(), backlog_bytes=size, waiting_messages=waiting, store=store)
+            store, letters = self._host.id(), self._host.outbox.letters()
+        return pb.StatusReply(
+            document=self._host.status(),
+            backlog_bytes=size,
+            waiting_messages=waiting,
+            store=store,
+            dead_letters=letters,
+        )
 
     def _refused(self, reason: str) -> RunError:
         store = self._host.store

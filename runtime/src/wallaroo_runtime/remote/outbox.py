@@ -31,10 +31,15 @@ class RemoteOutbox:
         """The egress's address."""
         return f"the egress at {self._client.service.address}"
 
-    def publish(self, query: str, batch: int, files: Sequence[StagedFile]) -> bool:
+    def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
         """Make the output of a micro-batch count, once; a call that was not answered may be repeated."""
-        request = pb.PublishRequest(epoch=self._epoch, query=query, batch=batch, files=map(staged_message, files))
+        staged = map(staged_message, files)
+        request = pb.PublishRequest(epoch=self._epoch, query=query, batch=batch, files=staged, offsets=offsets)
         return bool(self._client.call("Publish", request).is_new)
+
+    def letters(self) -> int:
+        """Return how many dead letters were ever published."""
+        return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).dead_letters)
 
     def size(self) -> int:
         """Return the bytes of all files that are not delivered yet."""

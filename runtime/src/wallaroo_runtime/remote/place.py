@@ -54,8 +54,11 @@ class Output(Protocol):
     def name(self) -> str:
         """What people call it: a directory, or the address of an egress."""
 
-    def publish(self, query: str, batch: int, files: Sequence[StagedFile]) -> bool:
+    def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str) -> bool:
         """Make the output of a micro-batch count, once."""
+
+    def letters(self) -> int:
+        """Return how many dead letters were ever published."""
 
     def size(self) -> int:
         """Return the bytes of all files that are not delivered yet."""

@@ -10,6 +10,7 @@ from types import FrameType
 import grpc
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.daemon import refuse_links
 from wallaroo_runtime.errors import RUN, USAGE, RunError
 from wallaroo_runtime.remote._proto.service_pb2_grpc import (
     add_JournalServiceServicer_to_server,
@@ -83,7 +84,7 @@ def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], N
         The exit code: 1, it cannot go on; it has said why.
 
     Raises:
-        RunError: It cannot start.
+        RunError: It cannot start; R711, its directory has links.
     """
     stopped = threading.Event()
 
@@ -92,6 +93,7 @@ def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], N
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
+    refuse_links(options.directory, ["workers"])
     listen, _ = listen_of(kind, options)
     host = _host(kind, options, listen.address)
     try:

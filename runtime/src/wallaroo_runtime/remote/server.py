@@ -3,7 +3,6 @@
 import functools
 import hmac
 import inspect
-import json
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -14,12 +13,12 @@ import grpc
 
 from wallaroo_runtime.daemon import NO_ROOM
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.remote.client import ERROR_KEY, MESSAGE_BYTES
+from wallaroo_runtime.remote.client import MESSAGE_BYTES
 from wallaroo_runtime.remote.credential import Listen
+from wallaroo_runtime.remote.failure import FAILURES_KEY, pack_failures
 from wallaroo_runtime.remote.store import Store
 
 THREADS = 256
-MAX_ERROR_BYTES = 6000
 OPTIONS = (
     ("grpc.max_send_message_length", MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
@@ -94,10 +93,7 @@ def _no_room(error: OSError, store: Store) -> RunError:
 
 
 def _answer(error: RunError, context: grpc.ServicerContext) -> NoReturn:
-    text = json.dumps([finding.to_json() for finding in error.diagnostics])
-    if len(text) > MAX_ERROR_BYTES:
-        text = json.dumps([error.diagnostics[0].to_json()])[:MAX_ERROR_BYTES]
-    context.set_trailing_metadata(((ERROR_KEY, text.encode()),))
+    context.set_trailing_metadata(((FAILURES_KEY, pack_failures(error.diagnostics)),))
     context.abort(grpc.StatusCode.FAILED_PRECONDITION, error.diagnostics[0].message[:300])
     raise AssertionError  # abort raises
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pyspark import Accumulator, AccumulatorParam, TaskContext
 from pyspark.sql import SparkSession
 
-from wallaroo.frame import TICK_PORT
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
 from wallaroo_runtime.remote import JournalPlace, OutputPlace, Staging
 from wallaroo_runtime.spark.home import Homes, executor_name, partition_name
 from wallaroo_runtime.spark.row import FrameHead
+from wallaroo_runtime.worker.channel import take_endings
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 CHUNK_BYTES = 1024 * 1024
@@ -60,18 +60,21 @@ class ReadCounts:
         by_grpc: From gateways.
         records: Messages, not bytes, of sources that Spark reads.
         homes: The executor of each partition with state.
+        endings: Processes of workers that ended by themselves, in words.
     """
 
     by_file: Accumulator[int]
     by_grpc: Accumulator[int]
     records: Accumulator[int]
     homes: Accumulator[Homes]
+    endings: Accumulator[Homes]
 
     @classmethod
     def of(cls, session: SparkSession) -> "ReadCounts":
         """Return counts that begin at 0, and no homes."""
         count = session.sparkContext.accumulator
-        return cls(count(0), count(0), count(0), count(Homes(), HomeParam()))
+        homes, endings = count(Homes(), HomeParam()), count(Homes(), HomeParam())
+        return cls(count(0), count(0), count(0), homes, endings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,6 @@ class Level:
         bucket_ids: Bucket to the value of the column `bucket`.
         later_ports: Ports of frames that later levels take; that of ticks is among them where these have windows.
         is_last: Whether no shuffle follows.
-        may_overlap: Whether frames of one bucket may hold messages from between those of other frames: they are of
-            several steps or stages, or come from several buckets.
         journals: Where the journals are; rows of a range name one by its number.
         output: Where output goes.
         chunk_bytes: How much of the journal one call of the worker gets.
@@ -100,7 +101,6 @@ class Level:
     bucket_ids: tuple[int, ...]
     later_ports: frozenset[int]
     is_last: bool
-    may_overlap: bool
     journals: tuple[JournalPlace, ...]
     output: OutputPlace
     chunk_bytes: int = CHUNK_BYTES
@@ -156,6 +156,13 @@ class Level:
         if self.counts is not None:
             self.counts.homes.add({partition_name(self.stages[0].id, partition): executor_name()})
 
+    def tell_endings(self) -> None:
+        """Tell the driver of processes of workers that ended by themselves while tasks of this process used them."""
+        found = take_endings()
+        if self.counts is not None and found:
+            place = executor_name()
+            self.counts.endings.add({f"{place}, process {pid}": f"{text} ({place})" for pid, text in found.items()})
+
     def staging_writer(self, attempt: Attempt) -> Staging:
         """Return what takes the outputs of an attempt."""
         return self.output.writer(attempt.query, attempt.batch, attempt.partition, attempt.stage, attempt.attempt)
@@ -188,7 +195,6 @@ def levels_of(
             plan.bucket_ids,
             frozenset().union(*ports[number + 1 :]),
             number + 1 == len(plan.levels),
-            number > 1 or number == 1 and (len(plan.levels[0]) > 1 or len(ports[1] - {TICK_PORT}) > 1),
             tuple(journals),
             output,
             chunk_bytes,

@@ -15,6 +15,7 @@ from wallaroo_runtime.remote import Output
 from wallaroo_runtime.spark.failure import TaskFailure
 from wallaroo_runtime.spark.home import Homes
 from wallaroo_runtime.spark.level import ReadCounts
+from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.written import RowSinks
 from wallaroo_runtime.topology.model import Topology
 
@@ -87,7 +88,9 @@ class Publisher:
         messages: Messages for sinks that this run has published, or its tasks have sent.
         sent: Those that its tasks have sent themselves.
         letters: Dead letters that this run has published.
+        letters_before: Those that were published before.
         homes: The executor of each partition with state, as of the last micro-batch.
+        endings: Processes of workers that ended by themselves, and what became of them.
 
     Args:
         outbox: Where to.
@@ -95,6 +98,7 @@ class Publisher:
         rows: Sinks of Spark.
         direct: Ports of the sinks that tasks write themselves.
         counts: What tasks tell the driver.
+        planned: What Spark has planned; None: nothing is told to the outbox.
     """
 
     def __init__(
@@ -104,12 +108,14 @@ class Publisher:
         rows: RowSinks | None = None,
         direct: Collection[int] = (),
         counts: ReadCounts | None = None,
+        planned: Planned | None = None,
     ) -> None:
         self.failure: RunError | None = None
         self._outbox, self._policy, self._rows, self._direct = outbox, policy, rows, frozenset(direct)
-        self._counts = counts
+        self._counts, self._planned = counts, planned
         self.homes: Homes = {}
-        self.batches = self.messages = self.sent = self.letters = 0
+        self.endings: Homes = {}
+        self.batches = self.messages = self.sent = self.letters = self.letters_before = 0
         self._publishing, self._is_ended = threading.Lock(), False
 
     @property
@@ -124,13 +130,16 @@ class Publisher:
             if self._is_ended:
                 return
             try:
-                if rows:
+                if self._planned is not None:
+                    query, offsets = self._planned.query, self._planned.offsets(batch)
+                    self._publish(query, batch, longest(StagedFile(*row[1:]) for row in rows), offsets)
+                elif rows:
                     self._publish(rows[0]["query"], batch, longest(StagedFile(*row[1:]) for row in rows))
             except RunError as error:
                 self.failure = error
                 raise TaskFailure(error) from error
         if self._counts is not None:
-            self.homes = self._counts.homes.value
+            self.homes, self.endings = self._counts.homes.value, self._counts.endings.value
         self.batches += 1
         reach("driver.before_commit")  # Spark commits when this has returned
 
@@ -143,7 +152,7 @@ class Publisher:
         with self._publishing:
             self._is_ended = True
 
-    def _publish(self, query: str, batch: int, files: list[StagedFile]) -> None:
+    def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str = "") -> None:
         letters = [file for file in files if file.port == DEAD_LETTER_PORT]
         if letters and self._policy.may_fail:
             self._stop_at_dead_letter(letters)
@@ -153,7 +162,7 @@ class Publisher:
         self.messages += sent
         rest = [file for file in files if file.port not in self._direct]
         others = rest if self._rows is None else self._rows.write(query, batch, rest)
-        if not self._outbox.publish(query, batch, others):
+        if not self._outbox.publish(query, batch, others, offsets):
             return
         self.letters += sum(file.messages for file in letters)
         self.messages += sum(file.messages for file in rest if file.port != DEAD_LETTER_PORT)

@@ -18,9 +18,11 @@ from wallaroo_runtime.egress import SinkConfig
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.remote import JournalPlace, OutputPlace
+from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
+from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
 from wallaroo_runtime.spark.record import RecordSource, record_sources
 from wallaroo_runtime.spark.rehearsal import rehearse
@@ -89,7 +91,7 @@ class Progress:
     Attributes:
         messages_in: Messages of the journal that are processed, since the checkpoint began.
         messages_out: Messages for sinks, since this run began.
-        dead_letters: Dead letters, since this run began.
+        dead_letters: Dead letters, since the checkpoint began.
         batches: Micro-batches, since this run began.
         offsets: Offset in each journal up to which everything is processed; empty: nothing is known yet.
         bytes_by_file: Bytes of journals that tasks have read from files, since this run began.
@@ -98,6 +100,8 @@ class Progress:
         records_out: Messages that sinks of Spark have got, since this run began.
         sent: Messages that tasks have sent to TCP sinks themselves, since this run began.
         homes: The executor on which each partition with state was last at work in this run.
+        endings: Processes of workers that ended by themselves, by executor and number, in words.
+        dead_letters_before: Those of `dead_letters` that were there when this run began.
     """
 
     messages_in: int = 0
@@ -111,6 +115,8 @@ class Progress:
     records_out: int = 0
     sent: int = 0
     homes: Mapping[str, str] = field(default_factory=dict)
+    endings: Mapping[str, str] = field(default_factory=dict)
+    dead_letters_before: int = 0
 
     @property
     def offset(self) -> int:
@@ -202,6 +208,7 @@ class RunningQuery:
         self._journals, self._has_records = len(options.journals), has_records
         self._lock = threading.Lock()
         self._is_stopped = False
+        self._executor = ExecutorWatch(session)
 
     @property
     def is_busy(self) -> bool:
@@ -217,6 +224,8 @@ class RunningQuery:
         if failure is not None:
             return failure
         with needing_java(self._log):
+            if not self._is_stopped and self._executor.is_gone():
+                return RunError.of("R617", process="executor of Spark", reason="it takes no more tasks", log=self._log)
             if self._query.isActive:
                 return None
             error = self._query.exception()
@@ -231,13 +240,15 @@ class RunningQuery:
             self._progress,
             batches=self._publisher.batches,
             messages_out=self._publisher.messages,
-            dead_letters=self._publisher.letters,
+            dead_letters=self._publisher.letters_before + self._publisher.letters,
+            dead_letters_before=self._publisher.letters_before,
             bytes_by_file=self._counts.by_file.value,
             bytes_by_grpc=self._counts.by_grpc.value,
             records_in=self._counts.records.value,
             records_out=self._publisher.records,
             sent=self._publisher.sent,
             homes=self._publisher.homes,
+            endings=self._publisher.endings,
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
         journals = ends[: self._journals]
@@ -335,7 +346,9 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     )
     sinks = {plan.ports[sink.path]: sink for sink in topology.sinks() if isinstance(sink, KafkaSink | SparkSink)}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
-    publisher = Publisher(outbox, ErrorPolicy.of(topology, options.on_error), rows, direct_ports, counts)
+    policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
+    publisher = Publisher(outbox, policy, rows, direct_ports, counts, planned)
+    publisher.letters_before = outbox.letters()
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)

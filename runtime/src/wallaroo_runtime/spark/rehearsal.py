@@ -17,6 +17,7 @@ from wallaroo_runtime.ingest import JournalWriter
 from wallaroo_runtime.remote import JournalPlace, OutputPlace
 from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.spark.level import Level
+from wallaroo_runtime.spark.temporary import temporary_directory
 
 ROUNDS = 2
 
@@ -35,7 +36,7 @@ def rehearse(
     if application in _rehearsed:
         return
     _rehearsed.add(application)
-    directory = Path(tempfile.mkdtemp(prefix="wallaroo-rehearsal-"))
+    directory = Path(tempfile.mkdtemp(prefix="rehearsal-", dir=temporary_directory()))
     writer = JournalWriter(directory / "journal")
     journal = JournalPlace(str(directory / "journal"))
     try:

@@ -58,6 +58,11 @@ def pending_batch(checkpoint: Path) -> int | None:
     return planned if planned > committed else None
 
 
+def last_commit(checkpoint: Path) -> int:
+    """Return the last micro-batch that Spark has committed."""
+    return _latest(checkpoint / "commits")
+
+
 def _latest(log: Path) -> int:
     return max((int(path.name) for path in log.glob("*") if path.name.isdigit()), default=-1)
 

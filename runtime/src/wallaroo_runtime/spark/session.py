@@ -4,7 +4,6 @@ import logging
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +14,11 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure import is_end_of_java, needing_java
 from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.spark.temporary import temporary_directory
 
 TASK_FAILURES = 4
 SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the driver that it starts
@@ -43,6 +44,16 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
 LOCAL_SETTINGS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+# Whoever reaches a port of Spark's must know the application's secret. Where Spark makes it and hands it to its
+# executors, it is asked for; a standalone cluster has one of its own.
+AUTHENTICATION = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.saslFallback": "false",
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+}
+SECRET_OF_SPARK = ("local", "yarn", "k8s://")
+PRIVATE = 0o077  # umask
 CONTAINERS = ("yarn", "k8s://")
 # PySpark's processes and the worker itself, while the collector holds all of a worker near 1.25 times its cache.
 MIB, BESIDE_STATE_MIB = 1024 * 1024, 512
@@ -116,26 +127,30 @@ def create_session(
     if SUBMITTED not in os.environ:  # else spark-submit has chosen the interpreters
         os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable)
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    temporary = temporary_directory()
     builder = SparkSession.Builder().master(retrying(master)).appName(application)
     chosen = (
         SETTINGS
         | _settings_of(master)
         | {
             "spark.sql.shuffle.partitions": str(shuffle_partitions),
-            "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/wallaroo-warehouse-{os.getuid()}",
-            "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Dlog4j2.configurationFile=file:{log4j}",
+            "spark.sql.warehouse.dir": str(temporary / "warehouse"),
+            "spark.driver.extraJavaOptions": (
+                f'{JAVA_OPTIONS} -Dlog4j2.configurationFile=file:{log4j} "-Djava.io.tmpdir={temporary}"'
+            ),
         }
     )
     for name, value in (chosen | settings).items():
         builder = builder.config(name, value)
     output = directory / "spark.out"
+    begin = output.stat().st_size if output.exists() else 0
     try:
         with needing_java(output), _output_to(output):
             _start_java(chosen | settings)
             session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         check_java()  # the likeliest reason has a code of its own
-        said = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
+        said = output.read_bytes()[begin:].decode("utf-8", "replace").strip().splitlines()[-5:]
         reason = f"Spark did not start: {_first_line(error)}"
         raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(said)) from error
     _keep_quiet(session)
@@ -150,7 +165,8 @@ def _start_java(settings: dict[str, str]) -> None:
     if SUBMITTED in os.environ or SparkContext._gateway is not None:
         return
     configuration = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    gateway = launch_gateway(configuration, {"start_new_session": True})  # type: ignore[no-untyped-call]
+    options = {"start_new_session": True, "umask": PRIVATE}
+    gateway = launch_gateway(configuration, options)  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)
 
 
@@ -161,10 +177,33 @@ def _first_line(error: Exception) -> str:
 
 
 def _settings_of(master: str) -> dict[str, str]:
+    secret = authentication(master)
     if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        return LOCAL_SETTINGS
-    return {"spark.executor.extraJavaOptions": JAVA_OPTIONS} | (YARN_SETTINGS if master == "yarn" else {})
+        # Blocks on disk hold messages. Executors elsewhere have directories of their own.
+        own = {name: str(temporary_directory()) for name in ("spark.local.dir", "spark.python.unix.domain.socket.dir")}
+        return LOCAL_SETTINGS | secret | own
+    return {"spark.executor.extraJavaOptions": JAVA_OPTIONS} | secret | (YARN_SETTINGS if master == "yarn" else {})
+
+
+def authentication(master: str) -> dict[str, str]:
+    """Return the settings by which Spark's processes take connections of one another only.
+
+    Example:
+        >>> authentication("local[2]")["spark.authenticate"], authentication("spark://host:7077")
+        ('true', {})
+    """
+    return AUTHENTICATION if master.startswith(SECRET_OF_SPARK) else {}
+
+
+def open_cluster(settings: SparkConf) -> Diagnostic | None:
+    """Return the finding that Spark's processes ask nobody for a secret (R713); None when they do.
+
+    Args:
+        settings: Of the running Spark.
+    """
+    is_closed = settings.get("spark.authenticate", "false") == "true"
+    return None if is_closed else Diagnostic.of("R713", master=settings.get("spark.master"))
 
 
 def is_local(master: str | None) -> bool:

@@ -54,6 +54,7 @@ class StatelessLevel:
                 yield from self._stage(inputs, attempt)
             else:
                 yield from self._shuffle(inputs, attempt)
+            self.level.tell_endings()
 
     def _rehearse(self) -> Iterator[pa.RecordBatch]:
         if not self.level.is_last:

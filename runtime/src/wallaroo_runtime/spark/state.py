@@ -11,7 +11,6 @@ from wallaroo.fault import reach
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.remote import Staging
-from wallaroo_runtime.spark.arrival import in_order_of_arrival
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.handover import Handover
@@ -166,14 +165,13 @@ class BucketProcessor(StatefulProcessor):
         handover = Handover(self.level.handed_ports())
         for stage in self.level.stages:
             mine = [row.payload for row in data if FrameHead.of(row.payload).port in stage.entry_ports]
-            if self.level.may_overlap and not stage.is_windows_only:
-                mine = in_order_of_arrival(mine)
             for output in handover.keep(self._run_stage(stage, bucket, mine, handover)):
                 kind = DATA if output.bucket >= 0 else DONE
                 column = self.level.column_of(output.bucket, output.port)
                 sequence = FrameHead.of(output.frame).sequence
                 outputs.append(FrameRow(column, sequence, ordinal, kind, output.frame))
                 ordinal += 1
+        self.level.tell_endings()
         if self.level.is_last:
             yield from self._stage_all(outputs, self._attempt)
         else:

@@ -4,8 +4,10 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -18,6 +20,7 @@ from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.ensure import ensure_worker, stop_worker
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
+STOP_S = 15.0
 _log = logging.getLogger(__name__)
 
 
@@ -74,7 +77,7 @@ def start_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> dic
 
 
 def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None:
-    """Stop the workers where tasks run; an executor that is not reached ends them when it ends."""
+    """Stop the workers where tasks run; an executor that is not reached within seconds ends them when it ends."""
     chosen = tuple(specs.values())
 
     def stop() -> Iterator[tuple[str, str]]:
@@ -83,10 +86,14 @@ def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None
             if stop_worker(spec):
                 yield spec.name, ""
 
+    late = Timer(STOP_S, session.sparkContext.cancelAllJobs)  # without executors Spark would wait for ever
+    late.start()
     try:
         _on_executors(session, stop)
-    except PySparkException:
-        _log.debug("Spark ended before the workers were told to stop", exc_info=True)
+    except (PySparkException, Py4JJavaError):
+        _log.debug("Spark or its executors ended before the workers were told to stop", exc_info=True)
+    finally:
+        late.cancel()
 
 
 def _on_executors(session: SparkSession, function: Callable[[], Iterator[tuple[str, str]]]) -> list[tuple[str, str]]:

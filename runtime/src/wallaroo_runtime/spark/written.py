@@ -1,18 +1,16 @@
 """Sinks that Spark writes itself, Kafka and any other: what is staged for them becomes rows."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.frame import read_frame, split_frames
-from wallaroo_runtime.daemon import replace_file
 from wallaroo_runtime.egress import StagedFile
+from wallaroo_runtime.egress.written import read_written, write_written
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.remote import OutputPlace
 from wallaroo_runtime.spark.failure import carried, translated
@@ -112,18 +110,14 @@ class RowSinks:
                 chosen = [file for file in mine if file.port == port]
                 if chosen:
                     self._write(sink, chosen)
-            content = {"query": query, "batch": batch}
-            replace_file(self._note, json.dumps(content).encode(), durable=True)
+            write_written(self._note, query, batch)
             self.records += sum(file.messages for file in mine)
         self._place.remove(mine)
         return [file for file in files if file.port not in self._sinks]
 
     def _is_written(self, query: str, batch: int) -> bool:
-        try:
-            found: dict[str, Any] = json.loads(self._note.read_bytes())
-        except FileNotFoundError:
-            return False
-        return bool(found["query"] == query and found["batch"] >= batch)
+        found = read_written(self._note)
+        return found.query == query and found.batch >= batch
 
     def _write(self, sink: KafkaSink | SparkSink, files: Sequence[StagedFile]) -> None:
         try:

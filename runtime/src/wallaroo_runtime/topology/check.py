@@ -11,7 +11,13 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.topology.index import Index, Json, Part, items_of
-from wallaroo_runtime.topology.kind import check_components, check_ends, check_message_keys, check_windows
+from wallaroo_runtime.topology.kind import (
+    check_brokers,
+    check_components,
+    check_ends,
+    check_message_keys,
+    check_windows,
+)
 from wallaroo_runtime.topology.model import STATE_KINDS
 from wallaroo_runtime.topology.shape import hint, shown_json
 
@@ -219,6 +225,7 @@ RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (
     check_windows,
     check_components,
     check_ends,
+    check_brokers,
     check_message_keys,
 )
 

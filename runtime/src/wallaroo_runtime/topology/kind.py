@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.topology.index import Index, Part, items_of
 from wallaroo_runtime.topology.model import STATE_KINDS
+from wallaroo_runtime.topology.shape import shown_json
 
 KEYED_SOURCES = frozenset({"kafka", "connector"})
 MAX_OPEN_WINDOWS = 100_000
+LAST_PORT, PORT_DIGITS = 65535, 5
 KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
 
@@ -62,6 +64,16 @@ def check_ends(index: Index) -> Iterator[Diagnostic]:
         if type(most) is int and type(refill) is int and refill > most:
             reason, fix = f"refill_credits {refill} is more than max_credits {most}", f"write at most {most}"
             yield index.finding("T102", part, "/refill_credits", reason=reason, fix=fix)
+
+
+def check_brokers(index: Index) -> Iterator[Diagnostic]:
+    """Ports of brokers are ports."""
+    for part in index.parts:
+        for number, broker in enumerate(items_of(part.value, "brokers")):
+            port = broker.rpartition(":")[2] if isinstance(broker, str) and ":" in broker else ""
+            if port.isdecimal() and (len(port) > PORT_DIGITS or int(port) > LAST_PORT):
+                values = {"what": "broker", "value": shown_json(broker), "reason": f"{port[:80]} is not a port"}
+                yield index.finding("T211", part, f"/brokers/{number}", **values)
 
 
 def check_message_keys(index: Index) -> Iterator[Diagnostic]:

@@ -10,34 +10,36 @@ import hashlib
 import json
 import os
 import platform
-import re
 import shutil
 import subprocess
 import tarfile
 import tempfile
-import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from wallaroo_runtime.errors.error import USAGE, RunError
 from wallaroo_runtime.topology.model import PROTOCOL_VERSION
-from wallaroo_runtime.worker.wheel import unpack_wheel
+from wallaroo_runtime.worker.archive_manifest import (
+    ARCHIVE_VERSION,
+    MANIFEST,
+    MAX_BYTES,
+    TOPOLOGY,
+    Manifest,
+    Member,
+    broken,
+    check_ratio,
+)
 
-ARCHIVE_VERSION = 1
-MANIFEST, TOPOLOGY, SITE = "manifest.json", "topology.json", "site"
+SITE = "site"
 ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER = "{archive}", "{platform}"
 ANY_PLATFORM = "any"
 ARCHITECTURES = ("amd64", "arm64")  # that archives are made for
 MAX_MANIFEST_BYTES = 16 * 1024 * 1024
-MAX_FILES = 100_000
-MAX_FILE_BYTES = 1 << 30
-MAX_BYTES = 4 << 30
 COPY_BYTES = 1 << 20
 PYTHON_SECONDS = 30
 TAR_OVERHEAD_BYTES = 4096  # of a member: its header, one with a long name, and padding
-_NAME = re.compile(r"[^\x00-\x1f\x7f\\]{1,1000}")
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -45,87 +47,6 @@ def this_platform() -> str:
     """Return the platform of this machine as archives name it, e.g. `linux-amd64`."""
     machine = platform.machine()
     return f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A file of an archive.
-
-    Attributes:
-        name: Its path, with `/`.
-        bytes: Its size.
-        sha256: Of its content, in hexadecimal.
-        is_executable: Whether it is a program.
-    """
-
-    name: str
-    bytes: int
-    sha256: str
-    is_executable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What an archive says of itself.
-
-    Attributes:
-        runtime_version: Of the runtime that packed it.
-        protocol_version: What its workers speak.
-        platforms: For which there is a worker; empty: for all.
-        python: Version of Python, e.g. `3.11`, that its wheels are for; empty: it has none, and its workers run with
-            what the interpreter has installed.
-        members: All other files, in their order.
-    """
-
-    runtime_version: str
-    protocol_version: int
-    platforms: tuple[str, ...]
-    python: str
-    members: tuple[Member, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the manifest as a JSON object."""
-        return {"archive_version": ARCHIVE_VERSION, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, value: Any) -> "Manifest":
-        """Read what `to_json` gave.
-
-        Raises:
-            ValueError: It is something else; the text says what.
-        """
-        try:
-            members = tuple(Member(**entry) for entry in value["members"])
-            rest = {name: value[name] for name in ("runtime_version", "protocol_version", "python")}
-            manifest = cls(platforms=tuple(value["platforms"]), members=members, **rest)
-        except (TypeError, KeyError) as error:
-            raise _broken(reason=f"its manifest has another form: {error}") from error
-        manifest._check()
-        return manifest
-
-    def _check(self) -> None:
-        if len(self.members) > MAX_FILES:
-            raise _broken(reason=f"it lists {len(self.members)} files; at most {MAX_FILES} are read")
-        for member in self.members:
-            if fault := _fault(member):
-                raise ValueError(fault)
-        names = [member.name for member in self.members]
-        if len(set(names)) != len(names):
-            raise _broken(reason="its manifest lists a file twice")
-        if sum(member.bytes for member in self.members) > MAX_BYTES:
-            raise _broken(reason=f"its files have more than {MAX_BYTES} bytes together")
-
-
-def _fault(member: Member) -> str:
-    """Return what is wrong with an entry of the manifest, or an empty text."""
-    name = member.name
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return f"a name in its manifest is not usable: {str(name)[:80]!r}"
-    if name.startswith("/") or set(name.split("/")) & {"", ".", ".."} or name == MANIFEST:
-        return f"{name!r} would lie outside of the archive's own directory"
-    if type(member.bytes) is not int or not 0 <= member.bytes <= MAX_FILE_BYTES:
-        return f"{name} has {member.bytes!r} bytes; at most {MAX_FILE_BYTES} are read"
-    return "" if isinstance(member.sha256, str) else f"{name} has no hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +75,20 @@ def read_archive(path: Path) -> Archive:
     Raises:
         RunError: R655 when it is damaged or was changed, R656 when it is of another version.
     """
-    topology = b""
+    topology: list[bytes] = []
     with _told(path):
         digest = file_digest(path)
         reader = _Reader(path)
         for member, file in reader.files():
             for block in _checked(member, file):
-                topology += block if member.name == TOPOLOGY else b""
+                if member.name == TOPOLOGY:
+                    topology.append(block)
         if not topology:
-            raise _broken(reason="it has no topology")
+            raise broken(reason="it has no topology")
     if reader.manifest.protocol_version != PROTOCOL_VERSION:
         reason = f"its workers speak protocol {reader.manifest.protocol_version}"
         raise RunError.of("R656", USAGE, path=path, reason=reason, expected=f"protocol {PROTOCOL_VERSION}")
-    return Archive(path, digest, reader.manifest, topology)
+    return Archive(path, digest, reader.manifest, b"".join(topology))
 
 
 def check_platform(path: Path, manifest: Manifest, place: str = "this machine") -> None:
@@ -200,7 +122,7 @@ def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
     with _told(path):
         actual = file_digest(path)
         if actual != digest:
-            raise _broken(reason=f"its SHA-256 is {actual}; the driver read one with {digest}")
+            raise broken(reason=f"its SHA-256 is {actual}; the driver read one with {digest}")
         work = Path(tempfile.mkdtemp(prefix=directory.name + ".", dir=directory.parent))
         try:
             manifest = _extract(path, work)
@@ -242,6 +164,8 @@ def _appear(work: Path, directory: Path) -> None:
 
 
 def _extract(path: Path, directory: Path) -> Manifest:
+    from wallaroo_runtime.worker.wheel import unpack_wheel  # late: all tasks import this module, few unpack wheels
+
     reader = _Reader(path)
     for member, file in reader.files():
         target = directory / member.name
@@ -250,9 +174,10 @@ def _extract(path: Path, directory: Path) -> Manifest:
             for block in _checked(member, file):
                 out.write(block)
         target.chmod(0o700 if member.is_executable else 0o600)
+    left = MAX_BYTES
     for folder in (ANY_PLATFORM, this_platform()):
         for wheel in sorted((directory / "wheels" / folder).glob("*.whl")):
-            unpack_wheel(wheel, directory / SITE, MAX_BYTES)
+            left -= unpack_wheel(wheel, directory / SITE, left)
     return reader.manifest
 
 
@@ -264,11 +189,7 @@ def _checked(member: Member, file: IO[bytes]) -> Iterator[bytes]:
         size += len(block)
         yield block
     if size != member.bytes or digest.hexdigest() != member.sha256:
-        raise _broken(reason=f"{member.name} is not what the manifest says")
-
-
-def _broken(*, reason: str) -> ValueError:
-    return ValueError(reason)
+        raise broken(reason=f"{member.name} is not what the manifest says")
 
 
 class _told:  # noqa: N801 - reads as a statement where it is used
@@ -280,11 +201,12 @@ class _told:  # noqa: N801 - reads as a statement where it is used
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ValueError | tarfile.TarError | EOFError | gzip.BadGzipFile | zlib.error):
-            raise RunError.of("R655", path=self._path, reason=str(error)) from error
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
             path, reason = error.filename or self._path, error.strerror or str(error)
             raise RunError.of("R616", USAGE, path=path, reason=reason) from error
+        if isinstance(error, Exception) and not isinstance(error, RunError | subprocess.TimeoutExpired):
+            # Whatever bytes that nobody has packed make of the libraries that read them.
+            raise RunError.of("R655", path=self._path, reason=str(error) or type(error).__name__) from error
 
 
 class _Bounded:
@@ -297,7 +219,7 @@ class _Bounded:
         block = self._source.read(size)
         self.left -= len(block)
         if self.left < 0:
-            raise _broken(reason="it has more bytes than its manifest lists")
+            raise broken(reason="it has more bytes than its manifest lists")
         return block
 
 
@@ -315,19 +237,23 @@ class _Reader:
             with tarfile.open(fileobj=bounded, mode="r|", bufsize=tarfile.RECORDSIZE) as tar:
                 self.manifest = self._read_manifest(tar)
                 expected = {member.name: member for member in self.manifest.members}
-                sizes = sum(member.bytes + TAR_OVERHEAD_BYTES for member in self.manifest.members)
-                bounded.left += sizes + tarfile.RECORDSIZE
+                check_ratio(self._path.stat().st_size, self.manifest)
+                overhead = TAR_OVERHEAD_BYTES * len(self.manifest.members)
+                bounded.left += self.manifest.total_bytes + overhead + tarfile.RECORDSIZE
                 while entry := tar.next():
                     member = expected.pop(entry.name, None)
                     yield self._allowed(entry, member), _content(tar, entry)
                 if expected:
-                    raise _broken(reason=f"{min(expected)} is missing")
+                    raise broken(reason=f"{min(expected)} is missing")
 
     def _read_manifest(self, tar: tarfile.TarFile) -> Manifest:
         first = tar.next()
         if first is None or first.name != MANIFEST or not first.isreg() or first.size > MAX_MANIFEST_BYTES:
-            raise _broken(reason="it does not begin with a manifest")
-        value: Any = json.loads(_content(tar, first).read())
+            raise broken(reason="it does not begin with a manifest")
+        try:
+            value: Any = json.loads(_content(tar, first).read())
+        except RecursionError as error:
+            raise broken(reason="its manifest is nested too deeply") from error
         version = value.get("archive_version") if isinstance(value, Mapping) else None
         if version != ARCHIVE_VERSION:
             reason = f"its format has version {version!r}"
@@ -337,16 +263,16 @@ class _Reader:
     @staticmethod
     def _allowed(entry: tarfile.TarInfo, member: Member | None) -> Member:
         if member is None:
-            raise _broken(reason=f"{entry.name[:80]!r} is not in its manifest, or stands twice")
-        if not entry.isreg():
-            raise _broken(reason=f"{entry.name} is a link, a directory or a device")
+            raise broken(reason=f"{entry.name[:80]!r} is not in its manifest, or stands twice")
+        if not entry.isreg() or entry.issparse():
+            raise broken(reason=f"{entry.name} is a link, a directory or a device")
         if entry.size != member.bytes:
-            raise _broken(reason=f"{entry.name} has {entry.size} bytes; the manifest says {member.bytes}")
+            raise broken(reason=f"{entry.name} has {entry.size} bytes; the manifest says {member.bytes}")
         return member
 
 
 def _content(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
     file = tar.extractfile(entry)
     if file is None:
-        raise _broken(reason=f"{entry.name} has no content")
+        raise broken(reason=f"{entry.name} has no content")
     return file

@@ -1,7 +1,7 @@
 """One task's way to its worker: streams that survive the worker's death."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any
@@ -10,6 +10,8 @@ import grpc
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.audit import DamageError, RuleError
+from wallaroo_runtime.worker.capability import check_capabilities
 from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.deadline import Deadline
 from wallaroo_runtime.worker.ending import Blame, Cause, Ending
@@ -31,6 +33,7 @@ BROKEN_CODES = frozenset(
 BROKEN_LIMIT, RETRY_LIMIT, DEADLINE_LIMIT = 30, 3, 2
 
 _open: dict[str, Endpoints] = {}  # by digest of the spec; a PySpark worker process runs many tasks
+_endings: dict[int, str] = {}  # by process id; for the driver to tell
 
 
 class Broken(Exception):
@@ -85,7 +88,9 @@ class WorkerChannel:
         if _open.get(self._key) is endpoints:
             del _open[self._key]
         endpoints.close()
-        recover_worker(endpoints.connection, self.owner)
+        following = recover_worker(endpoints.connection, self.owner)
+        if ending is not None:
+            _endings[endpoints.connection.pid] = ending.told(self.spec.name, endpoints.connection.pid, following.pid)
         return ending
 
     def learn(self, care: Care, blame: Blame | None) -> None:
@@ -131,6 +136,20 @@ class WorkerChannel:
         """Return the error of a worker that does not follow the protocol."""
         return RunError.of("W410", WORKER, worker=self.spec.name, reason=reason)
 
+    @contextlib.contextmanager
+    def held_to_rules(self) -> Iterator[None]:
+        """Give the worker's name to what an audit finds.
+
+        Raises:
+            RunError: W410, it broke a rule; W414, it sent a damaged frame.
+        """
+        try:
+            yield
+        except RuleError as error:
+            raise self.broke_rules(str(error)) from error
+        except DamageError as error:
+            raise RunError.of("W414", WORKER, reason=f'worker "{self.spec.name}", {error}') from error
+
     def _count_broken(self, cause: BaseException, *, is_excused: bool = False) -> None:
         self._broken_count += not is_excused
         details = cause.details() if isinstance(cause, grpc.Call) else cause
@@ -140,6 +159,13 @@ class WorkerChannel:
         if self._broken_count > BROKEN_LIMIT:
             msg = f"its streams broke {self._broken_count} times in a row; last: {details}"
             raise self.broke_rules(msg) from cause
+
+
+def take_endings() -> dict[int, str]:
+    """Return which processes of workers have ended by themselves since the last call, by process id, in words."""
+    found = dict(_endings)
+    _endings.clear()
+    return found
 
 
 def close_all() -> None:
@@ -159,6 +185,7 @@ class Stream:
     call: Any = None
     flight: FlightFile | None = None
     deadline: Deadline = field(init=False)
+    outputs: int = 0  # of the call that is not done
     _stalled: Mark = Mark()
 
     def __post_init__(self) -> None:
@@ -180,6 +207,7 @@ class Stream:
     ) -> "Stream":
         """Open a stream at the endpoint of a partition or bucket, and send the opening."""
         endpoints = channel.endpoints()
+        check_capabilities(channel.spec, opening.stage, endpoints.init.capabilities)
         stream = cls(channel, endpoints, opening.stage.id)
         stream.call = method(endpoints.stub(number))(iter(stream.requests.get, None))
         noted = pb.Opening(in_flight=str(stream.flight.path) if stream.flight else "")
@@ -218,6 +246,8 @@ class Stream:
             self.close()
             self.channel.failed(reply.failure)
             raise Broken
+        kind = reply.WhichOneof("kind")
+        self.outputs = self.outputs + (kind == "output") if kind != "done" else 0
         return reply
 
     def _find_blame(self, error: grpc.RpcError) -> Blame | None:
@@ -226,6 +256,9 @@ class Stream:
         self.call.cancel()
         stalled = self._stalled
         seconds = self.deadline.seconds
+        if self.deadline.has_passed and self.outputs and not stalled.message:
+            msg = f'stage "{self.stage}", field done: missing for {seconds:g} s after {self.outputs} outputs'
+            raise self.channel.broke_rules(msg) from error
         if self.deadline.has_passed:
             self.channel.kill_hung(self.endpoints, self.stage, seconds, is_certain=bool(stalled.message))
         ending = self.channel.recover(self.endpoints, error)

@@ -18,7 +18,8 @@ SOCKET_PATH_BYTES = 108
 LONGEST_REST = len("/wallaroo-4294967295/0123456789abcdef/0123456789abcdef0123456789abcdef/supervisor.sock.new")
 
 
-def _root() -> Path:
+def private_root() -> Path:
+    """Return the directory of this user for all that belongs to processes of this machine, whether it exists or not."""
     usual = Path(tempfile.gettempdir())
     fits = len(os.fsencode(usual)) + LONGEST_REST < SOCKET_PATH_BYTES
     return (usual if fits else Path("/tmp")) / f"wallaroo-{os.getuid()}"
@@ -60,7 +61,7 @@ def _check_private(path: Path) -> None:
 def worker_directory(spec: WorkerSpec, owner: Owner) -> Path:
     """Return the directory of this worker on this executor, whether it exists or not."""
     identity = f"{spec.run}\0{owner.pid}\0{owner.start_time}"
-    parent = _root() / hashlib.sha256(identity.encode()).hexdigest()[:16]
+    parent = private_root() / hashlib.sha256(identity.encode()).hexdigest()[:16]
     name = spec.name if re.fullmatch(r"[A-Za-z0-9_-]{1,15}", spec.name) else "worker"
     return parent / f"{name}-{spec.digest()}"
 

@@ -81,6 +81,18 @@ class Ending:
         """How the process ended, in words."""
         return self.killed_for or status_text(self.status)
 
+    def told(self, worker: str, process: int, following: int) -> str:
+        """Return what people are told of it.
+
+        Example:
+            >>> Ending(-9, "", {"a": (0, 3)}, False).told("main", 12, 15).partition("; ")[2]
+            '1 message was in flight; process 15 repeats what was not answered'
+        """
+        count = len(self.at_work)
+        flight = f"{count or 'no'} message{'' if count == 1 else 's'} {'was' if count == 1 else 'were'} in flight"
+        after = f"process {following} repeats what was not answered"
+        return f'worker "{worker}", process {process}: {self.text}; {flight}; {after}'
+
     def blame(self, name: str) -> Blame | None:
         """Return what the ending tells against the stream of a file."""
         if self.killed_for or name not in self.at_work:

@@ -1,6 +1,7 @@
 """gRPC connections to the endpoints of a worker, after the handshake."""
 
 import os
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -8,15 +9,16 @@ from importlib import metadata
 import grpc
 
 from wallaroo.diagnostic import Diagnostic, catalogue
+from wallaroo.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.topology.model import PROTOCOL_VERSION
 from wallaroo_runtime.worker.ensure import Connection
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 MESSAGE_BYTES = (64 + 1) * 1024 * 1024
 INIT_SECONDS = 30.0
+_CODE = re.compile("[TPWCRI][0-9]{3}")
 OPTIONS = (
     ("grpc.max_send_message_length", MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
@@ -27,13 +29,14 @@ OPTIONS = (
 
 
 def remote_error(worker: str, failure: pb.Failure) -> RunError:
-    """Return what a worker reported, with its own traceback."""
-    known = catalogue().get(failure.code)
-    if known is None:
+    """Return what a worker reported, with its own traceback; a later release's code is shown as it came."""
+    if not _CODE.fullmatch(failure.code):
         return RunError.of("W410", WORKER, worker=worker, reason=f"unknown code {failure.code!r}: {failure.message}")
-    # A remedy with a place to fill in needs values that do not cross the border.
-    fix = known["fix"] if "{" not in known["fix"] else f"look at the log of worker {worker!r}"
-    return RunError([Diagnostic(failure.code, failure.message, fix, traceback=failure.traceback)], WORKER)
+    known = catalogue().get(failure.code, {"fix": "{}"})["fix"]
+    # A remedy with a place to fill in needs values that have not crossed the border.
+    fix = failure.fix or (known if "{" not in known else f"look at the log of worker {worker!r}")
+    place = failure.pointer, failure.file, failure.line
+    return RunError([Diagnostic(failure.code, failure.message, fix, *place, failure.traceback)], WORKER)
 
 
 @dataclass(slots=True)
@@ -94,15 +97,18 @@ def _broke(spec: WorkerSpec, reason: str) -> RunError:
 
 def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:
     request = pb.InitRequest(
-        protocol_version=PROTOCOL_VERSION,
+        protocol_min=PROTOCOLS[0],
+        protocol_max=PROTOCOLS[1],
+        capabilities=CAPABILITIES,
         runtime_version=_runtime_version(),
         application=spec.application,
         interface_hash=spec.interface_hash,
     )
     reply: pb.InitReply = stub.Init(request, timeout=INIT_SECONDS, wait_for_ready=True)
-    if reply.protocol_version != PROTOCOL_VERSION:
-        actual = reply.protocol_version
-        raise RunError.of("W402", WORKER, worker=spec.name, actual=actual, expected=PROTOCOL_VERSION)
+    theirs = (reply.protocol_min, reply.protocol_max)
+    if not common_version(PROTOCOLS, theirs):
+        actual, expected = shown_versions(theirs), shown_versions(PROTOCOLS)
+        raise RunError.of("W402", WORKER, worker=spec.name, actual=actual, expected=expected)
     if spec.interface_hash and reply.interface_hash != spec.interface_hash:
         raise RunError.of(
             "W403",

@@ -2,10 +2,14 @@
 
 import grpc
 
+from wallaroo.frame import PLAIN
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
+from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.endpoint import OPTIONS
 from wallaroo_runtime.worker.repeat import RESTART_SECONDS, repeated
+
+PRIVATE = 16  # encodings from here on are the worker's own
 
 
 class WorkerMaker:
@@ -36,7 +40,7 @@ class WorkerMaker:
             The messages, their encoding, whether the generator has ended, and why it cannot go on (empty: it can).
 
         Raises:
-            RunError: W410, the worker cannot be reached in time.
+            RunError: W410, the worker cannot be reached in time, or gives what was not asked for.
         """
         request = pb.GenerateRequest(
             path=self.path,
@@ -49,6 +53,19 @@ class WorkerMaker:
         reply: pb.GenerateReply = repeated(
             self._stub.Generate, request, path=self.path, about="the next messages", timeout=self.timeout
         )
+        self._check(reply, max_count, max_bytes)
         failure = reply.failure
         reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
         return list(reply.values), reply.encoding, reply.ended, reason
+
+    def _check(self, reply: pb.GenerateReply, max_count: int, max_bytes: int) -> None:
+        size = sum(map(len, reply.values[:-1]))
+        wrong = ""
+        if len(reply.values) > max_count:
+            wrong = f"values: {len(reply.values)} messages; at most {max_count} were asked for"
+        elif size and size >= max_bytes:
+            wrong = f"values: {size} bytes before the last message; {max_bytes} were asked for"
+        elif reply.values and not (reply.encoding == PLAIN or PRIVATE <= reply.encoding <= 255):
+            wrong = f"encoding: {reply.encoding}; expected {PLAIN} or {PRIVATE} to 255"
+        if wrong:
+            raise RunError.of("W410", WORKER, worker=self.path, reason=f"GenerateReply, field {wrong}")

@@ -1,10 +1,11 @@
 """Runs a stage without state over a stream of data."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.worker.audit import Audit, messages_by_port
 from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.channel import Broken, Stream, WorkerChannel
 from wallaroo_runtime.worker.ending import Blame
@@ -41,6 +42,7 @@ class ProcessCall:
     def __init__(self, channel: WorkerChannel, opening: pb.Opening, window: int = IN_FLIGHT_BYTES) -> None:
         self.channel, self.opening, self.window = channel, opening, window
         self.counts: dict[str, list[int]] = {}
+        self._audit = Audit(opening.stage)
         self._unanswered: deque[Unanswered] = deque()
         self._answered = 0  # on the stream that is open
         self._held: bytes | None = None
@@ -84,7 +86,7 @@ class ProcessCall:
                 self._held = next(source, None)
             if not self._unanswered:
                 return
-            outputs = self._receive_one(stream, self._answered)
+            outputs = self._receive_one(stream, self._answered, self._unanswered[0].frames)
             flying -= len(self._unanswered.popleft().frames)
             self._answered += 1
             self.channel.progressed()
@@ -95,17 +97,21 @@ class ProcessCall:
     def _arm(self, stream: Stream) -> None:
         stream.arm(self._unanswered[0].care if self._unanswered else Care())
 
-    def _receive_one(self, stream: Stream, index: int) -> list[pb.Output]:
+    def _receive_one(self, stream: Stream, index: int, frames: bytes) -> list[pb.Output]:
         outputs: list[pb.Output] = []
+        left: Counter[int] = Counter()
         while True:
             reply = stream.receive()
             kind = reply.WhichOneof("kind")
             if kind not in ("output", "done") or getattr(reply, kind).index != index:
                 msg = f"{kind or 'an empty reply'} came out of turn; call {index} is not done"
                 raise self.channel.broke_rules(msg)
-            if kind == "done":
-                self._count(reply.done)
-                return outputs
+            with self.channel.held_to_rules():
+                if kind == "done":
+                    self._audit.call(messages_by_port(frames), left, reply.done.counts)
+                    self._count(reply.done)
+                    return outputs
+                left[reply.output.port] += self._audit.output(reply.output).count
             outputs.append(reply.output)
 
     def _count(self, done: pb.Done) -> None:

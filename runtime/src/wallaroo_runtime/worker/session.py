@@ -1,10 +1,12 @@
 """Runs a stage with state, bucket by bucket."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.worker.audit import Audit, messages_by_port
 from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.channel import Broken, Stream, WorkerChannel
 
@@ -73,6 +75,7 @@ class StateSession:
 
     def __init__(self, channel: WorkerChannel, opening: pb.Opening) -> None:
         self.channel, self.opening = channel, opening
+        self._audit = Audit(opening.stage)
         self._streams: dict[int, tuple[Stream, int]] = {}  # by endpoint: stream, calls made
 
     def run_bucket(
@@ -100,7 +103,8 @@ class StateSession:
                 call = pb.Bucket(index=index, bucket=bucket, wants_snapshot=wants_snapshot)
                 call.version.counter, call.version.nonce = version.counter, version.nonce
                 self._send(stream, call, frames, care)
-                result = self._receive(stream, index, version, load_log)
+                came = sum(map(messages_by_port, frames), Counter[int]())
+                result = self._receive(stream, index, version, load_log, came)
             except Broken as broken:
                 self._drop()
                 if broken.blame and broken.blame.index == index:
@@ -145,9 +149,14 @@ class StateSession:
             skips = []
 
     def _receive(
-        self, stream: Stream, index: int, version: Version, load_log: Callable[[], Iterable[bytes]]
+        self,
+        stream: Stream,
+        index: int,
+        version: Version,
+        load_log: Callable[[], Iterable[bytes]],
+        came: Counter[int],
     ) -> BucketResult:
-        result = BucketResult(version)
+        result, left = BucketResult(version), Counter[int]()
         while True:
             reply = stream.receive()
             kind = reply.WhichOneof("kind")
@@ -157,13 +166,17 @@ class StateSession:
             if kind == "need_state":
                 stream.deadline.rest()
                 self._send_log(stream, index, load_log())
-                result = BucketResult(version)
+                result, left = BucketResult(version), Counter()
                 stream.deadline.arm()
             elif kind == "output":
+                with self.channel.held_to_rules():
+                    left[reply.output.port] += self._audit.output(reply.output).count
                 result.outputs.append(reply.output)
             elif kind == "change":
                 result.changes.extend(reply.change.entries)
             else:
+                with self.channel.held_to_rules():
+                    self._audit.call(came, left, reply.done.counts)
                 return self._done(stream, reply.done, result)
 
     @staticmethod

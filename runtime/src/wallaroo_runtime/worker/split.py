@@ -39,8 +39,8 @@ class WorkerSplitter:
         )
         if reply.HasField("failure"):
             raise remote_error(self.path, reply.failure)
-        if sum(reply.lengths) > len(data):
-            reason = f"messages of {sum(reply.lengths)} bytes in {len(data)} bytes"
+        if 0 in reply.lengths or sum(reply.lengths) > len(data):
+            reason = f"SplitReply, field lengths: {list(reply.lengths)[:20]} for {len(data)} bytes"
             raise RunError.of("W410", WORKER, worker=self.path, reason=reason)
         return list(reply.lengths), reply.wanted_bytes
 

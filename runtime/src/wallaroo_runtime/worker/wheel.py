@@ -1,57 +1,93 @@
-"""Installs wheels without pip: an executor may have none, and no network."""
+"""Installs wheels without pip: an executor may have none, and no network. Nothing in a wheel is trusted."""
 
-import shutil
+import errno
+import warnings
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
-COPY_BYTES = 1 << 20
+from installer import install
+from installer.destinations import SchemeDictionaryDestination
+from installer.records import RecordEntry
+from installer.sources import WheelFile
+from installer.utils import Scheme
+
 LIBRARIES = ("purelib", "platlib")
+MAX_FILES = 100_000
+MAX_METADATA_BYTES = 16 * 1024 * 1024  # of one file: the library reads them into memory
+# What the system says of a name that no file can have, or that is taken: the wheel is odd, not the disk.
+_ODD_NAMES = {errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}
 
 
-def unpack_wheel(wheel: Path, directory: Path, max_bytes: int) -> None:
+def unpack_wheel(wheel: Path, directory: Path, max_bytes: int) -> int:
     """Unpack a wheel so that its modules can be imported from a directory; its scripts are left out.
 
     Args:
         wheel: The file.
         directory: Where the modules go; made when it is missing.
-        max_bytes: At most so much is written.
+        max_bytes: At most so much is written; the wheel says beforehand how much it is.
+
+    Returns:
+        How many bytes its files have.
 
     Raises:
         ValueError: It is no wheel, or a member would lie elsewhere.
     """
     try:
         with zipfile.ZipFile(wheel) as archive:
-            members = {entry: installed_name(entry.filename) for entry in archive.infolist() if not entry.is_dir()}
-            if sum(entry.file_size for entry in members) > max_bytes:
-                reason = f"{wheel.name} holds more than {max_bytes} bytes"
-                raise ValueError(reason)
-            for entry in filter(members.get, members):
-                _install(archive, entry, directory / members[entry])
-    except zipfile.BadZipFile as error:
-        reason = f"{wheel.name} is no wheel: {error}"
-        raise ValueError(reason) from error
+            size = _checked_size(archive, max_bytes)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it leaves out compiled files, which is as well
+                install(WheelFile(archive), _Modules(directory), {})
+    except OSError as error:
+        if error.errno not in _ODD_NAMES:
+            raise
+        raise _no_wheel(wheel, error) from error
+    except Exception as error:  # whatever odd bytes make of the libraries that read them
+        raise _no_wheel(wheel, error) from error
+    return size
 
 
-def _install(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with archive.open(entry) as source, target.open("wb") as out:
-        shutil.copyfileobj(source, out, COPY_BYTES)
+def _no_wheel(wheel: Path, error: Exception) -> ValueError:
+    return ValueError(f"{wheel.name} is no wheel that can be installed: {str(error)[:200] or type(error).__name__}")
 
 
-def installed_name(member: str) -> str:
-    """Return where a member of a wheel goes, relative to the directory of modules; empty: nowhere.
-
-    Raises:
-        ValueError: It would lie elsewhere.
-
-    Example:
-        >>> [installed_name(name) for name in ("x/y.py", "x-1.data/purelib/y.py", "x-1.data/scripts/z")]
-        ['x/y.py', 'y.py', '']
-    """
-    parts = member.split("/")
-    if member.startswith("/") or ".." in parts or "\\" in member or "\0" in member:
-        reason = f"{member[:80]!r} would lie outside of the directory of modules"
+def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
+    """Return what the members have together; raises ValueError for what is too much, or would lie elsewhere."""
+    members = archive.infolist()
+    size = sum(entry.file_size for entry in members)
+    if size > max_bytes or len(members) > MAX_FILES:
+        reason = f"it holds {size} bytes in {len(members)} files; at most {max_bytes} in {MAX_FILES} are unpacked"
         raise ValueError(reason)
-    if parts[0].endswith(".data"):
-        return "/".join(parts[2:]) if len(parts) > 2 and parts[1] in LIBRARIES else ""
-    return member
+    for entry in members:
+        parts = entry.filename.removesuffix("/").split("/")
+        if set(parts) & {"", ".", ".."} or "\\" in entry.filename:
+            reason = f"{entry.filename[:80]!r} would lie outside of the directory of modules"
+            raise ValueError(reason)
+        if parts[0].endswith(".dist-info") and entry.file_size > MAX_METADATA_BYTES:
+            reason = f"{entry.filename[:80]!r} has {entry.file_size} bytes; at most {MAX_METADATA_BYTES} are read"
+            raise ValueError(reason)
+    return size
+
+
+class _Modules(SchemeDictionaryDestination):
+    """Takes what can be imported; two wheels may share a file of a namespace."""
+
+    def __init__(self, directory: Path) -> None:
+        schemes = dict.fromkeys(LIBRARIES, str(directory))
+        super().__init__(schemes, interpreter="", script_kind="posix", overwrite_existing=True)
+
+    def write_script(self, name: str, module: str, attr: str, section: str) -> RecordEntry:
+        return RecordEntry(name, None, None)
+
+    def write_file(self, scheme: Scheme, path: object, stream: BinaryIO, is_executable: bool) -> RecordEntry:
+        if scheme not in LIBRARIES:
+            return RecordEntry(str(path), None, None)
+        return super().write_file(scheme, str(path), stream, is_executable=False)
+
+    def finalize_installation(
+        self, scheme: Scheme, record_file_path: str, records: Iterable[tuple[Scheme, RecordEntry]]
+    ) -> None:
+        written = [(each, record) for each, record in records if each in LIBRARIES]
+        super().finalize_installation(scheme, record_file_path, written)

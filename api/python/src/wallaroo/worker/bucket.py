@@ -15,6 +15,7 @@ from wallaroo.worker.crossing import read_messages
 from wallaroo.worker.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.keyed import StateEntry
 from wallaroo.worker.letter import Unread
+from wallaroo.worker.order import Messages, Place, in_turn, is_in_order
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import UNREAD, BucketState, Cell, NotAsked, Table
 from wallaroo.worker.turn import WindowTurn
@@ -31,30 +32,6 @@ class BucketResult:
     outputs: list[pb.Output]
     changes: list[pb.StateChange]
     done: pb.StateDone
-
-
-@dataclass(slots=True)
-class _Messages:
-    """The messages of one frame that have a state to go to."""
-
-    entry: StateEntry
-    table: Table
-    keys: list[bytes]
-    messages: Sequence[Any]
-    indexes: Sequence[int]
-    sequences: Sequence[int]
-    ordinals: Sequence[int]
-    times: Sequence[int] = ()  # where the stage needs them
-    is_thinned: bool = False  # some have been dropped, so that a key may have none left
-
-    def keep(self, positions: Sequence[int]) -> None:
-        """Drop all messages but those at some positions."""
-        self.is_thinned = True
-        self.messages = [self.messages[position] for position in positions]
-        self.indexes = [self.indexes[position] for position in positions]
-        self.sequences = [self.sequences[position] for position in positions]
-        self.ordinals = [self.ordinals[position] for position in positions]
-        self.times = [self.times[position] for position in positions] if self.times else ()
 
 
 class UnsavedChangeError(Exception):
@@ -84,8 +61,7 @@ class BucketRun:
         """
         self._begin()
         turn = WindowTurn(self._stage, state)
-        for frame in self._of_states(turn):
-            part = self._read(frame, state)
+        for part in self._of_states(turn, state):
             cells, states = self._states(part, state)
             dirty = bytearray(len(cells))
             loop, flight = self._stage.loops[part.entry.number], self._stage.flight
@@ -117,8 +93,7 @@ class BucketRun:
         cells = (cell for table in state.tables.values() for cell in table.values())
         before = {cell: cell.data for cell in cells if cell.live is UNREAD}
         turn = WindowTurn(self._stage, state)
-        for frame in self._of_states(turn):
-            part = self._read(frame, state)
+        for part in self._of_states(turn, state):
             self._cells(part, state)
             self._one_by_one(part, state, before)
         turn.careful()
@@ -154,20 +129,32 @@ class BucketRun:
         self._changed = {}
         self._stage.flight[MESSAGE] = OUTSIDE
 
-    def _of_states(self, turn: WindowTurn) -> Iterator[Frame]:
-        """Yield the frames of state computations; those of windows, and ticks, wait in `turn`."""
-        for data in self._frames:
-            for header, start, _ in split_frames(data):
-                self._timestamp_ms = self._timestamp_ms or header.timestamp_ms
-                self._stage.box.timestamp_ms = header.timestamp_ms
-                if header.port == TICK_PORT:
-                    turn.tick(header)
-                elif header.port in self._stage.windows:
-                    turn.take(read_body(header, data, start + HEADER_BYTES))
-                else:
-                    yield read_body(header, data, start + HEADER_BYTES)
+    def _of_states(self, turn: WindowTurn, state: BucketState) -> Iterator[Messages]:
+        """Yield the messages of state computations, in order; those of windows, and ticks, wait in `turn`."""
+        places = [(header, data, start) for data in self._frames for header, start, _ in split_frames(data)]
+        is_ordered = is_in_order(place for place in places if self._is_of_state(place[0].port))
+        parts = self._parts(places, turn, state)
+        for part in parts if is_ordered else in_turn(list(parts)):
+            self._stage.box.timestamp_ms = part.timestamp_ms
+            yield part
 
-    def _read(self, frame: Frame, state: BucketState) -> _Messages:
+    def _is_of_state(self, port: int) -> bool:
+        return port != TICK_PORT and port not in self._stage.windows
+
+    def _parts(self, places: Sequence[Place], turn: WindowTurn, state: BucketState) -> Iterator[Messages]:
+        for header, data, start in places:
+            self._timestamp_ms = self._timestamp_ms or header.timestamp_ms
+            self._stage.box.timestamp_ms = header.timestamp_ms
+            if header.port == TICK_PORT:
+                turn.tick(header)
+                continue
+            frame = read_body(header, data, start + HEADER_BYTES)
+            if self._is_of_state(header.port):
+                yield self._read(frame, state)
+            else:
+                turn.take(frame)
+
+    def _read(self, frame: Frame, state: BucketState) -> Messages:
         header = frame.header
         if header.port not in self._stage.states or (header.count and not frame.keys):
             msg = f"a frame of port {header.port} with {len(frame.keys)} keys is not for stage {self._stage.id}"
@@ -185,7 +172,8 @@ class BucketRun:
         self._stage.flight[MESSAGE] = OUTSIDE
         table = state.table(entry.node.state_port)
         times = frame.times() if self._stage.has_times else ()
-        part = _Messages(entry, table, frame.keys, messages, frame.key_indexes, sequences, ordinals, times)
+        indexes, time = frame.key_indexes, header.timestamp_ms
+        part = Messages(entry, table, frame.keys, messages, indexes, sequences, ordinals, times, time)
         if self._stage.skips or unread:
             self._sort_out(part, unread)
         return part
@@ -209,7 +197,7 @@ class BucketRun:
         if self._stage.has_times:
             yield times
 
-    def _states(self, part: _Messages, state: BucketState) -> tuple[list[Cell], list[Any]]:
+    def _states(self, part: Messages, state: BucketState) -> tuple[list[Cell], list[Any]]:
         """Return cells and live states of the keys; see `_cells`."""
         cells: list[Any] = list(map(part.table.get, part.keys))
         # The loops of `_cells` are for the first message of a key; with a million keys they would cost all others, too.
@@ -220,7 +208,7 @@ class BucketRun:
         cells = self._cells(part, state)
         return cells, [cell.live for cell in cells]
 
-    def _cells(self, part: _Messages, state: BucketState) -> list[Cell]:
+    def _cells(self, part: Messages, state: BucketState) -> list[Cell]:
         """Return the states of the keys; messages of keys that cannot have one become dead letters.
 
         The cell of a key without messages stands for nothing.
@@ -251,7 +239,7 @@ class BucketRun:
             self._refuse(part, refused)
         return cells
 
-    def _sort_out(self, part: _Messages, unread: Mapping[int, Unread]) -> None:
+    def _sort_out(self, part: Messages, unread: Mapping[int, Unread]) -> None:
         """Make dead letters of the messages that are not to be run, or cannot be read."""
         kept = []
         path, step = part.entry.node.path, part.entry.step.name
@@ -269,13 +257,13 @@ class BucketRun:
                 kept.append(position)
         part.keep(kept)
 
-    def _unknown(self, part: _Messages, key: bytes) -> Diagnostic | None:
+    def _unknown(self, part: Messages, key: bytes) -> Diagnostic | None:
         closed = part.entry.closed_keys
         if closed is None or key in closed:
             return None
         return Diagnostic.of("C502", step=part.entry.step.name, key=shown(readable(key)), state=part.entry.state.name)
 
-    def _refuse(self, part: _Messages, refused: dict[int, Any]) -> None:
+    def _refuse(self, part: Messages, refused: dict[int, Any]) -> None:
         kept = []
         box = self._stage.box
         for position, index in enumerate(part.indexes):
@@ -289,7 +277,7 @@ class BucketRun:
                 box.add(part.entry.node.path, part.entry.step.name, message, sequence, refused[index], key=key)
         part.keep(kept)
 
-    def _one_by_one(self, part: _Messages, state: BucketState, before: dict[Cell, bytes]) -> None:
+    def _one_by_one(self, part: Messages, state: BucketState, before: dict[Cell, bytes]) -> None:
         loop = self._stage.loops[part.entry.number]
         after: list[bytes] = []
         always = part.entry.step.is_always_persisted
@@ -343,7 +331,7 @@ class BucketRun:
         else:
             table[key].live = state.load(key, saved)
 
-    def _letter(self, part: _Messages, key: bytes, failed: tuple[Any, int, int, BaseException]) -> None:
+    def _letter(self, part: Messages, key: bytes, failed: tuple[Any, int, int, BaseException]) -> None:
         message, _, sequence, error = failed
         box, path = self._stage.box, part.entry.node.path
         if isinstance(error, UnsavedChangeError):

@@ -2,20 +2,19 @@
 
 import os
 import platform
-import sys
 import threading
 import traceback
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from wallaroo.application import Source
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.fault import reach
 from wallaroo.frame import FrameError
+from wallaroo.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
 from wallaroo.program import Program
-from wallaroo.topology import PROTOCOL_VERSION, SDK_VERSION
+from wallaroo.topology import SDK_VERSION
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.bucket import BucketResult, BucketRun
@@ -63,14 +62,14 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         self._cache = StateCache(cache_bytes)
         self._stages: OrderedDict[bytes, Stage] = OrderedDict()
         self._user = threading.Lock()
-        self._calls = 0
-        self._idle = threading.Condition()
 
     def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:
         """Tell what this worker is; refuse what it cannot serve."""
         worker = self._program.document["workers"][0]
         reply = pb.InitReply(
-            protocol_version=PROTOCOL_VERSION,
+            protocol_min=PROTOCOLS[0],
+            protocol_max=PROTOCOLS[1],
+            capabilities=CAPABILITIES,
             sdk_version=SDK_VERSION,
             language="python",
             language_version=platform.python_version(),
@@ -82,57 +81,45 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         )
         finding = _refusal(request, reply, worker["name"])
         if finding is not None:
-            reply.failure.CopyFrom(pb.Failure(code=finding.code, message=finding.message))
+            reply.failure.CopyFrom(pb.Failure(code=finding.code, message=finding.message, fix=finding.fix))
         return reply
 
     def Process(self, request_iterator: Iterator[pb.ProcessRequest], context: Any) -> Iterator[pb.ProcessReply]:
         """Run a stage without state."""
-        with self._call():
-            try:
-                yield from self._data_calls(request_iterator)
-            except Exception as err:
-                if context.is_active():
-                    yield pb.ProcessReply(failure=failure_of(err))
+        try:
+            yield from self._data_calls(request_iterator)
+        except Exception as err:
+            if context.is_active():
+                yield pb.ProcessReply(failure=failure_of(err))
 
     def ProcessState(self, request_iterator: Iterator[pb.StateRequest], context: Any) -> Iterator[pb.StateReply]:
         """Run a stage that begins with state."""
-        with self._call():
-            try:
-                yield from self._bucket_calls(request_iterator)
-            except Exception as err:
-                if context.is_active():
-                    yield pb.StateReply(failure=failure_of(err))
+        try:
+            yield from self._bucket_calls(request_iterator)
+        except Exception as err:
+            if context.is_active():
+                yield pb.StateReply(failure=failure_of(err))
 
     def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:
         """Cut bytes where the user's decoder says."""
-        with self._call():
-            try:
-                reader = WireReader(self._source("SplitFrames", request.path), LetterBox(self._codec))
-                with self._user:
-                    lengths, wanted = reader.split(request.data, request.max_message_bytes)
-            except Exception as err:
-                return pb.SplitReply(failure=failure_of(err))
-            return pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
+        try:
+            reader = WireReader(self._source("SplitFrames", request.path), LetterBox(self._codec))
+            with self._user:
+                lengths, wanted = reader.split(request.data, request.max_message_bytes)
+        except Exception as err:
+            return pb.SplitReply(failure=failure_of(err))
+        return pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
 
     def Generate(self, request: pb.GenerateRequest, context: Any) -> pb.GenerateReply:
         """Make the next messages of a generator; each process can, for it knows nothing of the ones before."""
         reply = pb.GenerateReply(encoding=self._codec.encoding)
-        with self._call():
-            try:
-                source = self._source("Generate", request.path)
-                with self._user:
-                    generate(source, self._codec, request, reply)
-            except Exception as err:
-                reply.failure.CopyFrom(failure_of(err))
+        try:
+            source = self._source("Generate", request.path)
+            with self._user:
+                generate(source, self._codec, request, reply)
+        except Exception as err:
+            reply.failure.CopyFrom(failure_of(err))
         return reply
-
-    def Drain(self, request: pb.DrainRequest, context: Any) -> pb.DrainReply:
-        """Wait until no call is in flight, and flush output."""
-        with self._idle:
-            self._idle.wait_for(lambda: self._calls == 0 or not context.is_active(), context.time_remaining())
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        return pb.DrainReply()
 
     def _source(self, call: str, path: str) -> Source:
         """Return the source that a call names, if it is one for this call."""
@@ -141,17 +128,6 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
             if node.path == path and isinstance(node, Source) and wanted:
                 return node
         raise DiagnosticError([Diagnostic.of("W413", stage=call, path=path)])
-
-    @contextmanager
-    def _call(self) -> Iterator[None]:
-        with self._idle:
-            self._calls += 1
-        try:
-            yield
-        finally:
-            with self._idle:
-                self._calls -= 1
-                self._idle.notify_all()
 
     def _data_calls(self, requests: Iterator[pb.ProcessRequest]) -> Iterator[pb.ProcessReply]:
         opening = _opening(next(requests, None))
@@ -266,7 +242,7 @@ def failure_of(error: Exception) -> pb.Failure:
         finding = Diagnostic.of("I901", reason=f"{type(error).__name__}: {error}")
         trace = "".join(traceback.format_exception(error))
     message = finding.message.encode("utf-8", "backslashreplace").decode()
-    return pb.Failure(code=finding.code, message=message, retriable=False, traceback=trace)
+    return pb.Failure(code=finding.code, message=message, fix=finding.fix, retriable=False, traceback=trace)
 
 
 def _opening(request: Any) -> pb.Opening:
@@ -297,9 +273,9 @@ def _whole_bucket(request: pb.StateRequest, requests: Iterator[pb.StateRequest])
 
 
 def _refusal(request: pb.InitRequest, reply: pb.InitReply, worker: str) -> Diagnostic | None:
-    if request.protocol_version != PROTOCOL_VERSION:
-        actual, expected = PROTOCOL_VERSION, request.protocol_version
-        return Diagnostic.of("W402", worker=worker, actual=actual, expected=expected)
+    asked = (request.protocol_min, request.protocol_max)
+    if not common_version(PROTOCOLS, asked):
+        return Diagnostic.of("W402", worker=worker, actual=shown_versions(PROTOCOLS), expected=shown_versions(asked))
     if request.interface_hash and request.interface_hash != reply.interface_hash:
         return Diagnostic.of(
             "W403", worker=worker, actual=reply.interface_hash, expected=request.interface_hash,

@@ -6,6 +6,32 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Failures(_message.Message):
+    __slots__ = ("failures",)
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    failures: _containers.RepeatedCompositeFieldContainer[Failure]
+    def __init__(self, failures: _Optional[_Iterable[_Union[Failure, _Mapping]]] = ...) -> None: ...
+
+class Failure(_message.Message):
+    __slots__ = ("code", "message", "retriable", "traceback", "fix", "pointer", "file", "line")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RETRIABLE_FIELD_NUMBER: _ClassVar[int]
+    TRACEBACK_FIELD_NUMBER: _ClassVar[int]
+    FIX_FIELD_NUMBER: _ClassVar[int]
+    POINTER_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    message: str
+    retriable: bool
+    traceback: str
+    fix: str
+    pointer: str
+    file: str
+    line: int
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: bool = ..., traceback: _Optional[str] = ..., fix: _Optional[str] = ..., pointer: _Optional[str] = ..., file: _Optional[str] = ..., line: _Optional[int] = ...) -> None: ...
+
 class Driver(_message.Message):
     __slots__ = ("protocol_version", "id", "application", "checkpoint", "store", "fresh")
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -115,12 +141,18 @@ class Sink(_message.Message):
     def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., cookie: _Optional[str] = ...) -> None: ...
 
 class AttachReply(_message.Message):
-    __slots__ = ("epoch", "store")
+    __slots__ = ("epoch", "store", "query", "batch", "offsets")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     STORE_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     store: str
-    def __init__(self, epoch: _Optional[int] = ..., store: _Optional[str] = ...) -> None: ...
+    query: str
+    batch: int
+    offsets: str
+    def __init__(self, epoch: _Optional[int] = ..., store: _Optional[str] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., offsets: _Optional[str] = ...) -> None: ...
 
 class Position(_message.Message):
     __slots__ = ("offset", "sequence", "journal")
@@ -255,16 +287,18 @@ class StagedFile(_message.Message):
     def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., bytes: _Optional[int] = ..., crc32: _Optional[int] = ..., messages: _Optional[int] = ..., partition: _Optional[int] = ...) -> None: ...
 
 class PublishRequest(_message.Message):
-    __slots__ = ("epoch", "query", "batch", "files")
+    __slots__ = ("epoch", "query", "batch", "files", "offsets")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     query: str
     batch: int
     files: _containers.RepeatedCompositeFieldContainer[StagedFile]
-    def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., files: _Optional[_Iterable[_Union[StagedFile, _Mapping]]] = ...) -> None: ...
+    offsets: str
+    def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., files: _Optional[_Iterable[_Union[StagedFile, _Mapping]]] = ..., offsets: _Optional[str] = ...) -> None: ...
 
 class PublishReply(_message.Message):
     __slots__ = ("is_new",)
@@ -289,15 +323,17 @@ class StatusRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("document", "end", "backlog_bytes", "waiting_messages", "store")
+    __slots__ = ("document", "end", "backlog_bytes", "waiting_messages", "store", "dead_letters")
     DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
     WAITING_MESSAGES_FIELD_NUMBER: _ClassVar[int]
     STORE_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
     document: str
     end: Position
     backlog_bytes: int
     waiting_messages: int
     store: str
-    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ..., waiting_messages: _Optional[int] = ..., store: _Optional[str] = ...) -> None: ...
+    dead_letters: int
+    def __init__(self, document: _Optional[str] = ..., end: _Optional[_Union[Position, _Mapping]] = ..., backlog_bytes: _Optional[int] = ..., waiting_messages: _Optional[int] = ..., store: _Optional[str] = ..., dead_letters: _Optional[int] = ...) -> None: ...

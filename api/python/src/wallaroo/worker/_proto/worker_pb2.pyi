@@ -37,20 +37,24 @@ NODE_KIND_SEND: NodeKind
 NODE_KIND_RECEIVE: NodeKind
 
 class InitRequest(_message.Message):
-    __slots__ = ("protocol_version", "runtime_version", "application", "interface_hash")
-    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("protocol_min", "runtime_version", "application", "interface_hash", "protocol_max", "capabilities")
+    PROTOCOL_MIN_FIELD_NUMBER: _ClassVar[int]
     RUNTIME_VERSION_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     INTERFACE_HASH_FIELD_NUMBER: _ClassVar[int]
-    protocol_version: int
+    PROTOCOL_MAX_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    protocol_min: int
     runtime_version: str
     application: str
     interface_hash: str
-    def __init__(self, protocol_version: _Optional[int] = ..., runtime_version: _Optional[str] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ...) -> None: ...
+    protocol_max: int
+    capabilities: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, protocol_min: _Optional[int] = ..., runtime_version: _Optional[str] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class InitReply(_message.Message):
-    __slots__ = ("protocol_version", "sdk_version", "language", "language_version", "application", "interface_hash", "code_hash", "endpoints", "process_id", "failure")
-    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("protocol_min", "sdk_version", "language", "language_version", "application", "interface_hash", "code_hash", "endpoints", "process_id", "failure", "protocol_max", "capabilities")
+    PROTOCOL_MIN_FIELD_NUMBER: _ClassVar[int]
     SDK_VERSION_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -60,7 +64,9 @@ class InitReply(_message.Message):
     ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
-    protocol_version: int
+    PROTOCOL_MAX_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    protocol_min: int
     sdk_version: str
     language: str
     language_version: str
@@ -70,7 +76,9 @@ class InitReply(_message.Message):
     endpoints: _containers.RepeatedScalarFieldContainer[str]
     process_id: int
     failure: Failure
-    def __init__(self, protocol_version: _Optional[int] = ..., sdk_version: _Optional[str] = ..., language: _Optional[str] = ..., language_version: _Optional[str] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., code_hash: _Optional[str] = ..., endpoints: _Optional[_Iterable[str]] = ..., process_id: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+    protocol_max: int
+    capabilities: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, protocol_min: _Optional[int] = ..., sdk_version: _Optional[str] = ..., language: _Optional[str] = ..., language_version: _Optional[str] = ..., application: _Optional[str] = ..., interface_hash: _Optional[str] = ..., code_hash: _Optional[str] = ..., endpoints: _Optional[_Iterable[str]] = ..., process_id: _Optional[int] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., protocol_max: _Optional[int] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("id", "nodes", "bucket_count", "frame_bytes")
@@ -342,25 +350,25 @@ class GenerateReply(_message.Message):
     failure: Failure
     def __init__(self, encoding: _Optional[int] = ..., values: _Optional[_Iterable[bytes]] = ..., ended: bool = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
-class DrainRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
-class DrainReply(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
 class Failure(_message.Message):
-    __slots__ = ("code", "message", "retriable", "traceback")
+    __slots__ = ("code", "message", "retriable", "traceback", "fix", "pointer", "file", "line")
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     RETRIABLE_FIELD_NUMBER: _ClassVar[int]
     TRACEBACK_FIELD_NUMBER: _ClassVar[int]
+    FIX_FIELD_NUMBER: _ClassVar[int]
+    POINTER_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
     code: str
     message: str
     retriable: bool
     traceback: str
-    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: bool = ..., traceback: _Optional[str] = ...) -> None: ...
+    fix: str
+    pointer: str
+    file: str
+    line: int
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retriable: bool = ..., traceback: _Optional[str] = ..., fix: _Optional[str] = ..., pointer: _Optional[str] = ..., file: _Optional[str] = ..., line: _Optional[int] = ...) -> None: ...
 
 class DeadLetter(_message.Message):
     __slots__ = ("code", "path", "step", "key", "has_key", "sequence", "port", "input", "encoding", "preview", "error", "traceback", "timestamp_ms")

@@ -59,11 +59,6 @@ class WorkerStub(object):
                 request_serializer=worker__pb2.GenerateRequest.SerializeToString,
                 response_deserializer=worker__pb2.GenerateReply.FromString,
                 _registered_method=True)
-        self.Drain = channel.unary_unary(
-                '/wallaroo.worker.v1.Worker/Drain',
-                request_serializer=worker__pb2.DrainRequest.SerializeToString,
-                response_deserializer=worker__pb2.DrainReply.FromString,
-                _registered_method=True)
 
 
 class WorkerServicer(object):
@@ -104,13 +99,6 @@ class WorkerServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Drain(self, request, context):
-        """Finishes calls in flight, flushes output; the worker then waits for its end.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_WorkerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -138,11 +126,6 @@ def add_WorkerServicer_to_server(servicer, server):
                     servicer.Generate,
                     request_deserializer=worker__pb2.GenerateRequest.FromString,
                     response_serializer=worker__pb2.GenerateReply.SerializeToString,
-            ),
-            'Drain': grpc.unary_unary_rpc_method_handler(
-                    servicer.Drain,
-                    request_deserializer=worker__pb2.DrainRequest.FromString,
-                    response_serializer=worker__pb2.DrainReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -280,33 +263,6 @@ class Worker(object):
             '/wallaroo.worker.v1.Worker/Generate',
             worker__pb2.GenerateRequest.SerializeToString,
             worker__pb2.GenerateReply.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Drain(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/wallaroo.worker.v1.Worker/Drain',
-            worker__pb2.DrainRequest.SerializeToString,
-            worker__pb2.DrainReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,51 @@
+package frame
+
+// Span is where the messages of a frame stand among those of others.
+type Span struct {
+	Port        uint16
+	Count       int
+	First, Last uint64 // the least and the greatest of the sequence numbers; without messages, the frame's own
+	IsInOrder   bool   // whether they never fall
+}
+
+// ReadSpan finds the span of the frame at the start of data, and the bytes behind it. It does not verify the checksum.
+func ReadSpan(data []byte) (s Span, rest []byte, err error) {
+	h, err := readHeader(data)
+	if err != nil {
+		return s, nil, err
+	}
+	end := HeaderBytes + h.BodyBytes
+	s = Span{Port: h.Port, Count: h.Count, First: h.Sequence, Last: h.Sequence, IsInOrder: true}
+	if h.Count == 0 {
+		return s, data[end:], nil
+	}
+	if h.Flags&FlagSequences == 0 {
+		s.Last += uint64(h.Count) - 1
+		return s, data[end:], nil
+	}
+	body := body{data[HeaderBytes:end:end]}
+	if h.Flags&FlagKeys != 0 {
+		if err := body.skipKeys(h.Count); err != nil {
+			return s, nil, err
+		}
+	}
+	sequences, err := body.column(h.Count)
+	if err != nil {
+		return s, nil, err
+	}
+	s.extend(sequences)
+	return s, data[end:], nil
+}
+
+func (s *Span) extend(differences Column) {
+	least, top, last := differences.At(0), uint64(0), uint64(0)
+	for i, n := 0, differences.Len(); i < n; i++ {
+		difference := differences.At(i)
+		if difference < last {
+			s.IsInOrder = false
+		}
+		last = difference
+		least, top = min(least, difference), max(top, difference)
+	}
+	s.First, s.Last = s.First+least, s.Last+top
+}

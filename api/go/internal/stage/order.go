@@ -1,0 +1,217 @@
+package stage
+
+import (
+	"cmp"
+	"slices"
+
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/frame"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// feedBucket runs the messages of a bucket call in the order of their sequences; ticks, and messages of windows, wait
+// for runWindows.
+func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
+	inOrder, err := x.isInOrder(parts)
+	if err != nil {
+		return damaged(err)
+	}
+	if !inOrder {
+		return x.feedInTurn(parts, emit)
+	}
+	for _, frames := range parts {
+		if err := x.feed(frames, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isInOrder tells whether frames, one after the other, hold the messages of state steps in the order of their sequences.
+func (x *Executor) isInOrder(parts [][]byte) (bool, error) {
+	last := uint64(0)
+	for _, frames := range parts {
+		for len(frames) > 0 {
+			span, rest, err := frame.ReadSpan(frames)
+			if err != nil {
+				return false, err
+			}
+			frames = rest
+			if span.Count == 0 || x.isOfWindow(span.Port) {
+				continue
+			}
+			if !span.IsInOrder || span.First < last {
+				return false, nil
+			}
+			last = span.Last
+		}
+	}
+	return true, nil
+}
+
+func (x *Executor) isOfWindow(port uint16) bool {
+	n := x.entries[port]
+	return n != nil && n.stateful != nil && n.stateful.windows != nil
+}
+
+// overlapping is a frame whose messages take turns with those of others.
+type overlapping struct {
+	frame   frame.Frame
+	node    *node
+	ordinal uint64   // of the first message
+	starts  []uint32 // of the values
+	types   codec.Types
+	next    int          // the first message that has not been read
+	ahead   map[int]read // messages that were read before their turn
+}
+
+// read is what came of reading a message.
+type read struct {
+	message any
+	err     error
+}
+
+// place is where a message stands.
+type place struct {
+	sequence     uint64
+	frame, index uint32
+}
+
+func inTurn(a, b place) int {
+	if a.sequence != b.sequence {
+		return cmp.Compare(a.sequence, b.sequence)
+	}
+	if a.frame != b.frame {
+		return cmp.Compare(a.frame, b.frame)
+	}
+	return cmp.Compare(a.index, b.index)
+}
+
+// feedInTurn runs the messages of frames that overlap. They are read one by one when it is their turn, as frames are
+// read from front to back; so no more of them than the frames' bytes are in memory.
+func (x *Executor) feedInTurn(parts [][]byte, emit Emit) error {
+	x.emit, x.err = emit, nil
+	defer x.flight.Rest()
+	frames, places, err := x.takeFrames(parts)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(places, inTurn)
+	last := (*overlapping)(nil)
+	for _, at := range places {
+		if o := frames[at.frame]; o != last {
+			last, x.frame = o, o.frame
+			x.keyed.entries = slices.Grow(x.keyed.entries[:0], len(o.frame.Keys))[:len(o.frame.Keys)]
+		}
+		if err := x.runInTurn(last, int(at.index)); err != nil {
+			return err
+		}
+	}
+	x.frame = frame.Frame{}
+	return nil
+}
+
+// takeFrames reads the frames of a call and returns where the messages of its state steps stand.
+func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []place, err error) {
+	for _, data := range parts {
+		for len(data) > 0 {
+			if data, err = x.frame.Read(data); err != nil {
+				return nil, nil, damaged(err)
+			}
+			if x.frame.Port == frame.TickPort {
+				x.tick()
+				continue
+			}
+			n, err := x.entry()
+			if err != nil {
+				return nil, nil, err
+			}
+			if n.stateful.windows != nil {
+				x.decoder.Reset()
+				if err := x.takeWindow(n); err != nil {
+					return nil, nil, err
+				}
+				continue
+			}
+			if err := x.checkKeyed(n); err != nil {
+				return nil, nil, err
+			}
+			for i := range x.frame.Count {
+				places = append(places, place{x.frame.SequenceOf(i), uint32(len(frames)), uint32(i)})
+			}
+			frames = append(frames, x.keepFrame(n))
+		}
+	}
+	return frames, places, nil
+}
+
+// keepFrame takes the frame at hand away, whose messages get their ordinals.
+func (x *Executor) keepFrame(n *node) *overlapping {
+	o := &overlapping{frame: x.frame, node: n, ordinal: x.ordinal, starts: make([]uint32, 1, x.frame.Count+1)}
+	x.frame = frame.Frame{}
+	x.ordinal += uint64(o.frame.Count)
+	start := uint32(0)
+	for i := range o.frame.Count {
+		start += uint32(o.frame.Lengths.At(i))
+		o.starts = append(o.starts, start)
+	}
+	return o
+}
+
+// runInTurn runs a message of the frame at hand.
+func (x *Executor) runInTurn(o *overlapping, i int) error {
+	n := o.node
+	x.fromPort, x.sequence, x.timestamp = frame.DeadLetterPort, x.frame.SequenceOf(i), x.frame.TimestampOf(i)
+	position := int(x.frame.KeyIndexes.At(i))
+	x.keyed.entries[position] = nil // another frame's message may have given the key another state
+	x.ordinal = o.ordinal + uint64(i)
+	skip := n.arrive(position)
+	found := x.readInTurn(o, i, skip)
+	switch {
+	case skip != nil:
+		n.burySkipped(skip, found.message, o.value(i))
+	case found.err != nil:
+		n.buryUnread(n.stateful.form, o.value(i), found.err)
+	default:
+		if err := n.runMessage(x.keyed.bucket.Table(n.stateful.port), position, found.message); err != nil {
+			return err
+		}
+	}
+	return x.err
+}
+
+// readInTurn reads a message, and those before it in its frame, which may have described its type.
+func (x *Executor) readInTurn(o *overlapping, i int, skip *pb.Skip) (found read) {
+	if o.frame.Encoding != codec.Native {
+		if skip == nil {
+			found.message, found.err = o.node.stateful.form.Decode(o.frame.Encoding, o.value(i))
+		}
+		return found
+	}
+	if i < o.next {
+		found = o.ahead[i]
+		delete(o.ahead, i)
+		return found
+	}
+	x.decoder.Exchange(&o.types)
+	defer x.decoder.Exchange(&o.types)
+	for ; o.next <= i; o.next++ {
+		x.flight.At(o.ordinal + uint64(o.next))
+		found.message, found.err = x.decoder.Decode(codec.Native, o.value(o.next))
+		if o.next < i {
+			o.keepAhead(o.next, found)
+		}
+	}
+	return found
+}
+
+func (o *overlapping) keepAhead(i int, found read) {
+	if o.ahead == nil {
+		o.ahead = map[int]read{}
+	}
+	o.ahead[i] = found
+}
+
+func (o *overlapping) value(i int) []byte {
+	return o.frame.Values[o.starts[i]:o.starts[i+1]:o.starts[i+1]]
+}

@@ -1,0 +1,87 @@
+"""JSON as codec `json` writes it: one text for each value, in every language."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from json.encoder import encode_basestring as quoted
+from operator import itemgetter
+from typing import Any
+
+# What the library writes otherwise: floats, and keys that are numbers. Texts that look like these only cost time.
+_DIFFERS = re.compile(r'[0-9][.e]|[0-9]":')
+
+
+def write_json(value: Any) -> str:
+    r"""Return the canonical text of a value.
+
+    Raises:
+        TypeError: Something in it has no form in JSON, or an object has keys of several types.
+        ValueError: A number is infinite or not a number, or a value holds itself.
+
+    Example:
+        >>> write_json({"b": 1.0, "a": [1e21, 0.1, 2**53 + 1]})
+        '{"a":[1e+21,0.1,9007199254740993],"b":1}'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    return _written(value) if _DIFFERS.search(text) else text
+
+
+def read_json(text: str) -> Any:
+    """Return the value of a text.
+
+    Raises:
+        ValueError: It is not JSON, or a number is too large for a float.
+    """
+    return json.loads(text, parse_constant=_no_number, parse_float=_float)
+
+
+def number_text(number: float) -> str:
+    """Return a float as ECMAScript writes it.
+
+    Example:
+        >>> [number_text(each) for each in (1.0, -0.0, 1e16, 1e-5, 1e-7)]
+        ['1', '0', '10000000000000000', '0.00001', '1e-7']
+    """
+    mantissa, _, exponent = float.__repr__(number).removesuffix(".0").partition("e")
+    if not exponent:
+        return "0" if mantissa == "-0" else mantissa
+    sign = "-" if mantissa.startswith("-") else ""
+    digits = mantissa.lstrip("-").replace(".", "")
+    point = int(exponent) + 1
+    if point <= -6 or point > 21:
+        rest = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{rest}e{point - 1:+d}"
+    # An exponent that Python writes leaves no digit on the other side of the point.
+    return sign + ("0." + "0" * -point + digits if point <= 0 else digits.ljust(point, "0"))
+
+
+def _written(value: Any) -> str:
+    # The library has written the value before, so that it is of known types and does not hold itself.
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{','.join(map(_written, value))}]"
+    if isinstance(value, Mapping):
+        members = sorted(((_key(key), item) for key, item in value.items()), key=itemgetter(0))
+        return f"{{{','.join(f'{quoted(key)}:{_written(item)}' for key, item in members)}}}"
+    return json.dumps(value)
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else _written(key)
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        msg = f"{text} is too large for a float"
+        raise ValueError(msg)
+    return number
+
+
+def _no_number(text: str) -> Any:
+    msg = f"{text} is not JSON"
+    raise ValueError(msg)

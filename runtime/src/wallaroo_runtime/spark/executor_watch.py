@@ -1,0 +1,30 @@
+"""Notices that the executor of a local Spark has ended while its Java virtual machine has not."""
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from wallaroo_runtime.spark.session import is_local
+
+HEARTBEATS = "executor-heartbeater"  # the thread of an executor that ends with it and with nothing else
+
+
+class ExecutorWatch:
+    """The executor in this driver's Java virtual machine.
+
+    Spark gives it tasks whether it takes them or not, and waits for ever. On a cluster Spark replaces executors.
+
+    Args:
+        session: It runs.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._heartbeats: Any = None
+        if is_local(session.sparkContext.master):
+            jvm: Any = session.sparkContext._jvm
+            found = jvm.java.lang.Thread.getAllStackTraces().keySet()
+            self._heartbeats = next(thread for thread in found if thread.getName() == HEARTBEATS)
+
+    def is_gone(self) -> bool:
+        """Say whether the executor has ended; errors of Py4J pass."""
+        return self._heartbeats is not None and not self._heartbeats.isAlive()

@@ -1,0 +1,88 @@
+"""Keeps what Spark writes to disk for a while from other users: blocks hold messages, and stay when a run is killed."""
+
+import atexit
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.worker.directory import private_root
+
+PREFIX, LOCK = "spark-", "spark.lock"
+
+
+@cache
+def temporary_directory() -> Path:
+    """Return the directory of this process, 0700, which later runs remove when this one could not.
+
+    A lock says that it is in use: the system gives it back however the process ends, in any container.
+
+    Raises:
+        RunError: R712, another user has put something in its place.
+    """
+    directory, _ = take(private_root())
+    atexit.register(_remove_own, directory, os.getpid())
+    return directory
+
+
+def take(root: Path) -> tuple[Path, int]:
+    """Make a directory below one of this user's, and remove those of processes that have ended.
+
+    Returns:
+        The directory, and the descriptor of its lock.
+
+    Raises:
+        RunError: As `temporary_directory`.
+    """
+    root.mkdir(mode=0o700, exist_ok=True)
+    _check(root)
+    starting = _locked(root / LOCK, fcntl.LOCK_EX)  # nobody takes a directory for left behind that has no lock yet
+    try:
+        for path in root.glob(f"{PREFIX}*"):
+            if path.is_dir():
+                _remove_unless_used(path)
+        directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+        return directory, _locked(directory / LOCK, fcntl.LOCK_EX)
+    finally:
+        os.close(starting)
+
+
+def _check(path: Path) -> None:
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise RunError.of("R712", USAGE, path=path, reason="it is no directory")
+    if found.st_uid != os.getuid():
+        raise RunError.of("R712", USAGE, path=path, reason=f"it belongs to the user with number {found.st_uid}")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise RunError.of(
+            "R712", USAGE, path=path, reason=f"others may enter it, its mode is {found.st_mode & 0o777:o}"
+        )
+
+
+def _locked(path: Path, how: int) -> int:
+    """Lock a file and return its descriptor; raises BlockingIOError when another process has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, how)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _remove_unless_used(directory: Path) -> None:
+    try:
+        lock = _locked(directory / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    shutil.rmtree(directory, ignore_errors=True)  # what cannot be removed now is left to the next start
+    os.close(lock)
+
+
+def _remove_own(directory: Path, pid: int) -> None:
+    if os.getpid() == pid:  # a fork ends as this process does
+        shutil.rmtree(directory, ignore_errors=True)

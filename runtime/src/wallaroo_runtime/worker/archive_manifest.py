@@ -1,0 +1,142 @@
+"""What an archive says of itself, checked before anything else of it is read."""
+
+import os
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+ARCHIVE_VERSION = 1
+MANIFEST, TOPOLOGY = "manifest.json", "topology.json"
+MAX_FILES = 100_000
+MAX_FILE_BYTES = 1 << 30
+MAX_BYTES = 4 << 30
+MAX_TOPOLOGY_BYTES = 64 << 20
+MAX_RATIO, MAX_FREE_BYTES = 100, 64 << 20  # what is unpacked: so many times the archive's size, and so much more
+MAX_PART_BYTES = 255
+_NAME = re.compile(r"[^\x00-\x1f\x7f\\]{1,1000}")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file of an archive.
+
+    Attributes:
+        name: Its path, with `/`.
+        bytes: Its size.
+        sha256: Of its content, in hexadecimal.
+        is_executable: Whether it is a program.
+    """
+
+    name: str
+    bytes: int
+    sha256: str
+    is_executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an archive says of itself.
+
+    Attributes:
+        runtime_version: Of the runtime that packed it.
+        protocol_version: What its workers speak.
+        platforms: For which there is a worker; empty: for all.
+        python: Version of Python, e.g. `3.11`, that its wheels are for; empty: it has none, and its workers run with
+            what the interpreter has installed.
+        members: All other files, in their order.
+    """
+
+    runtime_version: str
+    protocol_version: int
+    platforms: tuple[str, ...]
+    python: str
+    members: tuple[Member, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the manifest as a JSON object."""
+        return {"archive_version": ARCHIVE_VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Manifest":
+        """Read what `to_json` gave.
+
+        Raises:
+            ValueError: It is something else; the text says what.
+        """
+        try:
+            members = tuple(Member(**entry) for entry in value["members"])
+            rest = {name: value[name] for name in ("runtime_version", "protocol_version", "python")}
+            manifest = cls(platforms=tuple(value["platforms"]), members=members, **rest)
+        except (TypeError, KeyError) as error:
+            raise broken(reason=f"its manifest has another form: {error}") from error
+        manifest._check()
+        return manifest
+
+    @property
+    def total_bytes(self) -> int:
+        """What its members have together."""
+        return sum(member.bytes for member in self.members)
+
+    def _check(self) -> None:
+        texts = (self.runtime_version, self.python, *self.platforms)
+        if not all(isinstance(text, str) for text in texts) or type(self.protocol_version) is not int:
+            raise broken(reason="its manifest has another form: a version or platform is none")
+        if len(self.members) > MAX_FILES:
+            raise broken(reason=f"it lists {len(self.members)} files; at most {MAX_FILES} are read")
+        for member in self.members:
+            if fault := _fault(member):
+                raise ValueError(fault)
+        names = [member.name for member in self.members]
+        if len(set(names)) != len(names):
+            raise broken(reason="its manifest lists a file twice")
+        folders = {"/".join(parts[:-number]) for parts in map(_parts, names) for number in range(1, len(parts))}
+        if both := folders & set(names):
+            raise broken(reason=f"{min(both)} is a file and a directory")
+        if self.total_bytes > MAX_BYTES:
+            raise broken(reason=f"its files have more than {MAX_BYTES} bytes together")
+
+
+def _parts(name: str) -> list[str]:
+    return name.split("/")
+
+
+def _fault(member: Member) -> str:
+    """Return what is wrong with an entry of the manifest, or an empty text."""
+    name = member.name
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or not _is_possible(name):
+        return f"a name in its manifest is not usable: {str(name)[:80]!r}"
+    if name.startswith("/") or set(_parts(name)) & {"", ".", ".."} or name == MANIFEST:
+        return f"{name!r} would lie outside of the archive's own directory"
+    if type(member.bytes) is not int or not 0 <= member.bytes <= MAX_FILE_BYTES:
+        return f"{name} has {member.bytes!r} bytes; at most {MAX_FILE_BYTES} are read"
+    if name == TOPOLOGY and member.bytes > MAX_TOPOLOGY_BYTES:
+        return f"its topology has {member.bytes} bytes; at most {MAX_TOPOLOGY_BYTES} are read"
+    return "" if isinstance(member.sha256, str) else f"{name} has no hash"
+
+
+def _is_possible(name: str) -> bool:
+    """Say whether file systems take a name: it may be no Unicode, or too long."""
+    try:
+        return all(len(os.fsencode(part)) <= MAX_PART_BYTES for part in _parts(name))
+    except UnicodeEncodeError:
+        return False
+
+
+def check_ratio(size: int, manifest: Manifest) -> None:
+    """Refuse an archive that becomes very much more than it is: reading it would keep the reader busy.
+
+    Args:
+        size: Bytes of the archive.
+        manifest: What it lists.
+
+    Raises:
+        ValueError: It is so.
+    """
+    limit = MAX_RATIO * size + MAX_FREE_BYTES
+    if manifest.total_bytes > limit:
+        raise broken(reason=f"its {size} bytes would become {manifest.total_bytes}; at most {limit} are read")
+
+
+def broken(*, reason: str) -> ValueError:
+    """Return the error that says what is wrong with an archive."""
+    return ValueError(reason)

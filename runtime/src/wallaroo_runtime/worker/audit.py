@@ -1,0 +1,168 @@
+"""Checks what a worker sends, where it is taken: the form of each output, and that the messages of a call add up."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NoReturn
+
+from wallaroo.frame import (
+    DEAD_LETTER_PORT,
+    FRAMED,
+    HEADER_BYTES,
+    KEYS,
+    TICK_PORT,
+    FrameError,
+    FrameHeader,
+    check_frame,
+    read_header,
+)
+from wallaroo.worker._proto import worker_pb2 as pb
+
+KEY, SEND, RECEIVE, SINK = pb.NODE_KIND_KEY, pb.NODE_KIND_SEND, pb.NODE_KIND_RECEIVE, pb.NODE_KIND_SINK
+EXITS = frozenset({KEY, SEND, SINK})
+STATE_ENTRIES = frozenset({pb.NODE_KIND_STATE_COMPUTATION, pb.NODE_KIND_STATE_COMPUTATION_MULTI, pb.NODE_KIND_WINDOW})
+ENTRIES = STATE_ENTRIES | {pb.NODE_KIND_SOURCE, RECEIVE}
+# At most one message leaves these for each that enters.
+SINGLE = frozenset(
+    {
+        pb.NODE_KIND_SOURCE,
+        pb.NODE_KIND_COMPUTATION,
+        pb.NODE_KIND_STATE_COMPUTATION,
+        pb.NODE_KIND_KEY_BY,
+        pb.NODE_KIND_COLLECT,
+    }
+)
+
+
+class RuleError(Exception):
+    """A worker broke a rule of the protocol; the text names stage, field and value."""
+
+
+class DamageError(Exception):
+    """A worker sent a damaged frame."""
+
+
+def messages_by_port(frames: bytes) -> Counter[int]:
+    """Count the messages of frames that stand one after the other; ticks have none."""
+    found: Counter[int] = Counter()
+    offset = 0
+    while offset < len(frames):
+        header = read_header(frames, offset)
+        found[header.port] += header.count
+        offset += HEADER_BYTES + header.body_bytes
+    return found
+
+
+class Audit:
+    """The rules that hold for the outputs of one stage.
+
+    Args:
+        stage: The stage, as the worker was told.
+    """
+
+    def __init__(self, stage: pb.Stage) -> None:
+        self._id, self._nodes, self._buckets = stage.id, list(stage.nodes), stage.bucket_count
+        self._keyed = {node.port: node.kind == KEY for node in stage.nodes if node.kind in EXITS}
+        self._keyed[DEAD_LETTER_PORT] = False
+        self._entries = [node for node in stage.nodes if node.kind in ENTRIES]
+
+    def output(self, output: pb.Output) -> FrameHeader:
+        """Check one output; returns the header of its frame.
+
+        Raises:
+            RuleError: It is not one of this stage.
+            DamageError: Its frame is damaged.
+        """
+        is_keyed = self._keyed.get(output.port)
+        if is_keyed is None:
+            self._refuse("port", output.port, f"expected one of {sorted(self._keyed)}")
+        if is_keyed and not 0 <= output.bucket < self._buckets:
+            self._refuse("bucket", output.bucket, f"port {output.port} has 0 to {self._buckets - 1}")
+        if not is_keyed and output.bucket != -1:
+            self._refuse("bucket", output.bucket, f"port {output.port} has -1")
+        try:
+            header = check_frame(output.frame)
+        except FrameError as error:
+            msg = f'stage "{self._id}", port {output.port}: {error}'
+            raise DamageError(msg) from error
+        self._frame(output, header, is_keyed)
+        return header
+
+    def _frame(self, output: pb.Output, header: FrameHeader, is_keyed: bool) -> None:
+        if header.port != output.port:
+            self._refuse("frame", f"port {header.port}", f"the output has {output.port}")
+        size = HEADER_BYTES + header.body_bytes
+        if size != len(output.frame):
+            self._refuse("frame", f"{len(output.frame)} bytes", f"one frame, of {size} bytes")
+        if header.encoding == FRAMED:
+            self._refuse("frame", f"encoding {FRAMED}", "only sources have it")
+        if is_keyed and header.count and not header.flags & KEYS:
+            self._refuse("frame", f"flags {header.flags}", f"port {output.port} has keys")
+
+    def call(self, came: Mapping[int, int], left: Mapping[int, int], counts: Iterable[pb.StepCount]) -> None:
+        """Check that all messages of a call went somewhere: on, into a dead letter, or nowhere as the step said.
+
+        Args:
+            came: How many messages the frames of the call have, by port.
+            left: How many its outputs have, by port.
+            counts: What the worker has counted.
+
+        Raises:
+            RuleError: They do not add up.
+        """
+        told: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+        for count in counts:
+            row = told[count.path]
+            for at, number in enumerate((count.messages_in, count.messages_out, count.dead_letters)):
+                row[at] += number
+        dead = sum(row[2] for row in told.values())
+        if dead != left.get(DEAD_LETTER_PORT, 0):
+            self._refuse("dead_letters", dead, f"frames hold {left.get(DEAD_LETTER_PORT, 0)}")
+        outs = self._enter(came, told)
+        for node in self._nodes:
+            if node.kind not in ENTRIES:
+                self._flow(node, told[node.path], outs, left)
+            if node.kind not in EXITS and node.kind != RECEIVE:
+                _, out, _ = told[node.path]
+                outs[node.path] = (out, out)
+
+    def _enter(self, came: Mapping[int, int], told: Mapping[str, list[int]]) -> dict[str, tuple[int, int]]:
+        """Check the entries; returns of those that pass messages on uncounted how many these are: at least, at most."""
+        outs: dict[str, tuple[int, int]] = {}
+        ports: Counter[int] = Counter(came)
+        ports.pop(TICK_PORT, None)
+        for node in self._entries:
+            entered, _, dead = told[node.path]
+            sent = ports.pop(node.port, 0)
+            if node.kind == RECEIVE:
+                outs[node.path] = (max(0, sent - dead), sent)
+            elif entered != sent:
+                self._refuse("messages_in", entered, f"{node.path} was sent {sent}")
+            self._single(node, told[node.path])
+        return outs
+
+    def _single(self, node: pb.Node, row: list[int]) -> None:
+        entered, out, _ = row
+        if node.kind in SINGLE and out > entered:
+            self._refuse("messages_out", out, f"{entered} came to {node.path}")
+
+    def _flow(
+        self, node: pb.Node, row: list[int], outs: Mapping[str, tuple[int, int]], left: Mapping[int, int]
+    ) -> None:
+        """Check that what the inputs of a node gave out is what came to it, and what an exit got is what it sent."""
+        least = sum(outs[path][0] for path in node.inputs)
+        most = sum(outs[path][1] for path in node.inputs)
+        entered, out, dead = row
+        sent = left.get(node.port, 0)
+        if node.kind in (KEY, SEND):
+            if not least - dead <= sent <= most:
+                self._refuse("messages", sent, f"{most} came to the exit {node.path}, {dead} are dead letters")
+            return
+        if not least <= entered <= most:
+            self._refuse("messages_in", entered, f"its inputs gave {most} to {node.path}")
+        self._single(node, row)
+        if node.kind == SINK and out != sent:
+            self._refuse("messages_out", out, f"the frames of {node.path} hold {sent}")
+
+    def _refuse(self, field: str, value: object, expected: str) -> NoReturn:
+        msg = f'stage "{self._id}", field {field}: {value}; {expected}'
+        raise RuleError(msg)

@@ -1,0 +1,37 @@
+"""What a stage needs of a worker that a worker may leave out."""
+
+from collections.abc import Iterable
+
+from wallaroo.handshake import CHECK_PERSIST, CROSSING, PROTOBUF, WINDOWS
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+_BORDERS = (pb.NODE_KIND_SEND, pb.NODE_KIND_RECEIVE)
+
+
+def needed(stage: pb.Stage) -> set[str]:
+    """Return the capabilities that a stage needs."""
+    names = set()
+    for node in stage.nodes:
+        if node.kind == pb.NODE_KIND_WINDOW:
+            names.add(WINDOWS)
+        if node.kind in _BORDERS or node.codec:
+            names.add(CROSSING)
+        if node.codec.startswith("protobuf:"):
+            names.add(PROTOBUF)
+    return names
+
+
+def check_capabilities(spec: WorkerSpec, stage: pb.Stage, offered: Iterable[str]) -> None:
+    """Check that a worker can do what a stage needs.
+
+    Raises:
+        RunError: W416, it cannot.
+    """
+    missing = sorted(needed(stage) - set(offered))
+    if missing:
+        names = ", ".join(f'"{name}"' for name in missing)
+        raise RunError.of("W416", WORKER, worker=spec.name, names=names, what=f'stage "{stage.id}"')
+    if spec.check_persist and CHECK_PERSIST not in offered:
+        raise RunError.of("W416", WORKER, worker=spec.name, names=f'"{CHECK_PERSIST}"', what="--check-persist")

@@ -1,0 +1,225 @@
+"""Damage to a checkpoint is told at the start, and what a crash leaves is none."""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from small_checkpoint import Small, copied, files_of
+from wallaroo_runtime.errors import RunError
+
+STEPS = ("receive", "plan", "publish", "commit", "deliver")
+
+
+class History:
+    """Makes a checkpoint by drawn steps, which may end between any two writes.
+
+    Args:
+        path: The directory.
+        draw: Chooses.
+        name: Begins each message.
+
+    Attributes:
+        sent: All messages that were taken.
+        got: Those that the sink has got.
+    """
+
+    def __init__(self, path: Path, draw: random.Random, name: str = "m") -> None:
+        self.path, self._draw, self._name = path, draw, name
+        self.sent: list[bytes] = []
+        self.got: list[bytes] = []
+
+    def go_on(self, rounds: int, last: int = len(STEPS)) -> None:
+        """Do whole rounds of steps, and of one more the first `last`."""
+        small = Small(self.path, f"query-{self._name}")
+        try:
+            for number in range(rounds + 1):
+                self._round(small, STEPS if number < rounds else STEPS[:last])
+        finally:
+            small.close()
+
+    def _round(self, small: Small, steps: tuple[str, ...]) -> None:
+        if small.is_planned:  # as Spark does at a start
+            small.publish()
+            small.commit()
+        for step in steps:
+            if step == "receive":
+                count, size = self._draw.randint(1, 4), self._draw.randint(1, 60)
+                new = [b"%s%d" % (self._name.encode(), len(self.sent) + i) + b"." * size for i in range(count)]
+                small.receive(new)
+                self.sent += new
+            elif step == "plan":
+                assert small.plan(self._draw.choice((1, 300, 1 << 20)))
+            elif step == "publish":
+                small.publish()
+            elif step == "commit":
+                small.commit()
+            else:
+                self.got += small.deliver(self._draw.randint(0, 3))
+
+
+def resumed(path: Path) -> tuple[list[bytes], list[str]]:
+    """Go on to the end; returns what the sink got, and what was repaired."""
+    small = Small(path)
+    try:
+        return small.finish(), small.repairs
+    finally:
+        small.close()
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> tuple[History, Path, Path]:
+    """Give a checkpoint between two micro-batches, an earlier copy of it, and another one of the same application."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    main, other = History(root / "main", random.Random(1)), History(root / "other", random.Random(2), "n")
+    main.go_on(4)
+    old = copied(main.path, root / "old")
+    main.go_on(3, 4)
+    other.go_on(5, 3)
+    return main, old, other.path
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_crash_between_any_two_writes_is_no_damage(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    history = History(tmp_path, draw)
+    for _ in range(draw.randint(1, 4)):
+        history.go_on(draw.randint(0, 3), draw.randint(0, len(STEPS)))
+    rest, repairs = resumed(tmp_path)
+    assert repairs == []
+    assert history.got + rest == history.sent
+
+
+def empty(path: Path) -> None:
+    """Leave a file as a loss of power may leave what was not synced."""
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_loss_of_power_is_repaired_or_told(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    history = History(tmp_path, draw)
+    history.go_on(draw.randint(0, 4), draw.randint(2, len(STEPS)))
+    newest = sorted(
+        (tmp_path / "spark").rglob("[0-9]*"), key=lambda file: (int(file.name), file.parent.name == "commits")
+    )
+    lost = newest[-draw.randint(1, 2) :]
+    for file in lost:
+        draw.choice((empty, Path.unlink))(file)
+    try:
+        rest, _ = resumed(tmp_path)
+    except RunError as error:
+        # R612: the micro-batch that lost its commit was done with, and its messages are gone from the journal.
+        assert error.diagnostics[0].code in ("R631", "R612"), error
+        assert len(lost) == 2, "the newest file alone can always be repaired"
+    else:
+        assert history.got + rest == history.sent
+
+
+def remove(path: Path, draw: random.Random, old: Path, other: Path) -> None:
+    path.unlink()
+
+
+def truncate(path: Path, draw: random.Random, old: Path, other: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: draw.randrange(max(1, len(content)))])
+
+
+def flip(path: Path, draw: random.Random, old: Path, other: Path) -> None:
+    content = bytearray(path.read_bytes())
+    if content:
+        content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+    path.write_bytes(content)
+
+
+def replace_by_older(path: Path, draw: random.Random, old: Path, other: Path) -> None:
+    if old.exists():
+        shutil.copyfile(old, path)
+    else:
+        path.unlink()
+
+
+def replace_by_other(path: Path, draw: random.Random, old: Path, other: Path) -> None:
+    if other.exists():
+        shutil.copyfile(other, path)
+    else:
+        path.unlink()
+
+
+WAYS = (remove, truncate, flip, replace_by_older, replace_by_other)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_damaged_file_never_makes_wrong_output(
+    checkpoints: tuple[History, Path, Path], tmp_path: Path, way: Callable[..., None]
+) -> None:
+    main, old, other = checkpoints
+    told = 0
+    for name in files_of(main.path):
+        for seed in range(8 if way in (truncate, flip) else 1):
+            path = copied(main.path, tmp_path / "damaged")
+            way(path / name, random.Random(seed), old / name, other / name)
+            told += is_told(main, path, name)
+    assert told >= 4, "most damage must be told"
+
+
+def is_told(history: History, path: Path, name: str) -> bool:
+    """Start after damage to a file: return whether it is refused; else the output must be right."""
+    try:
+        rest, repairs = resumed(path)
+    except RunError as error:
+        assert error.diagnostics[0].code in ("R612", "R619", "R620", "R631", "R698"), error
+        return True
+    assert history.got + rest == history.sent, (name, repairs)
+    return False
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(RunError) as caught:
+        resumed(path)
+    return str(caught.value)
+
+
+def test_an_outbox_log_that_is_gone_or_cut(checkpoints: tuple[History, Path, Path], tmp_path: Path) -> None:
+    path = copied(checkpoints[0].path, tmp_path / "damaged")
+    log = path / "outbox" / "log"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:3]))
+    told = refused(path)
+    last = len(lines) - 1
+    expected = (
+        f"outbox/log; expected micro-batch {last}, which Spark has committed; found micro-batch 2 as the last one"
+    )
+    assert told == (
+        f"R631 checkpoint {path} is damaged: {expected}\n  fix: restore all of the checkpoint from one backup "
+        "(application.json, spark, journal and outbox belong together), or --fresh to start over"
+    )
+    log.unlink()
+    assert "found no micro-batch" in refused(path)
+
+
+def test_a_checkpoint_of_spark_that_is_gone(checkpoints: tuple[History, Path, Path], tmp_path: Path) -> None:
+    path = copied(checkpoints[0].path, tmp_path / "damaged")
+    shutil.rmtree(path / "spark")
+    assert f"R631 checkpoint {path} is damaged: spark; expected micro-batch " in refused(path)
+    (path / "application.json").unlink()
+    assert "is damaged: application.json; expected the record of what journal/head belongs to" in refused(path)
+
+
+def test_one_changed_number_of_the_record(checkpoints: tuple[History, Path, Path], tmp_path: Path) -> None:
+    path = copied(checkpoints[0].path, tmp_path / "damaged")
+    record = path / "application.json"
+    record.write_text(record.read_text().replace('"buckets_per_partition": 4', '"buckets_per_partition": 5'))
+    assert refused(path).startswith(f"R698 {record} is damaged; its checksum is ")
+
+
+def test_what_is_repaired_is_said(checkpoints: tuple[History, Path, Path], tmp_path: Path) -> None:
+    main, path = checkpoints[0], copied(checkpoints[0].path, tmp_path / "damaged")
+    last = max(int(file.name) for file in (path / "spark" / "offsets").iterdir())
+    empty(path / "spark" / "offsets" / str(last))
+    rest, (said,) = resumed(path)
+    assert main.got + rest == main.sent
+    name = f"spark/offsets/{last} of checkpoint {path}"
+    assert said.startswith(f"R632 {name} was not whole, as after a loss of power; it was written again from the copy")

@@ -1,0 +1,134 @@
+"""Other users of the machine: what Spark opens and writes is for nobody but its own processes."""
+
+import json
+import os
+import socket
+import stat
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from wallaroo_runtime.spark.temporary import temporary_directory
+from wallaroo_runtime.worker.owner import is_java
+
+pytestmark = pytest.mark.jvm
+END_S = 400.0  # two starts of Spark's processes, and 15 s for workers that nobody stops: 40 s on a quiet machine
+LOOPBACK_4, LOOPBACK_6 = "0100007F", ("00000000000000000000000001000000", "0000000000000000FFFF00000100007F")
+LISTENS = "0A"
+LENGTH_BYTES, REQUEST_ID = 8, 7
+RPC_REQUEST, RPC_RESPONSE, RPC_FAILURE = 3, 4, 5
+ANSWER_BYTES = 1 << 16
+# A query whose executor is stopped, as anybody could before Spark asked for a secret.
+PROGRAM = """
+import json, os, sys, time
+from pathlib import Path
+from test_spark import COUNTING, topology
+from wallaroo_runtime.ingest import JournalWriter
+from wallaroo_runtime.spark.query import QueryOptions, start_query
+from wallaroo_runtime.spark.session import create_session, stop_session
+
+folder = Path(sys.argv[1])
+session = create_session("gone", master="local[2]", shuffle_partitions=2, directory=folder / "logs")
+writer = JournalWriter(folder / "journal")
+query = start_query(session, COUNTING, topology(), QueryOptions.on(folder))
+assert query.exception() is None
+session.sparkContext._jsc.sc().schedulerBackend().stop()
+writer.append(0, 1, [b"\\0\\0\\0\\1a"], timestamp_ms=1)
+writer.sync()
+writer.publish()
+end = time.monotonic() + 60
+while (error := query.exception()) is None and time.monotonic() < end:
+    time.sleep(0.1)
+query.stop()
+stop_session(session)
+print(json.dumps([finding.to_json() for finding in error.diagnostics] if error else []), flush=True)
+"""
+
+
+def stop_executor(spark: Any) -> int:
+    """Tell Spark's RPC port, as a stranger, to stop the executor; return the kind of answer."""
+    jvm, configuration = spark._jvm, spark.sparkContext.getConf()
+    target = configuration.get("spark.driver.host"), int(configuration.get("spark.driver.port"))
+    body = b"\0" + b"\1" + _text(target[0]) + struct.pack(">I", target[1])
+    body += _text("LocalSchedulerBackendEndpoint") + _serialized(jvm, "org.apache.spark.scheduler.local.StopExecutor$")
+    message = struct.pack(">BQI", RPC_REQUEST, REQUEST_ID, len(body))
+    frame = struct.pack(">Q", LENGTH_BYTES + len(message) + len(body)) + message + body
+    with socket.create_connection(target, timeout=20) as connection:
+        connection.sendall(frame)
+        answer = connection.recv(ANSWER_BYTES)
+    return answer[LENGTH_BYTES]
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack(">H", len(data)) + data
+
+
+def _serialized(jvm: Any, name: str) -> bytes:
+    """Return a singleton of Scala's as Java serializes it."""
+    found = jvm.java.lang.Class.forName(name).getField("MODULE$").get(None)
+    data = jvm.java.io.ByteArrayOutputStream()
+    jvm.java.io.ObjectOutputStream(data).writeObject(found)
+    return bytes(data.toByteArray())
+
+
+def listeners(pids: list[int]) -> Iterator[str]:
+    """Yield the addresses, in the kernel's hexadecimal, at which processes listen for TCP."""
+    links = [path for pid in pids for path in Path(f"/proc/{pid}/fd").iterdir()]
+    inodes = {os.readlink(link)[len("socket:[") : -1] for link in links if link.is_symlink()}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == LISTENS and fields[9] in inodes:
+                yield fields[1].rpartition(":")[0]
+
+
+def java_below() -> list[int]:
+    """Return the Java virtual machines of this process."""
+    children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    return [pid for path in children for pid in map(int, path.read_text().split()) if is_java(pid)]
+
+
+def test_a_stranger_cannot_stop_the_executor(spark: Any) -> None:
+    assert spark.range(10).count() == 10
+    assert stop_executor(spark) == RPC_FAILURE != RPC_RESPONSE
+    assert spark.range(10).count() == 10, "the executor still takes tasks"
+
+
+def test_spark_listens_on_loopback_only(spark: Any) -> None:
+    found = list(listeners([os.getpid(), *java_below()]))
+    assert len(found) >= 3, "of Py4J, Spark's RPC and its blocks"
+    assert {address for address in found if address not in (LOOPBACK_4, *LOOPBACK_6)} == set()
+
+
+def test_what_spark_writes_is_for_this_user_only(spark: Any) -> None:
+    def passed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+
+    frame = spark.range(1000).mapInArrow(passed, "id LONG").repartition(2)
+    assert frame.count() == 1000
+    directory = temporary_directory()
+    found = [directory, *directory.rglob("*")]
+    assert any(path.suffix == ".data" for path in found), "blocks of a shuffle"
+    open_to_others = [path for path in found if not path.is_socket() and stat.S_IMODE(path.lstat().st_mode) & 0o077]
+    assert open_to_others == []
+    assert spark._jvm.System.getProperty("java.io.tmpdir") == str(directory), "for Spark's other files"
+
+
+@pytest.mark.long
+def test_a_query_without_executor_says_so_and_ends(tmp_path: Path) -> None:
+    path = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=END_S, check=False, env=os.environ | {"PYTHONPATH": path}
+    )
+    assert done.returncode == 0, done.stderr
+    (finding,) = json.loads(done.stdout)
+    assert finding["code"] == "R617"
+    assert finding["message"] == "the executor of Spark ended unexpectedly; it takes no more tasks"

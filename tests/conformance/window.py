@@ -1,0 +1,94 @@
+"""Windows: each case of `topology-schema/vectors/windows.json`, in one call and in a call for each event."""
+
+import struct
+from typing import Any
+
+from conformance.application import VECTOR_WINDOWS, WINDOW_CASES, part, stage
+from conformance.check import Context, check
+from conformance.session import Answer, BucketStore, StateStream
+from wallaroo.frame import encode_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+
+PORT, STATE_PORT, SENT, TICK = 50, 51, 41, 65534
+
+
+def window_stage(number: int, case: str) -> pb.Stage:
+    """Return a stage of one window."""
+    path = f"0/steps/{2 * number + 1}"
+    window = part(path, "WINDOW", port=PORT, state=f"values {number}", state_port=STATE_PORT, codec="int64")
+    return stage(case, window, part(path, "SEND", path, port=SENT, codec="string", keys=True, timestamps=True))
+
+
+def frame_of(event: dict[str, Any]) -> bytes:
+    """Return the frame of a message or a tick."""
+    if "tick" in event:
+        return encode_frame([], port=TICK, sequence=event["sequence"], timestamp_ms=event["tick"])
+    value = struct.pack(">q", event["value"])
+    return encode_frame(
+        [value], port=PORT, sequence=event["sequence"], timestamp_ms=event["time"], keys=[event["key"].encode()],
+        key_indexes=[0],
+    )  # fmt: skip
+
+
+def given(answers: list[Answer]) -> list[tuple[int, str, int, str]]:
+    """Return sequence, key, time and text of what windows gave."""
+    return [
+        (each.sequence, (each.key or b"").decode(), each.time, each.text())
+        for answer in answers for each in answer.messages if each.port == SENT
+    ]  # fmt: skip
+
+
+def failed(answers: list[Answer]) -> list[tuple[int, str, str]]:
+    """Return sequence, key and code of the dead letters."""
+    return [(each.sequence, each.key.decode(), each.code) for answer in answers for each in answer.letters]
+
+
+def run(context: Context, description: pb.Stage, calls: list[list[dict[str, Any]]]) -> list[Answer]:
+    """Make calls one after the other; each but the first reads the state from its log."""
+    store, answers = BucketStore(0), []
+    for number, events in enumerate(calls):
+        store.nonce ^= 1 if store.counter else 0  # a version that the worker does not hold
+        with StateStream(context.streams, description, 0) as stream:
+            stream.ask(store, [b"".join(map(frame_of, events))], snapshot=number % 4 == 3)
+            answers.append(stream.answer(store))
+        store.commit(answers[-1])
+    return answers
+
+
+def window_check(case: dict[str, Any]) -> None:
+    """Add the check of one case."""
+
+    @check(f"window: {case['name']}")
+    def matches(context: Context) -> None:
+        description = window_stage(VECTOR_WINDOWS.index(case["window"]), case["name"])
+        ways = [[case["events"]]] + ([] if case["is_one_call"] else [[[event] for event in case["events"]]])
+        for calls in ways:
+            answers = run(context, description, calls)
+            expected = [
+                (each["sequence"], each["key"], each["time"], " ".join((each["key"], *map(str, each["values"]))))
+                for each in case["outputs"]
+            ]
+            assert given(answers) == expected
+            assert failed(answers) == [(each["sequence"], each["key"], each["code"]) for each in case["dead_letters"]]
+            assert answers[-1].done.keys == len(case["keys"])
+
+
+for _case in WINDOW_CASES:
+    window_check(_case)
+
+
+@check("window: a skipped message gives its key no state, a skipped tick makes nothing due")
+def skipped(context: Context) -> None:
+    number = next(at for at, each in enumerate(VECTOR_WINDOWS) if each["kind"] == "count" and each["count"] == 3)
+    events = [
+        {"sequence": 0, "key": "a", "time": 5, "value": 1}, {"sequence": 1, "key": "b", "time": 6, "value": 2},
+        {"sequence": 2, "tick": 7}, {"sequence": 2, "tick": 7 + VECTOR_WINDOWS[number]["flush_ms"]},
+    ]  # fmt: skip
+    skips = [pb.Skip(ordinal=at, code="C508", reason="it fell") for at in (1, 3)]
+    with StateStream(context.streams, window_stage(number, "skipped"), 0) as stream:
+        stream.send(bucket=pb.Bucket(frames=b"".join(map(frame_of, events)), skips=skips, alone=True))
+        answer = stream.answer(BucketStore(0))
+    assert given([answer]) == []
+    assert failed([answer]) == [(1, "b", "C508"), (2, "", "C508")]
+    assert [letter.has_key for letter in answer.letters] == [True, False]
+    assert answer.done.keys == 1

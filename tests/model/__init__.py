@@ -1,0 +1,1 @@
+"""Applications drawn at random, what they must give, and ways to run them; see `application.py`."""

@@ -1,0 +1,306 @@
+"""Draws applications; what is drawn first is what shrinks first."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as some
+
+from model.application import GO, PYTHON, Application, Chunk, Settings
+from model.compute import PROBE
+
+FORMS = ("text", "number", "struct", "proto")
+STATE_OPS = ("total", "fan", "tally")
+KEYS = 8
+FAULTS = ("worker.before_compute:2", "worker.after_compute:3", "worker.after_reply:1")
+FIRST_MS = 1_700_000_000_000
+Draw = Any
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is known of a stream while an application is drawn.
+
+    Attributes:
+        at: Its number.
+        form: Of its messages; empty: of several forms.
+        sources: It derives from these.
+        multi: Whether several messages may derive from one source message.
+        scattered: Whether it comes out of buckets.
+        determined: Whether the order of messages of one source message is promised where they meet.
+        order: What is promised of the order at a sink.
+        carry: Which key messages carry: "", "key" (the item's), "all" (the empty one), "mixed".
+        remote: Whether the other program gives it.
+    """
+
+    at: int
+    form: str
+    sources: frozenset[int]
+    multi: bool = False
+    scattered: bool = False
+    determined: bool = True
+    order: str = "bag"
+    carry: str = ""
+    remote: bool = False
+
+
+class Drawing:
+    """An application on its way."""
+
+    def __init__(self, draw: Draw, sources: int, other: bool) -> None:
+        self.draw, self.other = draw, other
+        self.sources = [{"form": draw(some.sampled_from(FORMS))} for _ in range(sources)]
+        self.streams = [Stream(at, source["form"], frozenset([at])) for at, source in enumerate(self.sources)]
+        self.steps: list[dict[str, Any]] = []
+
+    def merged(self, streams: Sequence[Stream]) -> Stream:
+        """Return what is known of several streams together."""
+        first, *others = streams
+        for each in others:
+            carry = first.carry if first.carry == each.carry else "mixed" if first.carry and each.carry else ""
+            first = Stream(
+                first.at,
+                first.form if first.form == each.form else "",
+                first.sources | each.sources,
+                first.multi or each.multi or bool(first.sources & each.sources),
+                first.scattered or each.scattered,
+                first.determined and each.determined and not first.sources & each.sources,
+                "bag",
+                carry,
+                first.remote or each.remote,
+            )
+        return first
+
+    def add(self, op: str, inputs: Sequence[Stream], now: Stream, **values: Any) -> Stream:
+        """Add a step; `now` is what is known of what it gives."""
+        form = values.pop("form", now.form)
+        step = {"op": op, "inputs": [each.at for each in inputs], "form": form, "takes": "", "remote": False, **values}
+        self.steps.append(step)
+        made = replace(now, at=len(self.sources) + len(self.steps) - 1, form=form, remote=step["remote"])
+        self.streams.append(made)
+        return made
+
+    def alike(self, inputs: Sequence[Stream]) -> list[Stream]:
+        """Give a key to streams without one that others with keys are merged with (T231)."""
+        if not any(each.carry for each in inputs):
+            return list(inputs)
+        return [each if each.carry else self.collected([each]) for each in inputs]
+
+    def collected(self, inputs: Sequence[Stream]) -> Stream:
+        """Add a step that gives messages the empty key."""
+        now = self.merged(inputs)
+        now = replace(now, carry="all", order="bag", determined=now.determined and not (now.multi and now.scattered))
+        return self.add("collect", inputs, now)
+
+    def fail(self, *moments: str) -> dict[str, Any]:
+        """Draw whether user code fails, and when."""
+        draw = self.draw
+        if not draw(some.sampled_from([False, False, False, True])):
+            return {}
+        mod = draw(some.integers(2, 11))
+        when = draw(some.sampled_from(moments))
+        return {"fail": {"mod": mod, "rest": draw(some.integers(0, mod - 1)), "when": when}}
+
+    def where(self, inputs: Sequence[Stream]) -> dict[str, Any]:
+        """Draw whether the other program runs a step, and the form of what it gives."""
+        form = self.draw(some.sampled_from(FORMS))
+        taken = {each.form for each in inputs}
+        is_remote = self.other and len(taken) == 1 and "" not in taken and self.draw(some.booleans())
+        return {"form": form, "remote": is_remote, "takes": taken.pop() if is_remote else ""}
+
+    def stateless(self, op: str, inputs: Sequence[Stream]) -> Stream:
+        """Add a step without state."""
+        draw, now = self.draw, self.merged(inputs)
+        mod = draw(some.integers(2, 5))
+        values = {
+            "add": {"by": draw(some.integers(0, 1000))},
+            "split": {"n": mod},
+            "filter": {"mod": mod, "rest": draw(some.integers(0, mod - 1))},
+        }[op]
+        now = replace(now, multi=now.multi or op == "split")
+        return self.add(op, inputs, now, **self.where(inputs), **self.fail("before"), **values)
+
+    def rekeyed(self, inputs: Sequence[Stream]) -> Stream:
+        """Add a step that makes an item ask for another key."""
+        now = self.merged(inputs)
+        values = {"mod": self.draw(some.integers(1, KEYS)), "shift": self.draw(some.integers(0, 5))}
+        now = replace(now, order="bag", determined=now.determined and not (now.multi and now.scattered))
+        return self.add("rekey", inputs, now, form=self.draw(some.sampled_from(FORMS)), **values)
+
+    def keyed(self, inputs: Sequence[Stream]) -> Stream:
+        """Add steps that give messages a key."""
+        if self.draw(some.sampled_from([True, True, True, False])):
+            now = self.rekeyed(inputs)
+            return self.add("key_by", [now], replace(now, carry="key"), **self.fail("before"))
+        return self.collected(inputs)
+
+    def stateful(self, op: str, inputs: Sequence[Stream], **values: Any) -> Stream:
+        """Add a step with state; what does not depend on the order where none is promised."""
+        now = self.merged(inputs)
+        op = op if now.determined else "tally"
+        order = {"key": "key", "all": "all"}.get(now.carry, "bag") if now.determined else "bag"
+        now = replace(now, order=order, scattered=True, multi=now.multi or op == "fan")
+        where = {"form": self.draw(some.sampled_from(FORMS))} if "state" in values else self.where(inputs)
+        values |= {"keep": self.draw(some.sampled_from([0, 5, 100]))} if op != "tally" else {}
+        values |= {"n": self.draw(some.integers(2, 3))} if op == "fan" else {}
+        return self.add(op, inputs, now, **where, **self.fail("before", "after"), **values)
+
+    def window(self, op: str, inputs: Sequence[Stream]) -> Stream:
+        """Add windows; what time makes has the sequence of any source's message."""
+        draw, now = self.draw, self.merged(inputs)
+        if not now.determined:
+            return self.stateful("tally", inputs)
+        order = {"key": "key", "all": "all"}.get(now.carry, "bag")
+        now = replace(now, order=order, scattered=True)
+        form, fail = draw(some.sampled_from(FORMS)), self.fail("before")
+        if op == "count":
+            return self.add(op, inputs, now, form=form, size=draw(some.integers(1, 6)), **fail)
+        now = replace(now, multi=True, sources=frozenset(range(len(self.sources))))
+        return self.add(op, inputs, now, form=form, ms=draw(some.sampled_from([1000, 5000])), **fail)
+
+    def ends(self) -> list[Stream]:
+        """Mark the streams that nobody takes."""
+        taken = {at for step in self.steps for at in step["inputs"]}
+        open_ends = [each for each in self.streams if each.at not in taken]
+        return [self.add("mark", [each], each, form="text", end=end) for end, each in enumerate(open_ends)]
+
+    def sinks(self, inputs: Sequence[Stream]) -> list[dict[str, Any]]:
+        """Draw the sinks of an end."""
+        made = []
+        for _ in range(self.draw(some.sampled_from([1, 1, 2]))):
+            made.append({"inputs": [each.at for each in inputs], **self.fail("before")})
+        return made
+
+
+@some.composite
+def applications(draw: Draw, languages: Sequence[str] = (PYTHON, GO), messages: int = 60) -> Application:
+    """Draw an application.
+
+    Args:
+        draw: Given by hypothesis.
+        languages: Of its program.
+        messages: At most so many, beside those that look at the states at the end.
+    """
+    api = draw(some.sampled_from(["graph", "graph", "builder"]))
+    main = draw(some.sampled_from(list(languages)))
+    other = ""
+    if api == "graph" and len(languages) > 1:
+        other = draw(some.sampled_from(["", "", *languages]))
+    drawing = Drawing(draw, draw(some.integers(1, 3)), bool(other))
+    if api == "graph":
+        sinks, orders = _graph(draw, drawing)
+    else:
+        sinks, orders = _builder(draw, drawing)
+    has_time = any(step["op"] == "range" for step in drawing.steps)
+    rng = random.Random(draw(some.integers(0, 2**32 - 1)))
+    count = draw(some.integers(0, messages))
+    chunks = tuple(_chunks(rng, len(drawing.sources), count, has_time))
+    if not any(step["remote"] for step in drawing.steps):
+        other = ""
+    return Application(
+        api,
+        main,
+        other,
+        tuple(drawing.sources),
+        tuple(drawing.steps),
+        tuple(sinks),
+        tuple(orders),
+        chunks,
+        tuple(_batches(rng, len(chunks), draw(some.sampled_from([1, 3, 10, 1000])))),
+        draw(_settings()),
+    )
+
+
+def _graph(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[str]]:
+    for _ in range(draw(some.integers(1, 9))):
+        streams = drawing.streams[::-1]
+        inputs = [draw(some.sampled_from(streams[:4]))]
+        if len(streams) > 1 and draw(some.sampled_from([False, False, True])):
+            inputs.append(draw(some.sampled_from([each for each in streams if each is not inputs[0]])))
+        if len({each.form for each in inputs if each.remote}) > 1:
+            inputs = inputs[:1]
+        inputs = drawing.alike(inputs)
+        states = sum(step["op"] in (*STATE_OPS, "count", "range") for step in drawing.steps)
+        ops = ["add", "split", "filter", "key"]
+        if states < 5:
+            ops += ["total", "fan", "tally", "total", "count", "range"]
+        op = draw(some.sampled_from(ops))
+        if op in ("add", "split", "filter"):
+            drawing.stateless(op, inputs)
+            continue
+        if op == "key" or not drawing.merged(inputs).carry:
+            inputs = [drawing.keyed(inputs)]
+        if op in STATE_OPS:
+            drawing.stateful(op, inputs)
+        elif op != "key":
+            drawing.window(op, inputs)
+    ends = drawing.alike(drawing.ends())
+    sinks = drawing.sinks(ends)
+    return sinks, [each.order for each in ends]
+
+
+def _builder(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[str]]:
+    sinks: list[dict[str, Any]] = []
+    orders = []
+    for number in range(len(drawing.sources)):
+        now, state = drawing.streams[number], 0
+        for _ in range(draw(some.integers(0, 5))):
+            op = draw(some.sampled_from(["total", "add", "split", "filter", "rekey", "fan", "tally"]))
+            if op in ("add", "split", "filter"):
+                now = drawing.stateless(op, [now])
+            elif op == "rekey":
+                now = drawing.rekeyed([now])
+            elif state < 4:
+                state = draw(some.integers(state, 3)) + 1  # states come in one order in all pipelines: none feeds itself
+                now = drawing.stateful(op, [replace(now, carry="key")], state=f"s{state}")
+        now = drawing.add("mark", [now], now, form="text", end=number)
+        orders.append(now.order)
+        if not sinks or draw(some.sampled_from([True, True, False])):
+            sinks += drawing.sinks([now])
+    return sinks, orders
+
+
+def _chunks(rng: random.Random, sources: int, count: int, has_time: bool) -> Iterator[Chunk]:
+    """Interleave messages of sources, in frames of several sizes; the last ones look at the states."""
+    longest, now, number = rng.choice([1, 3, 20]), FIRST_MS, 0
+    pause = rng.choice([0, 100, 1500])
+    while number < count:
+        size = min(rng.randint(1, longest), count - number)
+        payloads = []
+        for _ in range(size):
+            text = f"{number} {rng.randrange(KEYS)} {rng.randrange(10_000)}"
+            payloads.append(rng.choices([text, "skip", "no item"], [30, 1, 1])[0].encode())
+            number += 1
+        yield Chunk(rng.randrange(sources), tuple(payloads), now)
+        now += rng.randint(0, pause)
+        if has_time and not rng.randrange(4):
+            yield Chunk(None, (), now)
+            now += rng.randint(0, pause)
+    for source in range(sources):
+        yield Chunk(source, tuple(f"{PROBE + key} {key} {key}".encode() for key in range(KEYS)), now)
+    if has_time:
+        yield Chunk(None, (), now + 20_000)
+
+
+def _batches(rng: random.Random, chunks: int, longest: int) -> Iterator[int]:
+    while chunks:
+        size = min(chunks, rng.randint(1, longest))
+        yield size
+        chunks -= size
+
+
+def _settings() -> some.SearchStrategy[Settings]:
+    sizes = [1 << 20, 1, 100]
+    return some.builds(
+        Settings,
+        shuffle_partitions=some.integers(1, 3),
+        buckets_per_partition=some.integers(1, 3),
+        ranges=some.integers(1, 3),
+        frame_bytes=some.sampled_from(sizes),
+        chunk_bytes=some.sampled_from(sizes),
+        cache_bytes=some.sampled_from([64 << 20, 1]),
+        small_log_bytes=some.sampled_from([1 << 18, 0, 200]),
+        seed=some.integers(0, 1000),
+        fault=some.sampled_from([*[""] * 20, *FAULTS]),
+    )

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+
+	app "wallarooapi/application"
+)
+
+// builder declares the application with pipelines that share states.
+func (d *application) builder() *app.Application {
+	made := app.MakeApplication(d.Name)
+	for number := range d.Sources {
+		source := app.MakeTCPSourceConfig("127.0.0.1", strconv.Itoa(9000+number), &decoder{&d.Sources[number]})
+		pipeline := made.NewPipeline(fmt.Sprintf("in%d", number), source)
+		end := number
+		for at := range d.Steps {
+			p := &d.Steps[at]
+			if !slices.Equal(p.Inputs, []int{end}) {
+				continue
+			}
+			end = len(d.Sources) + at
+			c := &component{p, p.name(at)}
+			switch {
+			case p.Op == "fan":
+				pipeline = pipeline.ToStatePartitionMultiWithKeys(statefulMulti{c}, states{}, p.State, byKey{}, nil)
+			case p.hasState():
+				pipeline = pipeline.ToStatePartitionWithKeys(stateful{c}, states{}, p.State, byKey{}, nil)
+			case p.Op == "split":
+				pipeline = pipeline.ToMulti(multi{c})
+			default:
+				pipeline = pipeline.To(single{c})
+			}
+		}
+		var sinks []app.SinkConfig
+		for at := range d.Sinks {
+			if slices.Equal(d.Sinks[at].Inputs, []int{end}) {
+				sinks = append(sinks, app.MakeTCPSinkConfig("127.0.0.1", strconv.Itoa(10000+at), &encoder{&d.Sinks[at]}))
+			}
+		}
+		if len(sinks) == 0 {
+			pipeline.Done()
+		} else {
+			pipeline.ToSinks(sinks...)
+		}
+	}
+	return made
+}
+
+type decoder struct{ *part }
+
+func (*decoder) HeaderLength() uint64          { return 4 }
+func (*decoder) PayloadLength(b []byte) uint64 { return uint64(binary.BigEndian.Uint32(b)) }
+
+func (d *decoder) Decode(b []byte) any {
+	if string(b) == "skip" {
+		return nil
+	}
+	return must(d.decode(b))
+}
+
+type encoder struct{ *part }
+
+func (e *encoder) Encode(message any) []byte { return must(e.encode(message)) }
+
+func must[T any](made T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return made
+}
+
+type states struct{}
+
+func (states) Build() any { return &State{} }
+
+type byKey struct{}
+
+func (byKey) Partition(message any) []byte { return []byte(keyOf(itemOf(message))) }
+
+type component struct {
+	*part
+	called string
+}
+
+func (c *component) Name() string { return c.called }
+
+type multi struct{ *component }
+
+func (m multi) Build() any { return m }
+
+func (m multi) Compute(message any) []any { return must(m.flatMap(context.Background(), message)) }
+
+type single struct{ *component }
+
+func (s single) Build() any { return s }
+
+func (s single) Compute(message any) any {
+	made := must(s.flatMap(context.Background(), message))
+	if len(made) == 0 {
+		return nil
+	}
+	return made[0]
+}
+
+type stateful struct{ *component }
+
+func (s stateful) Compute(message, state any) (any, bool) {
+	return must(s.flatMapState(context.Background(), message, state.(*State)))[0], true
+}
+
+type statefulMulti struct{ *component }
+
+func (s statefulMulti) Compute(message, state any) ([]any, bool) {
+	return must(s.flatMapState(context.Background(), message, state.(*State))), true
+}

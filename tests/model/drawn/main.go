@@ -1,0 +1,188 @@
+// The Go program that declares whatever application its arguments describe; see model/application.py.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	wa "wallarooapi"
+	"wallarooapi/stream"
+	"wallarooapi/worker"
+)
+
+type document interface{ ToJson() string }
+
+func main() { worker.Main(setup) }
+
+func setup(args []string) document {
+	described := &application{}
+	if err := json.Unmarshal([]byte(args[slices.Index(args, "--described")+1]), described); err != nil {
+		panic(err)
+	}
+	switch {
+	case described.Role == "library":
+		return described.library()
+	case described.API == "builder":
+		return described.builder()
+	}
+	return described.graph()
+}
+
+func address(first, number int) string { return fmt.Sprintf("127.0.0.1:%d", first+number) }
+
+func (p *part) name(number int) string { return fmt.Sprintf("%s%d", p.Op, number) }
+
+func (p *part) hasState() bool { return p.Op == "total" || p.Op == "fan" || p.Op == "tally" }
+
+// library offers the steps that the other program has.
+func (d *application) library() *stream.Library {
+	made := stream.NewLibrary()
+	for number := range d.Steps {
+		p := &d.Steps[number]
+		if !p.Remote {
+			continue
+		}
+		name, in, out := p.name(number), codecs[p.Takes], codecs[p.Form]
+		switch {
+		case p.Op == "split":
+			stream.OfferFlatMap(made, name, p.flatMap, in, out)
+		case p.Op == "fan":
+			stream.OfferFlatMapState(made, name, p.flatMapState, in, out)
+		case p.hasState():
+			stream.OfferMapState(made, name, p.mapState, in, out)
+		default:
+			stream.OfferMap(made, name, p.mapOne, in, out)
+		}
+	}
+	return made
+}
+
+// graph declares the application with streams that branch and merge.
+func (d *application) graph() *stream.Application {
+	app := stream.New(d.Name)
+	var streams []stream.Stream[any]
+	merged := func(inputs []int) stream.Stream[any] {
+		var found []stream.Stream[any]
+		for _, at := range inputs {
+			found = append(found, streams[at])
+		}
+		if len(found) == 1 {
+			return found[0]
+		}
+		return stream.Merge(found[0], found[1:]...)
+	}
+	for number := range d.Sources {
+		source := stream.TCPSource(address(9000, number), stream.U32BE, d.Sources[number].decode)
+		streams = append(streams, stream.From(app, fmt.Sprintf("in%d", number), source))
+	}
+	for number := range d.Steps {
+		p := &d.Steps[number]
+		streams = append(streams, d.step(merged(p.Inputs), p, p.name(number)))
+	}
+	var sinks []stream.Sink[any]
+	for number := range d.Sinks {
+		sinks = append(sinks, stream.TCPSink(address(10000, number), d.Sinks[number].encode))
+	}
+	merged(d.Sinks[0].Inputs).To(sinks...)
+	return app
+}
+
+func (d *application) step(s stream.Stream[any], p *part, name string) stream.Stream[any] {
+	windows := stream.Aggregation[any, Pane, any]{
+		Name: name, Initial: func() Pane { return Pane{} }, Combine: combine, Output: p.output,
+		Update: func(in any, a Pane) Pane { return p.gather(itemOf(in), a) },
+	}
+	switch {
+	case p.Remote:
+		return stream.Through[any](s, d.remote(p, name))
+	case p.Op == "key_by":
+		return stream.KeyBy(s, name, func(in any) string {
+			item := itemOf(in)
+			if _, err := p.compute(item); err != nil {
+				panic(err)
+			}
+			return keyOf(item)
+		})
+	case p.Op == "collect":
+		return stream.Collect(s)
+	case p.Op == "count":
+		return stream.CountWindow(s, stream.Count{Size: p.Size}, windows)
+	case p.Op == "range":
+		return stream.RangeWindow(s, stream.Range{Length: time.Duration(p.Ms) * time.Millisecond}, windows)
+	case p.Op == "split":
+		return stream.FlatMap(s, name, p.flatMap)
+	case p.Op == "fan":
+		return stream.FlatMapState(s, name, p.flatMapState)
+	case p.hasState():
+		return stream.MapState(s, name, p.mapState)
+	}
+	return stream.Map(s, name, p.mapOne)
+}
+
+func (d *application) remote(p *part, name string) *wa.RemoteComponent {
+	other, in, out := wa.OtherProgram("other", d.Program), codecs[p.Takes], codecs[p.Form]
+	switch {
+	case p.Op == "split":
+		return other.ComputationMulti(name, in, out)
+	case p.Op == "fan":
+		return other.StateComputationMulti(name, in, out)
+	case p.hasState():
+		return other.StateComputation(name, in, out)
+	}
+	return other.Computation(name, in, out)
+}
+
+func (p *part) decode(payload []byte) (any, error) {
+	if string(payload) == "skip" {
+		return nil, stream.ErrSkip
+	}
+	var i Item
+	if _, err := fmt.Sscanf(string(payload), "%d %d %d", &i.ID, &i.Key, &i.Value); err != nil {
+		return nil, err
+	}
+	return toForm(i, p.Form), nil
+}
+
+func (p *part) encode(message any) ([]byte, error) { return p.line(itemOf(message)) }
+
+func (p *part) formed(items []Item, err error) ([]any, error) {
+	var made []any
+	for _, each := range items {
+		made = append(made, toForm(each, p.Form))
+	}
+	return made, err
+}
+
+func first(made []any, err error) (any, error) {
+	if err == nil && len(made) == 0 {
+		return nil, stream.ErrSkip
+	}
+	if err != nil {
+		return nil, err
+	}
+	return made[0], nil
+}
+
+func (p *part) flatMap(_ context.Context, in any) ([]any, error) {
+	return p.formed(p.compute(itemOf(in)))
+}
+
+func (p *part) mapOne(ctx context.Context, in any) (any, error) { return first(p.flatMap(ctx, in)) }
+
+func (p *part) flatMapState(_ context.Context, in any, s *State) ([]any, error) {
+	return p.formed(p.update(itemOf(in), s))
+}
+
+func (p *part) mapState(ctx context.Context, in any, s *State) (any, error) {
+	return first(p.flatMapState(ctx, in, s))
+}
+
+func (p *part) output(_ string, a Pane) (any, error) {
+	if a.Count == 0 {
+		return nil, stream.ErrSkip
+	}
+	return toForm(Item{a.ID, a.Key, (a.Total + a.Count) % modulus}, p.Form), nil
+}

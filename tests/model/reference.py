@@ -1,0 +1,151 @@
+"""What an application must give: its steps, run one source message after the other, by one process without faults."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from model import compute
+from model.application import Application, Chunk
+from model.compute import MARK, Item
+
+Place = tuple[str, int]  # the part that failed, the sequence of the source message
+
+
+@dataclass
+class Outcome:
+    """What came of an application's messages.
+
+    Attributes:
+        lines: For each sink its items, as far as their order is promised.
+        letters: The dead letters.
+    """
+
+    lines: list[list[Item]] = field(default_factory=list)
+    letters: Counter[Place] = field(default_factory=Counter)
+
+
+class Reference:
+    """Runs an application's messages in the order of their arrival, each to its end."""
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+        self.outcome = Outcome([[] for _ in application.sinks])
+        self._states: dict[tuple[str, str], dict[str, Any]] = defaultdict(compute.new_state)
+        self._windows: dict[tuple[int, str], dict[str, Any]] = {}
+        self._sequence = self._now = 0
+        self._letters: Counter[Place] = Counter()
+
+    def run(self, chunks: Iterable[Chunk]) -> Outcome:
+        """Run frames of the journal; a tick is one without messages."""
+        for chunk in chunks:
+            self._now = chunk.time_ms
+            if chunk.source is None:
+                self._tick()
+            for payload in chunk.payloads:
+                self._source(chunk.source or 0, payload)
+                self._sequence += 1
+        self.outcome.letters = self._letters
+        return self.outcome
+
+    def _source(self, number: int, payload: bytes) -> None:
+        try:
+            item = compute.decode(self.application.sources[number], payload)
+        except ValueError:
+            self._letters[f"in{number}", self._sequence] += 1
+            return
+        if item is not None:
+            self._follow(number, item, "")
+
+    def _follow(self, stream: int, item: Item, key: str) -> None:
+        """Hand what a stream gave to all that take it, in the order of the document, depth first."""
+        first = len(self.application.sources)
+        for number, step in enumerate(self.application.steps):
+            if stream in step["inputs"]:
+                self._step(first + number, number, step, item, key)
+        for number, sink in enumerate(self.application.sinks):
+            if stream in sink["inputs"]:
+                try:
+                    compute.line(sink, item)
+                    self.outcome.lines[number].append(item)
+                except ValueError:
+                    self._letters[f"sink{number}", self._sequence] += 1
+
+    def _step(self, stream: int, number: int, step: dict[str, Any], item: Item, key: str) -> None:
+        op = step["op"]
+        try:
+            if op in ("count", "range"):
+                made = self._window(number, step, item, key)
+            elif op in ("total", "fan", "tally"):
+                key = compute.key_of(item) if "state" in step else key
+                made = self._state(number, step, item, key)
+            else:
+                made = compute.compute(step, item)
+                key = compute.key_of(item) if op == "key_by" else "" if op == "collect" else key
+        except ValueError:
+            self._letters[f"{op}{number}", self._sequence] += 1
+            return
+        for each in made:
+            self._follow(stream, each, key)
+
+    def _state(self, number: int, step: dict[str, Any], item: Item, key: str) -> list[Item]:
+        place = (step.get("state", f"step {number}"), key)
+        state = dict(self._states[place])
+        made = compute.update(step, item, state)
+        self._states[place] = state
+        return made
+
+    def _window(self, number: int, step: dict[str, Any], item: Item, key: str) -> list[Item]:
+        place = (number, key)
+        known = self._windows.get(place)
+        made = []
+        if known is not None and step["op"] == "range":
+            made, known = self._due(step, known)
+        if known is None:
+            known = {"content": compute.new_window(), "start": self._now, "last": self._now}
+        content = dict(known["content"])
+        try:
+            compute.gather(step, item, content)
+        except ValueError:
+            # What the message had made due comes with the next one, and the key is as before it.
+            raise
+        known = {"content": content, "start": known["start"], "last": self._now}
+        self._windows[place] = known
+        if step["op"] == "count" and content["count"] == step["size"]:
+            del self._windows[place]
+            made = [compute.result(content)]
+        return [each for each in made if each is not None]
+
+    def _due(self, step: dict[str, Any], known: dict[str, Any]) -> tuple[list[Item | None], dict[str, Any] | None]:
+        """Return what a range window gives out by now, and what is left of the key."""
+        made: list[Item | None] = []
+        passed = (self._now - known["start"]) // step["ms"]
+        if passed > 0:
+            made.append(compute.result(known["content"]))
+            known = {**known, "content": compute.new_window(), "start": known["start"] + passed * step["ms"]}
+        is_silent = self._now >= known["last"] + 2 * step["ms"]
+        return made, None if is_silent else known
+
+    def _tick(self) -> None:
+        for (number, key), known in sorted(self._windows.items(), key=lambda entry: (entry[0][0], entry[0][1])):
+            step = self.application.steps[number]
+            if step["op"] != "range":
+                continue
+            made, left = self._due(step, known)
+            if left is None:
+                del self._windows[number, key]
+            else:
+                self._windows[number, key] = left
+            for item in made:
+                if item is not None:
+                    self._follow(len(self.application.sources) + number, item, key)
+
+
+def arranged(application: Application, items: Iterable[Item]) -> dict[tuple[int, int], list[Item]]:
+    """Return a sink's items as far as their order is promised: by end, and there all, by key, or as a bag."""
+    found: dict[tuple[int, int], list[Item]] = defaultdict(list)
+    for item in items:
+        end, key = divmod(item.key, MARK)
+        order = application.orders[end]
+        found[end, key if order == "key" else -1].append(item)
+    return {place: sorted(each) if application.orders[place[0]] == "bag" else each for place, each in found.items()}

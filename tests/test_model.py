@@ -1,0 +1,71 @@
+"""Applications drawn at random give what a sequential reference gives, on Spark and without it; planted faults show."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from model.application import PYTHON, Application
+from model.local import run_locally
+from model.mutation import RUNTIME, planted
+from model.on_spark import run_on_spark
+from model.outcome import Published
+from model.search import Run, search
+from model.worker import Nursery
+
+SEED = 11
+ENOUGH = 150  # drawn applications within which each planted fault shows
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    """Give what starts workers fast."""
+    found = Nursery()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def local(nursery: Nursery) -> Run:
+    """Give what runs an application without Spark."""
+    return lambda application, directory: run_locally(application, nursery, directory)
+
+
+@pytest.fixture(scope="module")
+def on_spark(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Give what runs an application on the one Spark session that all of them share."""
+    from wallaroo_runtime.spark.session import create_session
+
+    logs = tmp_path_factory.mktemp("spark")
+    session = create_session("model", master="local[2]", shuffle_partitions=2, directory=logs)
+    yield lambda application, directory: run_on_spark(session, application, nursery, directory)
+    session.stop()
+
+
+@pytest.mark.slow
+def test_drawn_applications(local: Run) -> None:
+    assert search(local, 25, number=SEED) >= 25
+
+
+@pytest.mark.jvm
+def test_drawn_applications_on_spark(on_spark: Run) -> None:
+    assert search(on_spark, 4, number=SEED, shrinks=False) >= 4
+
+
+@pytest.mark.long
+def test_many_drawn_applications(local: Run) -> None:
+    assert search(local, 170, number=random.randrange(1 << 32)) >= 170
+
+
+@pytest.mark.long
+@pytest.mark.jvm
+def test_many_drawn_applications_on_spark(on_spark: Run) -> None:
+    assert search(on_spark, 30, number=random.randrange(1 << 32), shrinks=False) >= 30
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", sorted(RUNTIME))
+def test_planted_faults_are_found(fault: str, local: Run) -> None:
+    with planted(fault), pytest.raises((AssertionError, ValueError)):
+        search(local, ENOUGH, number=SEED, languages=(PYTHON,), shrinks=False)
