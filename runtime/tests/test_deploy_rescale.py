@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from wallaroo import piece
 from wallaroo.frame import encode_frame, read_frame
 from wallaroo.key import bucket_of
 from wallaroo_runtime.cli.main import main
@@ -59,6 +62,27 @@ def test_each_state_goes_to_the_bucket_of_its_key(
         assert {bucket_of(key, 7) for key in read_frame(data).keys} == {bucket}
     assert len({bucket for bucket, _ in frames}) == 7
     assert len(frames) == count
+
+
+@settings(max_examples=50, deadline=None)
+@given(sizes=st.lists(st.integers(0, 60), max_size=20), piece_bytes=st.integers(1, 30), cut=st.integers(0, 99))
+def test_pieces_of_a_state_stay_together(sizes: list[int], piece_bytes: int, cut: int) -> None:
+    states = {(1, b"%d" % at): (17, b"x" * size + b"%d" % at) for at, size in enumerate(sizes)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(piece, "PIECE_BYTES", piece_bytes)
+        patch.setattr(log, "ENTRY_BYTES", 1)
+        frames = list(bucket_frames(states, 3))
+        assert max((len(data) for _, data in frames), default=0) < piece_bytes + 120
+        buckets = [[data for number, data in frames if number == bucket] for bucket in range(3)]
+        moved = [latest_states(entries) for entries in buckets]
+        assert {key: state for part in moved for key, state in part.items()} == states
+        again = [data for part in moved for _, data in bucket_frames(part, 1)]
+        assert latest_states(again) == states
+        pieces = [at for at, (_, data) in enumerate(frames) if read_frame(data).headers]
+        if pieces:
+            at = pieces[cut % len(pieces)]
+            with pytest.raises(RunError, match="R664"):
+                latest_states(data for number, (_, data) in enumerate(frames) if number != at)
 
 
 def test_a_damaged_log_is_told() -> None:

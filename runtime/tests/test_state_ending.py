@@ -1,6 +1,7 @@
 """States that end or hang their worker when they are written or read: the program of `poison`, without Spark."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).with_name("poison")
 BUCKETS = 1
+SLACK, RESTART = 0.5, 10.0  # seconds: a deadline is looked at a few times within it; a start on a busy machine
 
 
 class Counts:
@@ -43,12 +45,20 @@ class Counts:
         self.port, self.version, self.log = plan.ports["0/sources/0"], Version(), list[bytes]()
         self.sequence = 0
 
-    def run(self, *texts: str) -> BucketResult:
-        """Run messages and commit what they change."""
+    def before(self, *texts: str) -> list[pb.DeadLetter]:
+        """Run messages up to the shuffle; returns the dead letters."""
+        return dead(self._first(texts))
+
+    def _first(self, texts: Sequence[str]) -> list[pb.Output]:
         wire = b"".join(len(text).to_bytes(4, "big") + text.encode() for text in texts)
         frame = write_frame(FrameHeader(self.port, len(texts), self.sequence, encoding=FRAMED, timestamp_ms=1), [wire])
         self.sequence += len(texts)
-        (keyed,) = ProcessCall(self.channel, self.openings[0]).run([frame])
+        (outputs,) = ProcessCall(self.channel, self.openings[0]).run([frame])
+        return outputs
+
+    def run(self, *texts: str) -> BucketResult:
+        """Run messages and commit what they change."""
+        keyed = self._first(texts)
         session = StateSession(self.channel, self.openings[1])
         result = session.run_bucket(0, self.version, [each.frame for each in keyed], lambda: self.log, False)
         session.close()
@@ -62,11 +72,20 @@ def lines(result: BucketResult) -> list[str]:
     return sorted(value.decode().strip() for frame in frames for value in read_frame(frame).values())
 
 
+def dead(outputs: Iterable[pb.Output]) -> list[pb.DeadLetter]:
+    """Return the dead letters among outputs."""
+    frames = [output.frame for output in outputs if output.port == DEAD_LETTER_PORT]
+    return [pb.DeadLetter.FromString(value) for frame in frames for value in read_frame(frame).values()]
+
+
+def opened(result: BucketResult) -> list[pb.DeadLetter]:
+    """Return the dead letters of a call."""
+    return dead(result.outputs)
+
+
 def letters(result: BucketResult) -> list[tuple[str, str, int]]:
     """Return code, key and sequence of each dead letter."""
-    frames = [output.frame for output in result.outputs if output.port == DEAD_LETTER_PORT]
-    found = [pb.DeadLetter.FromString(value) for frame in frames for value in read_frame(frame).values()]
-    return [(letter.code, letter.key.decode(), letter.sequence) for letter in found]
+    return [(letter.code, letter.key.decode(), letter.sequence) for letter in opened(result)]
 
 
 @pytest.fixture(params=["python", "go"])
@@ -97,3 +116,35 @@ def test_a_state_that_cannot_be_read_without_that_is_named(counts: Counts, actio
     for _ in range(2):  # Spark repeats the task, which meets the same again and not the end of the worker's restarts
         with pytest.raises(RunError, match="W415"):
             counts.run("a ok", "b ok")
+
+
+def test_ten_messages_that_hang_in_one_call_end_in_bounded_time(counts: Counts) -> None:
+    counts.run("a ok")
+    begin = time.monotonic()
+    result = counts.run(*["a ok", "b state-hang"] * 10)
+    seconds = time.monotonic() - begin
+    assert letters(result) == [("C509", "b", at) for at in range(2, 22, 2)]
+    assert lines(result) == sorted(f"a {count}" for count in range(2, 12))
+    reasons = [letter.error for letter in opened(result)]
+    assert reasons == ["no answer within 2 s"] + ["no answer within 1 s"] * 9
+    assert seconds < 2 + 9 * (1 + SLACK) + 10 * RESTART
+
+
+@pytest.mark.parametrize("counts", ["go"], indirect=True)
+def test_goexit_costs_one_message(counts: Counts) -> None:
+    result = counts.run("a ok", "b state-goexit", "b ok", "a ok")
+    assert letters(result) == [("C508", "b", 1)]
+    assert lines(result) == ["a 1", "a 2", "b 1"]
+    (first, *others) = counts.before("a ok", "c first-goexit", "b ok")
+    assert (first.code, first.error) == ("C508", "the worker ended while it ran this message; it exited with status 70")
+    assert not others
+
+
+@pytest.mark.parametrize("counts", ["python"], indirect=True)
+def test_closerange_costs_one_message(counts: Counts) -> None:
+    (first, *others) = counts.before("a ok", "c first-close", "b ok")
+    assert first.code == "C501"
+    assert "os.closerange(3, 1000) would close the worker's own connections" in first.error
+    assert not others
+    assert lines(counts.run("a ok")) == ["a 1"]
+    assert counts.channel.endpoints().connection.generation == 1

@@ -25,6 +25,7 @@ SHARED = (
     "wallaroo.fault",
     "wallaroo.handshake",
     "wallaroo.key",
+    "wallaroo.piece",
     "wallaroo.program",
     "wallaroo.worker._proto",
 )

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -68,6 +69,8 @@ func die(action, place string) {
 	switch action {
 	case place + "-exit":
 		os.Exit(3)
+	case place + "-goexit":
+		runtime.Goexit()
 	case place + "-kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal is on its way

@@ -16,6 +16,7 @@ import (
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/life"
 	"wallarooapi/internal/server"
+	"wallarooapi/internal/stage"
 )
 
 const (
@@ -32,7 +33,11 @@ func serve(application *declaration.Application, directory string) error {
 	if directory == "" {
 		return errors.New("WALLAROO_WORKER_DIR is not set")
 	}
-	cacheBytes, err := cacheLimit(os.Getenv("WALLAROO_STATE_CACHE_BYTES"))
+	cacheBytes, err := sizeOf("WALLAROO_STATE_CACHE_BYTES", defaultCacheBytes)
+	if err != nil {
+		return err
+	}
+	stateBytes, err := sizeOf("WALLAROO_MAX_STATE_BYTES", stage.MaxStateBytes)
 	if err != nil {
 		return err
 	}
@@ -51,7 +56,7 @@ func serve(application *declaration.Application, directory string) error {
 	if err != nil {
 		return err
 	}
-	workerServer := server.New(application, own, "unix:"+path, cacheBytes)
+	workerServer := server.New(application, own, "unix:"+path, cacheBytes, int(stateBytes))
 	ended := make(chan error, 1)
 	go func() { ended <- workerServer.Serve(listener) }()
 	if err := os.Rename(path+".part", path); err != nil {
@@ -82,15 +87,17 @@ func listen(path string) (net.Listener, error) {
 	return listener, os.Chmod(temporary, 0o600)
 }
 
-func cacheLimit(text string) (int64, error) {
+// sizeOf reads a number of bytes from the environment.
+func sizeOf(variable string, otherwise int64) (int64, error) {
+	text := os.Getenv(variable)
 	if text == "" {
-		return defaultCacheBytes, nil
+		return otherwise, nil
 	}
-	limit, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || limit < 0 {
-		return 0, fmt.Errorf("WALLAROO_STATE_CACHE_BYTES is %q", text)
+	size, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || size < 0 {
+		return 0, fmt.Errorf("%s is %q", variable, text)
 	}
-	return limit, nil
+	return size, nil
 }
 
 // tune trades memory for time: the live heap is small beside what passes through, and at Go's default the collector

@@ -207,7 +207,7 @@ func (c *conversation) load(index uint64, version state.Version, rollback bool, 
 			}
 		}
 		if !log.GetMore() {
-			return loader.Bucket(), nil
+			return loader.Bucket(), loader.End()
 		}
 	}
 }

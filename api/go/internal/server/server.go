@@ -45,6 +45,7 @@ type Worker struct {
 	sources       map[string]*declaration.Source
 	cache         *state.Cache
 	checksPersist bool
+	maxStateBytes int
 	users         sync.RWMutex // held while messages run; exclusively by a call that runs alone
 	work          *work
 }
@@ -56,12 +57,12 @@ type Server struct {
 }
 
 // New makes the gRPC server of an application, whose worker is own in its topology, that listens at an endpoint, a gRPC target. Its state cache holds
-// at most cacheBytes.
-func New(application *declaration.Application, own topology.Worker, endpoint string, cacheBytes int64) *Server {
+// at most cacheBytes, and the state of one key has at most stateBytes.
+func New(application *declaration.Application, own topology.Worker, endpoint string, cacheBytes int64, stateBytes int) *Server {
 	w := &Worker{
 		application: application, own: own, endpoint: endpoint,
 		sources: map[string]*declaration.Source{}, cache: state.NewCache(cacheBytes),
-		checksPersist: os.Getenv("WALLAROO_CHECK_PERSIST") == "1", work: newWork(),
+		checksPersist: os.Getenv("WALLAROO_CHECK_PERSIST") == "1", maxStateBytes: stateBytes, work: newWork(),
 	}
 	for _, pipeline := range application.Pipelines {
 		for _, source := range pipeline.Sources {
@@ -229,6 +230,7 @@ func (w *Worker) open(opening *pb.Opening) (*stage.Executor, *flight.Record, err
 		return nil, nil, protocol("an in-flight file that cannot be mapped; " + err.Error())
 	}
 	x.Watch(record)
+	x.LimitStates(w.maxStateBytes)
 	if w.checksPersist {
 		x.CheckPersist()
 	}

@@ -1,11 +1,11 @@
 package stage
 
 import (
-	"bytes"
 	"errors"
 
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/frame"
+	"wallarooapi/internal/piece"
 	"wallarooapi/internal/state"
 )
 
@@ -106,72 +106,32 @@ func (c *Call) settle(whole bool) (changes [][]byte, err error) {
 		return nil, c.x.err
 	}
 	c.x.flight.Outside()
-	defer c.x.flight.Rest()
-	err = c.bucket.Tables(func(table *state.Table) error {
-		frames, err := c.x.changes(table, whole)
-		changes = append(changes, frames...)
-		return err
+	err = c.x.attended(func() error {
+		return c.bucket.Tables(func(table *state.Table) error {
+			frames, err := c.x.changes(table, whole)
+			changes = append(changes, frames...)
+			return err
+		})
 	})
 	return changes, err
 }
 
 // changes writes the states of a table that are to be persisted.
-func (x *Executor) changes(table *state.Table, whole bool) (frames [][]byte, err error) {
-	n, key := x.stepOf(table.Port), []byte(nil)
-	encoder := codec.NewEncoder()
-	builder := frame.Builder{Port: table.Port, Encoding: encoder.Encoding()}
-	end := func() error {
-		if builder.Count() == 0 {
-			return nil
-		}
-		frame, err := builder.Frame()
-		if err != nil {
-			return n.notWritten(key, err)
-		}
-		frames = append(frames, frame)
-		builder.Reset()
-		return nil
-	}
-	err = table.Changes(whole, func(entry *state.Entry) error {
-		if x.keyed.notes {
-			n.note("wrote", []byte(entry.Key))
-		}
-		before := len(builder.Buffer())
-		buffer, err := n.write(encoder, builder.Buffer(), entry.Value)
-		if err != nil {
-			return n.notWritten([]byte(entry.Key), err)
-		}
-		size := len(buffer) - before
-		if builder.Count() > 0 && builder.BodyBytes()+size+len(entry.Key) > changeBytes {
-			written := bytes.Clone(buffer[before:])
-			if err := end(); err != nil {
-				return err
-			}
-			buffer = append(builder.Buffer(), written...)
-		}
-		key = []byte(entry.Key)
-		builder.UseKey(builder.AddKey(key))
-		builder.Extend(buffer)
-		table.Resize(entry, size-encoder.Described(), overheadOf(entry.Value))
-		return nil
-	})
-	if err == nil {
-		err = table.Dropped(func(key string) error {
-			if whole {
-				return nil
-			}
-			builder.UseKey(builder.AddKey([]byte(key)))
-			builder.AddAbsent()
-			if builder.BodyBytes() > changeBytes {
-				return end()
-			}
-			return nil
-		})
-	}
-	if err != nil {
+func (x *Executor) changes(table *state.Table, whole bool) ([][]byte, error) {
+	w := x.newStateWriter(table)
+	if err := table.Changes(whole, w.write); err != nil {
 		return nil, err
 	}
-	return frames, end()
+	err := table.Dropped(func(key string) error {
+		if whole {
+			return nil
+		}
+		return w.drop(key)
+	})
+	if err == nil {
+		err = w.end(nil)
+	}
+	return w.entries, err
 }
 
 // stepOf returns the first step of a state, nil when the stage does not use it.
@@ -190,6 +150,7 @@ type Loader struct {
 	bucket  *state.Bucket
 	decoder *codec.Decoder
 	frame   frame.Frame
+	pieces  piece.Joiner
 }
 
 // NewLoader begins with the empty state.
@@ -215,8 +176,15 @@ func (l *Loader) Load(entry []byte) error {
 	}
 	l.decoder.Reset()
 	l.x.flight.Outside()
-	defer l.x.flight.Rest()
-	return l.loadStates(owner)
+	return l.x.attended(func() error { return l.loadStates(owner) })
+}
+
+// End notes that the log has been loaded to its end.
+func (l *Loader) End() error {
+	if err := l.pieces.End(); err != nil {
+		return damaged(err)
+	}
+	return nil
 }
 
 func (l *Loader) loadStates(owner *node) error {
@@ -224,6 +192,19 @@ func (l *Loader) loadStates(owner *node) error {
 	var prototype any
 	if l.frame.Encoding == codec.Native && owner.stateful.windows == nil {
 		prototype = owner.stateful.state.Builder.Build()
+	}
+	if piece.Is(&l.frame) {
+		serialized, err := l.pieces.Take(&l.frame)
+		if err != nil {
+			return damaged(err)
+		}
+		if serialized == nil {
+			return nil
+		}
+		return l.loadState(owner, table, prototype, l.frame.Keys[0], serialized)
+	}
+	if err := l.End(); err != nil {
+		return err
 	}
 	data := l.frame.Values
 	for i := range l.frame.Count {
@@ -235,22 +216,30 @@ func (l *Loader) loadStates(owner *node) error {
 			table.Remove(string(key))
 			continue
 		}
-		if l.x.keyed.notes {
-			owner.note("read", key)
+		if err := l.loadState(owner, table, prototype, key, serialized); err != nil {
+			return err
 		}
-		value, err := owner.read(l.decoder, l.frame.Encoding, key, serialized)
-		if err != nil {
-			return owner.notReadable(key, err)
-		}
-		if prototype != nil {
-			codec.FillMaps(value, prototype)
-		}
-		entry := table.Get(key)
-		if entry == nil {
-			entry = table.Add(key, value)
-		}
-		entry.Value = value
-		table.Resize(entry, len(serialized)-l.decoder.Described(), overheadOf(value))
 	}
+	return nil
+}
+
+func (l *Loader) loadState(owner *node, table *state.Table, prototype any, key, serialized []byte) error {
+	if l.x.keyed.notes {
+		owner.note("read", key)
+	}
+	value, err := owner.read(l.decoder, l.frame.Encoding, key, serialized)
+	if err != nil {
+		return owner.notReadable(key, err)
+	}
+	if prototype != nil {
+		codec.FillMaps(value, prototype)
+	}
+	entry := table.Get(key)
+	if entry == nil {
+		entry = table.Add(key, value)
+	}
+	entry.Value = value
+	table.Resize(entry, len(serialized)-l.decoder.Described(), overheadOf(value))
+	entry.SetLogged(len(serialized))
 	return nil
 }

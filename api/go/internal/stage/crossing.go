@@ -175,9 +175,8 @@ func (s *sendExit) write(value any) {
 		s.node.buryUnwritten(w.encoder, value, err)
 		return
 	}
-	if size := len(buffer) - before + len(s.node.x.key); size > maxValueBytes {
+	if s.node.buryIfTooLarge(value, len(buffer)-before, len(s.node.x.key)) {
 		w.abandon()
-		s.node.bury("C504", value, tooLong(size), "")
 		return
 	}
 	if s.hasKeys {

@@ -1,8 +1,6 @@
 package stage
 
 import (
-	"fmt"
-
 	wa "wallarooapi"
 	"wallarooapi/internal/topology"
 	pb "wallarooapi/internal/workerpb"
@@ -23,8 +21,7 @@ func (s *sinkExit) write(value any) {
 	if bytes == nil {
 		return
 	}
-	if len(bytes) > maxValueBytes {
-		s.node.bury("C504", value, tooLong(len(bytes)), "")
+	if s.node.buryIfTooLarge(value, len(bytes), 0) {
 		return
 	}
 	s.node.out++
@@ -37,10 +34,6 @@ func (s *sinkExit) encode(value any) []byte {
 }
 
 func (s *sinkExit) flush() { s.writer.flush() }
-
-func tooLong(size int) string {
-	return fmt.Sprintf("it has %d bytes; at most %d are possible", size, maxValueBytes)
-}
 
 // keyExit serializes messages for a state step, into frames per bucket.
 type keyExit struct {
@@ -88,6 +81,9 @@ func (k *keyExit) write(value any) {
 			return
 		}
 	}
+	if len(key) > maxValueBytes && k.node.buryIfTooLarge(value, 0, len(key)) {
+		return
+	}
 	at := k.lookup(key)
 	w := at.writer
 	before := len(w.builder.Buffer())
@@ -96,9 +92,8 @@ func (k *keyExit) write(value any) {
 		k.node.buryUnwritten(w.encoder, value, err)
 		return
 	}
-	if size := len(buffer) - before + len(key); size > maxValueBytes {
+	if k.node.buryIfTooLarge(value, len(buffer)-before, len(key)) {
 		w.abandon()
-		k.node.bury("C504", value, tooLong(size), "")
 		return
 	}
 	if at.frames != w.frames {

@@ -47,7 +47,7 @@ func kept(input any) (data []byte, encoding byte, err error) {
 // bury makes a dead letter of a live message.
 func (n *node) bury(code string, input any, reason, stack string) {
 	letter := &pb.DeadLetter{Code: code, Error: reason, Traceback: stack, Preview: preview(input)}
-	if bytes, encoding, err := kept(input); err == nil && len(bytes) <= maxValueBytes/2 {
+	if bytes, encoding, err := kept(input); err == nil && n.fits(bytes) {
 		letter.Input, letter.Encoding = bytes, uint32(encoding)
 	}
 	n.file(letter)
@@ -56,11 +56,14 @@ func (n *node) bury(code string, input any, reason, stack string) {
 // buryBytes makes a dead letter of a message of which only the bytes are there.
 func (n *node) buryBytes(code string, input []byte, encoding byte, reason, stack string) {
 	letter := &pb.DeadLetter{Code: code, Error: reason, Traceback: stack, Preview: previewOf(input)}
-	if len(input) <= maxValueBytes/2 {
+	if n.fits(input) {
 		letter.Input, letter.Encoding = input, uint32(encoding)
 	}
 	n.file(letter)
 }
+
+// fits tells whether a dead letter has room for an input beside the key.
+func (n *node) fits(input []byte) bool { return len(input)+len(n.x.keyed.key) <= maxValueBytes }
 
 func (n *node) file(letter *pb.DeadLetter) {
 	x := n.x

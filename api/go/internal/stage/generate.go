@@ -33,7 +33,7 @@ func Generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb
 			return &Failure{"C504", fmt.Sprintf("%s: %T cannot be serialized; %v; %s", source.Name, message, err, codec.Fix), stackOf(err)}
 		}
 		if len(value) > maxValueBytes {
-			return &Failure{Code: "C504", Reason: source.Name + ": " + tooLong(len(value))}
+			return &Failure{Code: "C525", Reason: tooLarge(source.Name, len(value), 0).Message}
 		}
 		reply.Values = append(reply.Values, value)
 		size += len(value)

@@ -23,9 +23,11 @@ var errRollback = errors.New("a state computation failed")
 
 // keyed is what an executor knows while it runs messages against states.
 type keyed struct {
-	bucket  *state.Bucket
-	careful bool                    // states are saved between messages
-	checks  bool                    // a change of state that is not persisted is a failure
+	bucket               *state.Bucket
+	careful              bool // states are saved between messages
+	checks               bool // a change of state that is not persisted is a failure
+	maxBytes, pieceBytes int  // of a state, and of a piece of one
+
 	notes   bool                    // what is done to states outside of messages is noted: it has ended a process before
 	saved   map[*state.Entry][]byte // the states to go back to, as far as they can be serialized
 	entries []*state.Entry          // of the keys of the frame at hand
@@ -235,6 +237,12 @@ func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Fa
 			fault = notSerializable(n.name, entry.Value, notWritten)
 		}
 		return fault, nil
+	}
+	if fault := x.checkSize(n, entry, len(now)); fault != nil {
+		if persist || entry.IsKept() {
+			return fault, nil
+		}
+		return nil, nil
 	}
 	if before, known := x.keyed.saved[entry]; known && x.keyed.checks && !persist {
 		changed, err := differ(before, now)

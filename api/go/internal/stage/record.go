@@ -49,8 +49,7 @@ func (r *recordExit) write(data any) {
 	if value == nil {
 		return
 	}
-	if size := len(value) + len(key); size > maxValueBytes {
-		r.node.bury("C504", data, tooLong(size), "")
+	if r.node.buryIfTooLarge(data, len(value), len(key)) {
 		return
 	}
 	r.node.out++

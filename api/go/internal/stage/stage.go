@@ -11,15 +11,17 @@ import (
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/flight"
 	"wallarooapi/internal/frame"
+	"wallarooapi/internal/piece"
 	pb "wallarooapi/internal/workerpb"
 )
 
 const (
 	defaultFrameBytes = 1 << 20
-	maxFrameBytes     = 16 << 20
-	// maxValueBytes leaves room for a frame's other columns and for the messages before it.
-	maxValueBytes = frame.MaxBodyBytes - maxFrameBytes - 1<<16
+	maxFrameBytes     = 15 << 20
 )
+
+// maxValueBytes is how long a value may be, with its key; a frame has room for it behind other messages.
+var maxValueBytes = 48 << 20
 
 // Emit takes one output of a stage: its port, its bucket (-1: none) and the frame, which it may keep.
 type Emit func(port uint16, bucket int32, frame []byte) error
@@ -93,6 +95,7 @@ func New(application *declaration.Application, description *pb.Stage) (*Executor
 		return nil, err
 	}
 	x := &Executor{entries: map[uint16]*node{}, decoder: codec.NewDecoder(), flight: unseen}
+	x.keyed.maxBytes, x.keyed.pieceBytes = MaxStateBytes, piece.Bytes
 	x.dead = newWriter(x, frame.DeadLetterPort, -1, frameBytes(description), frame.Plain)
 	parts := partsOf(application)
 	byPath := map[string]*node{}
@@ -277,9 +280,12 @@ func (x *Executor) Run(frames []byte, emit Emit) error {
 	return x.err
 }
 
-func (x *Executor) feed(frames []byte, emit Emit) (err error) {
+func (x *Executor) feed(frames []byte, emit Emit) error {
 	x.emit, x.err = emit, nil
-	defer x.flight.Rest()
+	return x.attended(func() error { return x.feedAll(frames) })
+}
+
+func (x *Executor) feedAll(frames []byte) (err error) {
 	for len(frames) > 0 {
 		if frames, err = x.frame.Read(frames); err != nil {
 			return damaged(err)

@@ -96,7 +96,10 @@ func (x *Executor) runWindows(emit Emit) error {
 	x.emit, x.err, x.fromPort = emit, nil, frame.DeadLetterPort
 	arrivals := x.arrivals
 	x.arrivals = nil
-	defer x.flight.Rest()
+	return x.attended(func() error { return x.runArrivals(arrivals) })
+}
+
+func (x *Executor) runArrivals(arrivals []arrival) error {
 	slices.SortStableFunc(arrivals, inOrder)
 	for _, n := range x.nodes {
 		if n.stateful == nil || n.stateful.windows == nil {
@@ -211,7 +214,8 @@ func (r *windowRun) message(a *arrival) error {
 	x.keyed.key = s.Key
 	given, fault := r.enter(s, isNew, a)
 	if fault == nil && x.keyed.careful {
-		if _, err := r.n.write(codec.NewEncoder(), nil, s); err != nil {
+		now, err := r.n.write(codec.NewEncoder(), nil, s)
+		if fault = x.checkSize(r.n, entry, len(now)); err != nil {
 			fault = notSerializable(r.n.name, s, err)
 		}
 	}
@@ -320,5 +324,5 @@ func (n *node) read(decoder *codec.Decoder, encoding byte, key, data []byte) (an
 // runsAgain tells whether a call that failed so is run once more, message by message.
 func runsAgain(err error) bool {
 	failed := (*Failure)(nil)
-	return errors.Is(err, errRollback) || errors.As(err, &failed) && failed.Code == "C511"
+	return errors.Is(err, errRollback) || errors.As(err, &failed) && (failed.Code == "C511" || failed.Code == "C526")
 }

@@ -67,7 +67,17 @@ type Entry struct {
 	bytes int
 	dirty bool
 	saved bool // the log has a state of the key
+	size  int  // of the state in the log
 }
+
+// Logged returns the serialized size of the state that the log has of the key, 0 if none.
+func (e *Entry) Logged() int { return e.size }
+
+// SetLogged notes that size.
+func (e *Entry) SetLogged(size int) { e.size = size }
+
+// IsKept tells whether the log has, or will get, a state of the key.
+func (e *Entry) IsKept() bool { return e.saved || e.dirty }
 
 // Get returns the entry of a key, nil when it has no state.
 func (t *Table) Get(key []byte) *Entry { return t.entries[string(key)] }

@@ -1609,7 +1609,7 @@ func (x *NeedState) GetRollback() bool {
 type StateChange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	Entries       [][]byte               `protobuf:"bytes,2,rep,name=entries,proto3" json:"entries,omitempty"` // frames of serialized states, each at most 1 MiB unless one state is larger
+	Entries       [][]byte               `protobuf:"bytes,2,rep,name=entries,proto3" json:"entries,omitempty"` // frames of serialized states, each at most about 1 MiB, or one state or piece of at most 4 MiB and its key
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

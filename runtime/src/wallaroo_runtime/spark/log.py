@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from wallaroo.frame import FrameError, encode_frame, read_frame, split_frames
+from wallaroo.frame import Frame, FrameError, encode_frame, split_frames
 from wallaroo.key import bucket_of
+from wallaroo.piece import Joiner, write_pieces
 from wallaroo_runtime.daemon import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure import carried
@@ -65,11 +66,7 @@ def latest_states(entries: Iterable[bytes]) -> dict[StateKey, StateValue]:
         RunError: R664, an entry is damaged.
     """
     states: dict[StateKey, StateValue] = {}
-    for entry in entries:
-        try:
-            frame = read_frame(entry)
-        except FrameError as error:
-            raise RunError.of("R664", reason=f"the log of a bucket is damaged: {error}") from error
+    for frame in _whole(entries):
         absent = set(frame.absent)
         for number, value in enumerate(frame.values()):
             at = frame.header.port, frame.keys[frame.key_indexes[number]]
@@ -80,14 +77,30 @@ def latest_states(entries: Iterable[bytes]) -> dict[StateKey, StateValue]:
     return states
 
 
+def _whole(entries: Iterable[bytes]) -> Iterator[Frame]:
+    """Yield the frames of a log, pieces of a state joined."""
+    joiner = Joiner()
+    try:
+        for entry in entries:
+            if (frame := joiner.take(entry)) is not None:
+                yield frame
+        joiner.end()
+    except FrameError as error:
+        raise RunError.of("R664", reason=f"the log of a bucket is damaged: {error}") from error
+
+
 def bucket_frames(states: dict[StateKey, StateValue], bucket_count: int) -> Iterator[tuple[int, bytes]]:
-    """Yield frames of states, each with its bucket; about as large as `ENTRY_BYTES`, or as one state."""
+    """Yield frames of states, each with its bucket; about as large as `ENTRY_BYTES`, or one state, in pieces."""
     groups: dict[tuple[int, int, int], list[tuple[bytes, bytes]]] = defaultdict(list)
     for (port, key), (encoding, value) in states.items():
         groups[bucket_of(key, bucket_count), port, encoding].append((key, value))
     for (bucket, port, encoding), pairs in groups.items():
         for part in _parts(pairs):
             keys, values = zip(*part, strict=True)
+            if len(part) == 1:
+                pieces = write_pieces(values[0], key=keys[0], port=port, encoding=encoding)
+                yield from ((bucket, piece) for piece in pieces)
+                continue
             frame = encode_frame(values, port=port, encoding=encoding, keys=keys, key_indexes=range(len(keys)))
             yield bucket, frame
 

@@ -18,10 +18,13 @@ from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow, staged_columns
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
-from wallaroo_runtime.worker.session import BucketResult, StateSession, Version
+from wallaroo_runtime.worker.session import BucketResult, StateSession, Version, grouped
 
 VERSION_SCHEMA = "counter LONG, nonce LONG, snapshot_bytes LONG, delta_bytes LONG"
 LOG_SCHEMA = "entry BINARY"
+LARGE_LOG_BYTES = (
+    256 * 1024 * 1024
+)  # deltas of so many bytes are outweighed by no snapshot: a log is one value of RocksDB
 SMALL_LOG_BYTES = 256 * 1024  # deltas up to here are not worth a snapshot, however small the state is
 GOLDEN_RATIO = 0.6180339887498949
 FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
@@ -45,6 +48,10 @@ def compaction_ratio(bucket: int) -> float:
     return 1 + bucket * GOLDEN_RATIO % 1
 
 
+def _row_bytes(row: tuple[bytes]) -> int:
+    return len(row[0])
+
+
 class BucketState:
     """State of the buckets of one stage, in Spark's store; holds for the key that Spark has set."""
 
@@ -61,7 +68,8 @@ class BucketState:
 
     def wants_snapshot(self, bucket: int) -> bool:
         """Say whether the deltas of a bucket outweigh its snapshot; valid after `version`."""
-        return self._delta_bytes > max(self._snapshot_bytes * compaction_ratio(bucket), SMALL_LOG_BYTES)
+        most = min(self._snapshot_bytes * compaction_ratio(bucket), LARGE_LOG_BYTES)
+        return self._delta_bytes > max(most, SMALL_LOG_BYTES)
 
     def log(self) -> Iterator[bytes]:
         """Yield the entries of the log, oldest first."""
@@ -75,12 +83,16 @@ class BucketState:
         rows = [(entry,) for entry in result.changes]
         if result.is_snapshot or result.version.counter == 1:  # the first changes are all that there is
             if rows:
-                self._log.put(rows)
+                first, *others = grouped(rows, _row_bytes)
+                self._log.put(first)
+                for group in others:
+                    self._log.appendList(group)
             else:  # Spark does not take an empty list
                 self._log.clear()
             self._snapshot_bytes, self._delta_bytes = size, 0
         elif rows:
-            self._log.appendList(rows)
+            for group in grouped(rows, _row_bytes):
+                self._log.appendList(group)
             self._delta_bytes += size
         version = result.version
         self._version.update((version.counter, to_signed(version.nonce), self._snapshot_bytes, self._delta_bytes))

@@ -6,6 +6,9 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.worker.ending import Blame, Cause
 
+LEAST_SECONDS = 1.0  # that a message may take, whatever has hung before it
+PATIENCE = 4  # times as long as others took
+
 
 @dataclass(slots=True)
 class Care:
@@ -50,6 +53,23 @@ class Care:
         self.is_alone = not is_certain
         self._suspect = blame.ordinal if blame.cause is Cause.KILLED and not is_certain else -1
         return is_certain
+
+    def seconds(self, deadline: float, slowest: float) -> float:
+        """Return how long a message may take: less for each one of the call that has hung before.
+
+        Args:
+            deadline: How long it may take where none has.
+            slowest: How long other messages took.
+
+        Example:
+            >>> care = Care()
+            >>> care.seconds(8, 0.1), care.learn(Blame(0, 7, Cause.HUNG, "8")), care.seconds(8, 0.1)
+            (8, True, 4.0)
+            >>> care.seconds(8, 1.5)
+            6.0
+        """
+        hung = sum(skip.code == "C509" for skip in self.skips)
+        return min(deadline, max(deadline / 2**hung, LEAST_SECONDS, PATIENCE * slowest)) if hung else deadline
 
     def is_beyond(self, blame: Blame) -> bool:
         """Say whether a state, and no message, ends the worker, as far as can be found out."""

@@ -58,6 +58,7 @@ class WorkerChannel:
         self.spec, self.owner = spec, owner
         self._key = spec.digest() + (f"-{owner.pid}" if owner else "")
         self._broken_count = self._retry_count = self._deadline_count = 0
+        self.slowest = 0.0  # seconds that a call was seen without progress before some came
 
     def endpoints(self) -> Endpoints:
         """Return the worker's endpoints, connecting first when needed."""
@@ -114,10 +115,14 @@ class WorkerChannel:
         """The deadline of a call, as people are told."""
         return f"{self.spec.deadline_ms / 1000:g}"
 
-    def kill_hung(self, endpoints: Endpoints, stage: str, *, is_certain: bool) -> None:
+    def seconds_for(self, care: Care) -> float:
+        """Return how long a message of a call may take."""
+        return care.seconds(self.spec.deadline_ms / 1000, self.slowest)
+
+    def kill_hung(self, endpoints: Endpoints, stage: str, seconds: float, *, is_certain: bool) -> None:
         """Kill the worker that missed a deadline; the second time in a row is an error unless a message is to blame."""
         self._deadline_count += not is_certain
-        kill_worker(endpoints.connection, f"it gave no answer within {self.seconds} s", is_excused=is_certain)
+        kill_worker(endpoints.connection, f"it gave no answer within {seconds:g} s", is_excused=is_certain)
         if self._deadline_count >= DEADLINE_LIMIT:
             raise RunError.of("W411", WORKER, worker=self.spec.name, seconds=self.seconds, stage=stage)
 
@@ -210,6 +215,11 @@ class Stream:
         stream.send(request(opening=noted))
         return stream
 
+    def arm(self, care: Care) -> None:
+        """Begin to wait for the answer of a call, as long as is right for it."""
+        self.deadline.seconds = self.channel.seconds_for(care)
+        self.deadline.arm()
+
     def send(self, request: Any) -> None:
         """Hand a request to the sending thread."""
         self.requests.put(request)
@@ -245,17 +255,18 @@ class Stream:
         self.deadline.close()
         self.call.cancel()
         stalled = self._stalled
+        seconds = self.deadline.seconds
         if self.deadline.has_passed and self.outputs and not stalled.message:
-            msg = f'stage "{self.stage}", field done: missing for {self.channel.seconds} s after {self.outputs} outputs'
+            msg = f'stage "{self.stage}", field done: missing for {seconds:g} s after {self.outputs} outputs'
             raise self.channel.broke_rules(msg) from error
         if self.deadline.has_passed:
-            self.channel.kill_hung(self.endpoints, self.stage, is_certain=bool(stalled.message))
+            self.channel.kill_hung(self.endpoints, self.stage, seconds, is_certain=bool(stalled.message))
         ending = self.channel.recover(self.endpoints, error)
         if self.flight is None or (self.deadline.has_passed and self.flight.read() != stalled):
             return None
         note = self.flight.note()
         if stalled.message:
-            return Blame(stalled.call, stalled.message - 1, Cause.HUNG, self.channel.seconds, note=note)
+            return Blame(stalled.call, stalled.message - 1, Cause.HUNG, f"{seconds:g}", note=note)
         blame = ending.blame(self.flight.path.name) if ending else None
         return blame and replace(blame, note=note)
 
@@ -277,6 +288,7 @@ class Stream:
 
     def close(self) -> None:
         """Give the stream up, in whatever state it is."""
+        self.channel.slowest = max(self.channel.slowest, self.deadline.slowest)
         self.deadline.close()
         self.requests.put(None)
         self.call.cancel()

@@ -13,14 +13,19 @@ class Deadline:
 
     Arming costs an assignment; the thread looks a few times within the deadline.
 
+    Attributes:
+        seconds: How long a call may take from its last progress; may change between two calls.
+        slowest: How long the call was seen without progress at most before some came.
+
     Args:
-        seconds: How long a call may take from its last progress.
+        seconds: The first value of `seconds`.
         action: What to do then.
         look: Returns what changes with the call's progress, and whether another call may be in its way.
     """
 
     def __init__(self, seconds: float, action: Callable[[], None], look: Callable[[], tuple[object, bool]]) -> None:
         self.seconds, self.has_passed = seconds, False
+        self.slowest = 0.0
         self._action, self._look = action, look
         self._since = 0.0
         self._closed = threading.Event()
@@ -46,7 +51,7 @@ class Deadline:
 
     def _watch(self) -> None:
         seen: object = None
-        changed = 0.0
+        changed = stalled = 0.0
         while not self._closed.is_set():
             since = self._since
             if not since:
@@ -56,7 +61,9 @@ class Deadline:
             now = time.monotonic()
             found, is_waiting = self._look()
             if found != seen:
+                self.slowest = max(self.slowest, stalled)
                 seen, changed = found, now
+            stalled = now - max(since, changed)
             left = max(since, changed) + self.seconds * (PATIENCE if is_waiting else 1) - now
             if left > 0:
                 self._closed.wait(min(left, self.seconds / LOOKS))

@@ -77,7 +77,7 @@ class ProcessCall:
             stream.send(data.request(sent))
             sent += 1
         flying = sum(len(data.frames) for data in self._unanswered)
-        stream.deadline.arm()
+        self._arm(stream)
         while True:
             while self._held is not None and (not flying or flying + len(self._held) <= self.window):
                 self._unanswered.append(Unanswered(self._held))
@@ -92,7 +92,10 @@ class ProcessCall:
             self.channel.progressed()
             stream.deadline.rest()  # whoever takes the outputs may take his time
             yield outputs
-            stream.deadline.arm()
+            self._arm(stream)
+
+    def _arm(self, stream: Stream) -> None:
+        stream.arm(self._unanswered[0].care if self._unanswered else Care())
 
     def _receive_one(self, stream: Stream, index: int, frames: bytes) -> list[pb.Output]:
         outputs: list[pb.Output] = []

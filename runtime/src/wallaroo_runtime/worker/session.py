@@ -139,7 +139,7 @@ class StateSession:
 
     @staticmethod
     def _send(stream: Stream, call: pb.Bucket, frames: Sequence[bytes], care: Care) -> None:
-        stream.deadline.arm()
+        stream.arm(care)
         skips = care.skips
         for group, more in with_more(grouped(frames, len)):
             request = pb.Bucket(more=more, skips=skips, alone=care.is_alone, careful=care.is_careful)

@@ -12,9 +12,11 @@ from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit import application_args, emit_to_file, write_result
 from wallaroo.program import load
 from wallaroo.worker.collector import collect_less
+from wallaroo.worker.descriptor import guard_descriptors
 from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_end, tell_ready
 from wallaroo.worker.server import Server
 from wallaroo.worker.service import WorkerService
+from wallaroo.worker.state import MAX_STATE_BYTES
 
 USAGE_STATUS = 2
 SETUP_STATUS = 3
@@ -96,9 +98,13 @@ def _start(app: str, directory: Path, number: int, count: int) -> Server:
     endpoints = [f"unix:{socket_path(directory, each)}" for each in range(count)]
     cache_bytes = int(os.environ.get("WALLAROO_STATE_CACHE_BYTES", DEFAULT_CACHE_BYTES)) // count
     checks_persist = os.environ.get("WALLAROO_CHECK_PERSIST") == "1"
-    service = WorkerService(program, endpoints, cache_bytes, checks_persist=checks_persist)
+    max_state_bytes = int(os.environ.get("WALLAROO_MAX_STATE_BYTES", MAX_STATE_BYTES))
+    service = WorkerService(
+        program, endpoints, cache_bytes, checks_persist=checks_persist, max_state_bytes=max_state_bytes
+    )
     server = Server(service, socket_path(directory, number))
     server.start()
+    guard_descriptors()
     collect_less()
     return server
 

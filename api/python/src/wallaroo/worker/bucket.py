@@ -10,6 +10,7 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.frame import HEADER_BYTES, TICK_PORT, Frame, FrameError, read_body, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.calendar import readable
 from wallaroo.worker.crossing import read_messages
 from wallaroo.worker.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.keyed import StateEntry
@@ -18,7 +19,7 @@ from wallaroo.worker.order import Messages, Place, in_turn, is_in_order
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import UNREAD, BucketState, Cell, NotAsked, Table
 from wallaroo.worker.turn import WindowTurn
-from wallaroo.worker.value import PICKLED, NotSerializableError, StateReadError
+from wallaroo.worker.value import PICKLED, NotSerializableError, StateReadError, StateTooLargeError
 
 MAX_CHANGE_BYTES = 8 * 1024 * 1024
 NOTHING = Cell(None)  # in the place of the state that a key does not have
@@ -99,11 +100,9 @@ class BucketRun:
         try:
             return self._result(state)
         except NotSerializableError as err:
-            steps = [each.step.name for each in self._stage.states.values() if each.node.state_port == err.port]
-            if not steps:
-                raise
-            finding = Diagnostic.of("C511", step=steps[0], key=shown(_readable(err.key)), error=err)
-            raise DiagnosticError([finding]) from err
+            if step := self._step_of(err.port):
+                raise DiagnosticError([err.finding("C511", step, shown(readable(err.key)))]) from err
+            raise
 
     def watched(self, state: BucketState, *, checks_persist: bool) -> BucketResult:
         """Run like `careful` or `checked`, and note what is done outside of messages: it has ended a process before."""
@@ -115,8 +114,10 @@ class BucketRun:
             state.watch = None
 
     def _watch(self, done: str, port: int, key: bytes) -> None:
-        step = next((each.step.name for each in self._stage.states.values() if each.node.state_port == port), "")
-        self._stage.note(f'{done} the state of step "{step}", key {shown(_readable(key))}')
+        self._stage.note(f'{done} the state of step "{self._step_of(port)}", key {shown(readable(key))}')
+
+    def _step_of(self, port: int) -> str:
+        return next((each.step.name for each in self._stage.states.values() if each.node.state_port == port), "")
 
     def checked(self, state: BucketState) -> BucketResult:
         """Run like `careful`, and make a dead letter (C510) of a message that changes a state without persisting it."""
@@ -260,7 +261,7 @@ class BucketRun:
         closed = part.entry.closed_keys
         if closed is None or key in closed:
             return None
-        return Diagnostic.of("C502", step=part.entry.step.name, key=shown(_readable(key)), state=part.entry.state.name)
+        return Diagnostic.of("C502", step=part.entry.step.name, key=shown(readable(key)), state=part.entry.state.name)
 
     def _refuse(self, part: Messages, refused: dict[int, Any]) -> None:
         kept = []
@@ -284,10 +285,11 @@ class BucketRun:
         def save(result: Any, live: Any) -> None:
             persists = always or (isinstance(result, tuple) and len(result) == 2 and result[1])
             try:
-                after.append(state.write(live))
-            except NotSerializableError:
+                after.append(state.write(cell))
+            except NotSerializableError as err:
                 # What is never persisted need not be serializable; a failure of the key then goes further back.
-                if persists:
+                is_kept = cell.size >= 0 or key in self._changed.get(part.entry.node.state_port, ())
+                if persists or (is_kept and isinstance(err, StateTooLargeError)):
                     raise
                 return
             if self._checks_persist and not persists and after[-1] != before.get(cell, after[-1]):
@@ -319,7 +321,7 @@ class BucketRun:
     def _note(cell: Cell, state: BucketState, before: dict[Cell, bytes]) -> None:
         """Note what a state is before a message; a copy from the cache was not read from a log."""
         with suppress(NotSerializableError):
-            before[cell] = state.write(cell.live)
+            before[cell] = state.write(cell)
 
     @staticmethod
     def _put_back(table: Table, key: bytes, saved: bytes | None, state: BucketState) -> None:
@@ -333,13 +335,10 @@ class BucketRun:
         message, _, sequence, error = failed
         box, path = self._stage.box, part.entry.node.path
         if isinstance(error, UnsavedChangeError):
-            finding = Diagnostic.of("C510", step=part.entry.step.name, key=shown(_readable(key)))
+            finding = Diagnostic.of("C510", step=part.entry.step.name, key=shown(readable(key)))
             box.put(finding, path, part.entry.step.name, message, sequence, key=key)
         elif isinstance(error, NotSerializableError):
-            finding = Diagnostic.of(
-                "C504", step=part.entry.step.name, type=error.type_name, error=error,
-                fix="keep only what can be pickled in the state, or define serialize and deserialize",
-            )  # fmt: skip
+            finding = error.finding("C504", part.entry.step.name, shown(readable(key)))
             box.put(finding, path, part.entry.step.name, message, sequence, key=key)
         else:
             box.add(path, part.entry.step.name, message, sequence, error, key=key)
@@ -379,10 +378,3 @@ class BucketRun:
             if self._is_watched:
                 self._stage.note(f'wrote the windows of step "{entry.step.name}"')
             yield from state.window_entries(entry.node.state_port, entry.window, is_whole=self._call.wants_snapshot)
-
-
-def _readable(key: bytes) -> str | bytes:
-    try:
-        return key.decode()
-    except UnicodeDecodeError:
-        return key

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
+from wallaroo import piece
 from wallaroo.frame import Frame, encode_frame
-from wallaroo.worker.value import StateReadError, ValueCodec
+from wallaroo.worker.value import StateReadError, StateTooLargeError, ValueCodec
 from wallaroo.worker.window import EARLIEST, Given, Window, WindowState
 
 # Encoding of state entries: 8 bytes due time, then a pickle of the encoding of the accumulators, the state's fields,
@@ -22,6 +23,7 @@ class Calendar:
 
     Attributes:
         codec: Writes and reads accumulators.
+        max_bytes: How many bytes a state may have; one that has more already may not grow.
         live: States that were needed.
         stored: Serialized states of the other keys.
         sizes: Serialized size of each state that is in the log.
@@ -34,6 +36,7 @@ class Calendar:
     """
 
     codec: ValueCodec
+    max_bytes: int
     live: dict[bytes, WindowState] = field(default_factory=dict)
     stored: dict[bytes, bytes] = field(default_factory=dict)
     sizes: dict[bytes, int] = field(default_factory=dict)
@@ -93,10 +96,16 @@ class Calendar:
         state.queued = None if due == EARLIEST else due
         return state
 
-    def dump(self, window: Window, state: WindowState) -> bytes:
-        """Return a state's bytes."""
+    def dump(self, window: Window, key: bytes, state: WindowState) -> bytes:
+        """Return a state's bytes.
+
+        Raises:
+            StateTooLargeError: They are too many.
+        """
         panes = [(number, self.codec.dump(pane)) for number, pane in state.panes.items()]
         content = pickle.dumps((self.codec.encoding, state.fields(), panes), PICKLE_PROTOCOL)
+        if DUE_BYTES + len(content) > max(self.max_bytes, self.sizes.get(key, 0)):
+            raise StateTooLargeError(state, DUE_BYTES + len(content), self.max_bytes, key=key)
         return window.due(state).to_bytes(DUE_BYTES, "big", signed=True) + content
 
     def enroll(self, window: Window, key: bytes, state: WindowState) -> None:
@@ -181,8 +190,12 @@ class Calendar:
         size = 0
         for key in keys:
             state = self.live.get(key)
-            data = self.stored.get(key, b"") if state is None else self.dump(window, state)
+            data = self.stored.get(key, b"") if state is None else self.dump(window, key, state)
             if not data and key not in self.sizes:
+                continue
+            self._measure(key, data)
+            if len(data) > piece.PIECE_BYTES:
+                yield from piece.write_pieces(data, key=key, port=port, encoding=WINDOWED)
                 continue
             cost = len(key) + len(data) + 2 * DUE_BYTES
             if names and size + cost > entry_bytes:
@@ -191,7 +204,6 @@ class Calendar:
             names.append(key)
             values.append(data)
             size += cost
-            self._measure(key, data)
         if names:
             yield _entry(port, names, values)
 

@@ -137,20 +137,25 @@ class SendExit:
 
     def put(self, message: Any, sequence: int, key: bytes | str = b"", time: int = 0) -> None:
         """Take a message; one that is not of the codec becomes a dead letter."""
+        key = key.encode() if isinstance(key, str) else key
         try:
-            self._values.append(self._codec.dump(message))
+            value = self._codec.dump(message)
         except BaseException as err:
             self.dead += 1
             self._box.add(self.path, self.name, message, sequence, err, code="C504")
             return
+        if self._box.refuses(self, message, sequence, len(value), len(key)):
+            self.dead += 1
+            return
+        self._values.append(value)
         self._sequences.append(sequence)
-        self._keys.append(key.encode() if isinstance(key, str) else key)
+        self._keys.append(key)
         self._times.append(time)
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
         """Yield the frames of this call."""
         sizes = [len(value) + len(key) for value, key in zip(self._values, self._keys, strict=True)]
-        for start, end, _ in cut_ranges(sizes, b"".join(self._values), self._frame_bytes):
+        for start, end, _ in cut_ranges(sizes, b"", self._frame_bytes, sizes):
             first = min(self._sequences[start:end])
             earliest = min(self._times[start:end]) if self._has_times else timestamp_ms
             keys: dict[bytes, int] = {}

@@ -26,7 +26,8 @@ from wallaroo.worker.value import encode_text
 COLUMN_BYTES = 24
 # So many keys of a call are found at once. Frequent ones come early; to remember more costs more than to find the rest.
 MAX_SLOTS = 8192
-MAX_VALUE_BYTES = MAX_BODY_BYTES - (1 << 20)
+MAX_JOINED_BYTES = MAX_BODY_BYTES // 2  # of several messages in one frame
+MANY_KEY_BYTES = 1 << 20  # keys of so many bytes count where frames are cut
 KEY_EXPECTED = "a key: str, bytes, a number, a tuple, a frozenset, an enum member, or a frozen dataclass"
 
 Slot = tuple[Any, ...]  # functions that append value, index of the key and sequence; the index; one for the time
@@ -55,13 +56,6 @@ class Group:
         self.sequences: list[int] = []
         self.times: list[int] = []
         self.parts = self.values.append, self.indexes.append, self.sequences.append, self.keys
-
-
-class Oversized:
-    """Stands for a message that is too large to be shown."""
-
-    def __reduce__(self) -> Any:
-        raise TypeError(repr(self))
 
 
 class KeyExit:
@@ -126,9 +120,13 @@ class KeyExit:
             if not group.values:
                 continue
             encoding, lengths, data = self._codec.encode(group.values)
-            keys = list(group.keys)
-            for start, end, piece in cut_ranges(lengths, data, self._frame_bytes):
-                if self._is_too_large(piece, group.sequences[start]):
+            keys, sizes = list(group.keys), None
+            key_lengths = list(map(len, keys))
+            if sum(key_lengths) > MANY_KEY_BYTES:
+                sizes = [length + key_lengths[key] for length, key in zip(lengths, group.indexes, strict=True)]
+            for start, end, piece in cut_ranges(lengths, data, self._frame_bytes, sizes):
+                value, sequence = group.values[start], group.sequences[start]
+                if self._box.refuses(self, value, sequence, lengths[start], key_lengths[group.indexes[start]]):
                     continue
                 used, indexes = keys, group.indexes
                 if end - start < len(lengths):
@@ -140,13 +138,6 @@ class KeyExit:
                 times = group.times[start:end]
                 frame = finish(header, body, group.sequences[start:end], lengths[start:end], piece, times)
                 yield pb.Output(index=index, port=self.port, bucket=bucket, frame=frame)
-
-    def _is_too_large(self, piece: bytes, sequence: int) -> bool:
-        if len(piece) <= MAX_VALUE_BYTES:
-            return False
-        error = ValueError(f"its {len(piece)} bytes do not fit into a frame")
-        self._box.add(self.path, self.name, Oversized(), sequence, error, code="C504")
-        return True
 
 
 class SinkExit:
@@ -186,6 +177,8 @@ class SinkExit:
             self._drop_unencodable()
             lengths, data = self._bytes()
         for start, end, piece in cut_ranges(lengths, data, self._frame_bytes):
+            if self._box.refuses(self, self.values[start], self.sequences[start], lengths[start]):
+                continue
             header = FrameHeader(self.port, end - start, 0, SEQUENCES, PLAIN, timestamp_ms)
             frame = finish(header, [], self.sequences[start:end], lengths[start:end], piece)
             yield pb.Output(index=index, port=self.port, bucket=-1, frame=frame)
@@ -239,20 +232,29 @@ def finish(
     return write_frame(header, body)
 
 
-def cut_ranges(lengths: Sequence[int], data: bytes, frame_bytes: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield start, end and bytes of the messages of each frame: a frame is closed when it exceeds `frame_bytes`."""
-    limit = min(frame_bytes or MAX_BODY_BYTES, MAX_BODY_BYTES)
-    if len(data) + COLUMN_BYTES * len(lengths) <= limit:
+def cut_ranges(
+    lengths: Sequence[int], data: bytes, frame_bytes: int, sizes: Sequence[int] | None = None
+) -> Iterator[tuple[int, int, bytes]]:
+    """Yield start, end and bytes of the messages of each frame: a frame is closed when it exceeds `frame_bytes`.
+
+    Args:
+        lengths: Of the values.
+        data: Their bytes.
+        frame_bytes: What a frame's body may have.
+        sizes: What each message takes in a frame, if that is more than its value.
+    """
+    limit = min(frame_bytes or MAX_JOINED_BYTES, MAX_JOINED_BYTES)
+    if (len(data) if sizes is None else sum(sizes)) + COLUMN_BYTES * len(lengths) <= limit:
         if lengths:
             yield 0, len(lengths), data
         return
-    ends = list(accumulate(length + COLUMN_BYTES for length in lengths))
+    ends = list(accumulate(size + COLUMN_BYTES for size in sizes or lengths))
     start = at = 0
     while start < len(ends):
         before = ends[start - 1] if start else 0
         end = bisect_right(ends, before + limit) + 1
         # Closing after the message that exceeds the limit must not exceed what a frame can hold.
-        if end > len(ends) or (end - 1 > start and ends[end - 1] - before > MAX_BODY_BYTES // 2):
+        if end > len(ends) or (end - 1 > start and ends[end - 1] - before > MAX_JOINED_BYTES):
             end = min(end - 1, len(ends))
         end = max(end, start + 1)
         size = sum(lengths[start:end])

@@ -7,7 +7,7 @@ from wallaroo.application import Source
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.location import one_line, user_traceback
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.exit import MAX_VALUE_BYTES
+from wallaroo.worker.letter import MAX_VALUE_BYTES, too_large
 from wallaroo.worker.value import ValueCodec
 
 
@@ -16,7 +16,7 @@ def generate(source: Source, codec: ValueCodec, request: pb.GenerateRequest, rep
 
     Raises:
         DiagnosticError: User code failed (C501), the last message cannot be read back (C505), or a message cannot be
-            serialized (C504).
+            serialized (C504) or is too large (C525).
     """
     assert source.generator is not None
     apply, message, size = source.generator.apply, None, 0
@@ -31,7 +31,7 @@ def generate(source: Source, codec: ValueCodec, request: pb.GenerateRequest, rep
             return
         value = _asked(source, "C504", codec.dump, message)
         if len(value) > MAX_VALUE_BYTES:
-            raise _failed(source, "C504", message, ValueError(f"its {len(value)} bytes do not fit into a frame"))
+            raise DiagnosticError([too_large(source.name, len(value))])
         reply.values.append(value)
         size += len(value)
         if len(reply.values) >= request.max_count or size >= request.max_bytes:

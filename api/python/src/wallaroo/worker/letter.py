@@ -1,6 +1,6 @@
 """Dead letters: messages that user code failed on."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.frame import DEAD_LETTER_PORT, PLAIN
@@ -9,6 +9,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.value import ValueCodec
 
 PREVIEW_CHARACTERS = 200
+MAX_VALUE_BYTES = 48 * 1024 * 1024  # with its key; leaves room for a frame's other columns
 
 
 class WrongResultError(Exception):
@@ -17,6 +18,18 @@ class WrongResultError(Exception):
     def __init__(self, result: Any, expected: str) -> None:
         super().__init__(f"returned {shown(result)}; expected {expected}")
         self.actual, self.expected = shown(result), expected
+
+
+class Leaving(Protocol):
+    """Where a message leaves a stage.
+
+    Attributes:
+        path: Of the part.
+        name: Its name.
+    """
+
+    path: str
+    name: str
 
 
 class Unread(NamedTuple):
@@ -82,6 +95,8 @@ class LetterBox:
     ) -> None:
         """Record a dead letter with the text of a diagnostic."""
         encoding, data = (PLAIN, bytes(message)) if is_payload else self._input(message)
+        if len(data) + len(key or b"") > MAX_VALUE_BYTES:
+            data = b""  # it is a dead letter whatever its input
         letter = pb.DeadLetter(
             code=finding.code,
             path=path,
@@ -115,6 +130,13 @@ class LetterBox:
         """Record a message that is not run because it ended a worker before."""
         self.put(Diagnostic(skip.code, skip.reason, ""), path, step, message, sequence, key=key, is_payload=is_payload)
 
+    def refuses(self, part: Leaving, message: Any, sequence: int, size: int, key_size: int = 0) -> bool:
+        """Record a message that is too large, with its key, to leave a stage; returns False for others."""
+        if size + key_size <= MAX_VALUE_BYTES:
+            return False
+        self.put(too_large(part.name, size, key_size), part.path, part.name, message, sequence)
+        return True
+
     def unread(self, unread: Unread, path: str, step: str, sequence: int, key: bytes) -> None:
         """Record a message that cannot be read."""
         finding = Diagnostic(unread.code, unread.reason, "")
@@ -127,6 +149,17 @@ class LetterBox:
             # It is a dead letter whatever its input; the preview still shows it.
             return PLAIN, b""
         return encoding, data
+
+
+def too_large(step: str, size: int, key_size: int = 0) -> Diagnostic:
+    """Return what a step's user is told of a value or key that is too large."""
+    is_key = key_size > MAX_VALUE_BYTES // 2
+    what, most = ("its key", key_size) if is_key else ("its value", size)
+    if is_key:
+        fix = "let the partition function return a shorter key, e.g. a digest"
+    else:
+        fix = "split it, e.g. let a @computation_multi return several smaller messages"
+    return Diagnostic.of("C525", step=step, what=what, size=most, limit=MAX_VALUE_BYTES, fix=fix)
 
 
 def preview(message: Any) -> str:

@@ -41,6 +41,8 @@ class RecordExit:
             return True  # as a dead letter it is counted already
         if value is None:
             return False
+        if self._box.refuses(self, message, sequence, len(value), len(key)):
+            return True
         self._values.append(value)
         self._keys.append(key)
         self._headers.append(headers)
@@ -50,7 +52,7 @@ class RecordExit:
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
         """Yield the frames of this call."""
         sizes = [len(value) + len(key) for value, key in zip(self._values, self._keys, strict=True)]
-        for start, end, _ in cut_ranges(sizes, b"".join(self._values), self._frame_bytes):
+        for start, end, _ in cut_ranges(sizes, b"", self._frame_bytes, sizes):
             keys: dict[bytes, int] = {}
             indexes = [keys.setdefault(key, len(keys)) for key in self._keys[start:end]]
             sequences, headers = self._sequences[start:end], self._headers[start:end]

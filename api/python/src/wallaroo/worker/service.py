@@ -23,7 +23,7 @@ from wallaroo.worker.flight import InFlight
 from wallaroo.worker.generate import generate
 from wallaroo.worker.letter import LetterBox
 from wallaroo.worker.stage import Stage
-from wallaroo.worker.state import BucketKey, BucketState, StateCache, Version
+from wallaroo.worker.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
 from wallaroo.worker.value import NotSerializableError, StateReadError, ValueCodec
 
 MAX_STAGES = 64
@@ -44,12 +44,19 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         endpoints: All endpoints of the worker, this one included.
         cache_bytes: Bound of the state cache of this process.
         checks_persist: Whether a change of state that is not persisted is a failure; slow.
+        max_state_bytes: How many bytes the state of one key may have.
     """
 
     def __init__(
-        self, program: Program, endpoints: list[str], cache_bytes: int, *, checks_persist: bool = False
+        self,
+        program: Program,
+        endpoints: list[str],
+        cache_bytes: int,
+        *,
+        checks_persist: bool = False,
+        max_state_bytes: int = MAX_STATE_BYTES,
     ) -> None:
-        self._checks_persist = checks_persist
+        self._checks_persist, self._max_state_bytes = checks_persist, max_state_bytes
         self._program, self._endpoints = program, endpoints
         self._codec = ValueCodec(program.application.serializer)
         self._cache = StateCache(cache_bytes)
@@ -162,7 +169,7 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         version = Version(call.version.counter, call.version.nonce)
         state = self._cache.take(key, version)
         if version == EMPTY:
-            state = BucketState(self._codec)
+            state = self._empty()
         elif state is None or call.careful:
             yield pb.StateReply(need_state=pb.NeedState(index=call.index))
             state = self._read_log(call.index, requests)
@@ -174,7 +181,7 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
             else:
                 result = run.checked(state) if self._checks_persist else run.attempt(state)
         if result is None:
-            state = BucketState(self._codec)
+            state = self._empty()
             if version != EMPTY:
                 yield pb.StateReply(need_state=pb.NeedState(index=call.index, rollback=True))
                 state = self._read_log(call.index, requests)
@@ -189,14 +196,18 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         yield pb.StateReply(done=result.done)
         reach("worker.after_reply")
 
+    def _empty(self) -> BucketState:
+        return BucketState(self._codec, self._max_state_bytes)
+
     def _read_log(self, index: int, requests: Iterator[pb.StateRequest]) -> BucketState:
-        state = BucketState(self._codec)
+        state = self._empty()
         for request in requests:
             if request.WhichOneof("kind") != "log" or request.log.index != index:
                 msg = f"expected the state log of call {index}, got {request.WhichOneof('kind')}"
                 raise ProtocolError(msg)
             state.read(request.log.entries)
             if not request.log.more:
+                state.end_log()
                 return state
         msg = f"the stream ended before the state log of call {index}"
         raise ProtocolError(msg)

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from wallaroo.frame import FrameError, encode_frame, read_frame
+from wallaroo import piece
+from wallaroo.frame import FrameError, encode_frame
 from wallaroo.worker.calendar import WINDOWED, Calendar
-from wallaroo.worker.value import NotSerializableError, StateReadError, ValueCodec
+from wallaroo.worker.value import NotSerializableError, StateReadError, StateTooLargeError, ValueCodec
 from wallaroo.worker.window import Window
 
 ENTRY_BYTES = 1024 * 1024
+MAX_STATE_BYTES = 256 * 1024 * 1024  # of one state; the copies of a call are a few times as large
 # Objects take more memory than their pickles; measured on dicts of short texts it is 4 to 6 times as much.
 LIVE_FACTOR = 5
 KEY_BYTES = 200
@@ -67,15 +69,18 @@ class BucketState:
 
     Attributes:
         codec: Writes and reads states.
+        max_bytes: How many bytes a state may have; one that has more already may not grow.
         tables: The states of one name, by the port of its log frames.
         calendars: Those of window steps, likewise.
         watch: Called with what is done to the state of a key, the port of its table, and the key; None: nobody asks.
     """
 
     codec: ValueCodec
+    max_bytes: int = MAX_STATE_BYTES
     tables: dict[int, Table] = field(default_factory=dict)
     calendars: dict[int, Calendar] = field(default_factory=dict)
     watch: Callable[[str, int, bytes], None] | None = None
+    _log: piece.Joiner = field(default_factory=piece.Joiner)
     _written: int = 0  # bytes of all states as they were last written or read
     _unread: int = 0  # of those that are unread
 
@@ -87,7 +92,7 @@ class BucketState:
         """Return the states of a window step."""
         found = self.calendars.get(port)
         if found is None:
-            found = self.calendars[port] = Calendar(self.codec)
+            found = self.calendars[port] = Calendar(self.codec, self.max_bytes)
         return found
 
     def read(self, entries: Iterable[bytes]) -> None:
@@ -97,7 +102,9 @@ class BucketState:
             FrameError: An entry is damaged.
         """
         for entry in entries:
-            frame = read_frame(entry)
+            frame = self._log.take(entry)
+            if frame is None:
+                continue
             if frame.header.count and not frame.keys:
                 msg = "an entry of a state log has no keys"
                 raise FrameError(msg)
@@ -117,6 +124,14 @@ class BucketState:
                 table[key] = Cell(UNREAD, known, len(known))
                 self._written += len(known)
                 self._unread += len(known)
+
+    def end_log(self) -> None:
+        """Note that the log has been read to its end.
+
+        Raises:
+            FrameError: Its last state is not whole.
+        """
+        self._log.end()
 
     def _rewritten(self, key: bytes, data: bytes, load: Callable[[bytes], Any]) -> bytes:
         try:
@@ -157,6 +172,8 @@ class BucketState:
         for port, table in sorted(states.items()):
             keys, cells, values = list(table), list(table.values()), self._dumped(port, table)
             sizes = list(map(len, values))
+            if max(sizes, default=0) > self.max_bytes:
+                self._check_sizes(port, keys, cells, sizes)
             self._written += sum(sizes) - sum([cell.size for cell in cells if cell.size > 0])
             for cell, size in zip(cells, sizes, strict=True):
                 cell.size = size
@@ -166,7 +183,11 @@ class BucketState:
             while start < len(keys):
                 # As many as fit, but one at least.
                 end = max(start + 1, bisect_right(ends, ends[start] + ENTRY_BYTES - 64) - 1)
-                yield _entry(port, keys[start:end], values[start:end], self.codec)
+                if sizes[start] > piece.PIECE_BYTES:
+                    end, encoding = start + 1, self.codec.encoding
+                    yield from piece.write_pieces(values[start], key=keys[start], port=port, encoding=encoding)
+                else:
+                    yield _entry(port, keys[start:end], values[start:end], self.codec)
                 start = end
 
     def window_entries(self, port: int, window: Window, *, is_whole: bool) -> Iterator[bytes]:
@@ -178,8 +199,15 @@ class BucketState:
         calendar = self.calendar(port)
         try:
             yield from calendar.entries(window, port, calendar.names() if is_whole else calendar.changed, ENTRY_BYTES)
+        except StateTooLargeError:
+            raise
         except BaseException as err:
             raise NotSerializableError(window, err) from err
+
+    def _check_sizes(self, port: int, keys: list[bytes], cells: list[Cell], sizes: list[int]) -> None:
+        for key, cell, size in zip(keys, cells, sizes, strict=True):
+            if size > max(self.max_bytes, cell.size):
+                raise StateTooLargeError(cell.live, size, self.max_bytes, port, key)
 
     def _dumped(self, port: int, table: Table) -> list[bytes]:
         if self.watch is not None:
@@ -205,16 +233,19 @@ class BucketState:
                 raise NotSerializableError(cell.live, err, port, key) from err
         return values
 
-    def write(self, state: Any) -> bytes:
+    def write(self, cell: Cell) -> bytes:
         """Return a state's bytes.
 
         Raises:
-            NotSerializableError: It cannot be written.
+            NotSerializableError: It cannot be written, or is too large.
         """
         try:
-            return self.codec.dump(state)
+            data = self.codec.dump(cell.live)
         except BaseException as err:
-            raise NotSerializableError(state, err) from err
+            raise NotSerializableError(cell.live, err) from err
+        if len(data) > max(self.max_bytes, cell.size):
+            raise StateTooLargeError(cell.live, len(data), self.max_bytes)
+        return data
 
     def load(self, key: bytes, data: bytes) -> Any:
         """Return the state of its bytes.

@@ -17,7 +17,7 @@ from wallaroo.worker.keyed import WindowEntry
 from wallaroo.worker.letter import Unread
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketState
-from wallaroo.worker.value import NotSerializableError, StateReadError
+from wallaroo.worker.value import NotSerializableError, StateReadError, StateTooLargeError
 from wallaroo.worker.window import (
     FIRST_MS,
     LAST_MS,
@@ -239,12 +239,12 @@ class WindowTurn:
     def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: Run) -> None:
         """Run one message; a failure puts its key's state back."""
         state = calendar.find(key)
-        saved = None if state is None else calendar.dump(entry.window, state)
+        saved = None if state is None else calendar.dump(entry.window, key, state)
         self._stage.flight[MESSAGE] = run.ordinals[0]
         try:
             after, given = self._enter(entry, calendar, key, state, run.messages[0], run.times[0])
             if after is not None:
-                self._check(entry, calendar, after)
+                self._check(entry, calendar, key, after)
         except BaseException as err:
             self._put_back(entry, calendar, key, saved)
             self._letter(entry, key, run, err)
@@ -253,9 +253,11 @@ class WindowTurn:
         self._give(entry, key, given, run.sequences[0])
 
     @staticmethod
-    def _check(entry: WindowEntry, calendar: Calendar, state: WindowState) -> None:
+    def _check(entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState) -> None:
         try:
-            calendar.dump(entry.window, state)
+            calendar.dump(entry.window, key, state)
+        except StateTooLargeError:
+            raise
         except BaseException as err:
             raise NotSerializableError(next(iter(state.panes.values()), state), err) from err
 
@@ -292,7 +294,9 @@ class WindowTurn:
     def _letter(self, entry: WindowEntry, key: bytes, run: Run, error: BaseException) -> None:
         box, path, name = self._stage.box, entry.node.path, entry.step.name
         message, sequence = run.messages[0], run.sequences[0]
-        if isinstance(error, NotSerializableError):
+        if isinstance(error, StateTooLargeError):
+            box.put(error.finding("C526", name, shown(readable(key))), path, name, message, sequence, key=key)
+        elif isinstance(error, NotSerializableError):
             finding = Diagnostic.of(
                 "C504", step=name, type=error.type_name, error=error,
                 fix="keep only what can be pickled in an accumulator, or define serialize and deserialize",

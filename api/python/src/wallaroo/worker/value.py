@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import PLAIN, FrameError, cut
 from wallaroo.location import one_line
 from wallaroo.serialization import Serializer, deserialize
@@ -32,6 +33,31 @@ class NotSerializableError(Exception):
     def __init__(self, state: Any, cause: BaseException, port: int = -1, key: bytes = b"") -> None:
         super().__init__(one_line(cause))
         self.type_name, self.port, self.key = type(state).__name__, port, key
+
+    def finding(self, code: str, step: str, key: str) -> Diagnostic:
+        """Return what a step's user is told: C504 of a message that left the state so, C511 of a call."""
+        if code == "C511":
+            return Diagnostic.of(code, step=step, key=key, error=self)
+        fix = "keep only what can be pickled in the state, or define serialize and deserialize"
+        return Diagnostic.of(code, step=step, type=self.type_name, error=self, fix=fix)
+
+
+class StateTooLargeError(NotSerializableError):
+    """A state has more bytes than one may have. Code: C526.
+
+    Attributes:
+        size: Its bytes.
+        limit: How many it may have.
+    """
+
+    def __init__(self, state: Any, size: int, limit: int, port: int = -1, key: bytes = b"") -> None:
+        super().__init__(state, ValueError(f"it has {size} bytes; at most {limit} are possible"), port, key)
+        self.size, self.limit = size, limit
+
+    def finding(self, code: str, step: str, key: str) -> Diagnostic:
+        """Return what a step's user is told, whatever code another state that cannot be written has."""
+        fix = "give the messages more keys, or let the state forget what it no longer needs; it stays as it was"
+        return Diagnostic.of("C526", step=step, key=key, size=self.size, limit=self.limit, fix=fix)
 
 
 class StateReadError(Exception):

@@ -1,0 +1,134 @@
+package stage
+
+import (
+	"bytes"
+	"strings"
+
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/piece"
+	"wallarooapi/internal/state"
+	"wallarooapi/internal/topology"
+)
+
+// MaxStateBytes is how many bytes the state of one key may have; the copies of a call are a few times as large.
+const MaxStateBytes = 256 << 20
+
+const (
+	splitFix   = "split it, e.g. let a ComputationMulti return several smaller messages"
+	shortenFix = "let the partition function return a shorter key, e.g. a digest"
+	forgetFix  = "give the messages more keys, or let the state forget what it no longer needs; it stays as it was"
+)
+
+// LimitStates sets how many bytes the state of one key may have; one that has more already may not grow.
+func (x *Executor) LimitStates(bytes int) { x.keyed.maxBytes = bytes }
+
+// buryIfTooLarge makes a dead letter of a message that is too large, with its key, to leave the stage.
+func (n *node) buryIfTooLarge(message any, size, keySize int) bool {
+	if size+keySize <= maxValueBytes {
+		return false
+	}
+	n.bury("C525", message, strings.TrimPrefix(tooLarge(n.name, size, keySize).Message, n.name+": "), "")
+	return true
+}
+
+// tooLarge is what is told of a value or key that is too large.
+func tooLarge(step string, size, keySize int) diagnostic.Diagnostic {
+	if keySize > maxValueBytes/2 {
+		return diagnostic.Of("C525", "step", step, "what", "its key", "size", keySize, "limit", maxValueBytes, "fix", shortenFix)
+	}
+	return diagnostic.Of("C525", "step", step, "what", "its value", "size", size, "limit", maxValueBytes, "fix", splitFix)
+}
+
+// checkSize finds a state too large that has more bytes than one may have, unless the log has one of that size already.
+func (x *Executor) checkSize(n *node, entry *state.Entry, size int) *Failure {
+	if size <= max(x.keyed.maxBytes, entry.Logged()) {
+		return nil
+	}
+	found := diagnostic.Of("C526", "step", n.name, "key", topology.ShowKey([]byte(entry.Key)), "size", size,
+		"limit", x.keyed.maxBytes, "fix", forgetFix)
+	return &Failure{Code: "C526", Reason: strings.TrimPrefix(found.Message, n.name+": ")}
+}
+
+// stateWriter writes the states of one table as entries of the log.
+type stateWriter struct {
+	x       *Executor
+	n       *node
+	encoder *codec.Encoder
+	builder frame.Builder
+	entries [][]byte
+	table   *state.Table
+}
+
+func (x *Executor) newStateWriter(table *state.Table) *stateWriter {
+	encoder := codec.NewEncoder()
+	builder := frame.Builder{Port: table.Port, Encoding: encoder.Encoding()}
+	return &stateWriter{x: x, n: x.stepOf(table.Port), encoder: encoder, builder: builder, table: table}
+}
+
+// write adds the state of a key.
+func (w *stateWriter) write(entry *state.Entry) error {
+	if w.x.keyed.notes {
+		w.n.note("wrote", []byte(entry.Key))
+	}
+	key, before := []byte(entry.Key), len(w.builder.Buffer())
+	buffer, err := w.n.write(w.encoder, w.builder.Buffer(), entry.Value)
+	if err != nil {
+		return w.n.notWritten(key, err)
+	}
+	size := len(buffer) - before
+	isLarge := size > w.x.keyed.pieceBytes || w.builder.BodyBytes()+size+len(key) > changeBytes
+	if fault := w.x.checkSize(w.n, entry, size); fault != nil {
+		return fault
+	}
+	if w.builder.Count() > 0 && isLarge {
+		written := bytes.Clone(buffer[before:])
+		if err := w.end(key); err != nil {
+			return err
+		}
+		buffer = append(w.builder.Buffer(), written...)
+	}
+	w.table.Resize(entry, size-w.encoder.Described(), overheadOf(entry.Value))
+	entry.SetLogged(size)
+	if size > w.x.keyed.pieceBytes && w.builder.Count() == 0 {
+		return w.cut(key, buffer)
+	}
+	w.builder.UseKey(w.builder.AddKey(key))
+	w.builder.Extend(buffer)
+	return nil
+}
+
+// cut adds a large state in pieces; no other state is in the frame under way.
+func (w *stateWriter) cut(key, serialized []byte) error {
+	entries, err := piece.Write(w.builder.Port, w.builder.Encoding, key, serialized, w.x.keyed.pieceBytes)
+	if err != nil {
+		return w.n.notWritten(key, err)
+	}
+	w.entries = append(w.entries, entries...)
+	return nil
+}
+
+// drop adds that a key has no state any more.
+func (w *stateWriter) drop(key string) error {
+	w.builder.UseKey(w.builder.AddKey([]byte(key)))
+	w.builder.AddAbsent()
+	if w.builder.BodyBytes() > changeBytes {
+		return w.end([]byte(key))
+	}
+	return nil
+}
+
+// end closes the frame under way, whose last key is given.
+func (w *stateWriter) end(key []byte) error {
+	if w.builder.Count() == 0 {
+		return nil
+	}
+	entry, err := w.builder.Frame()
+	if err != nil {
+		return w.n.notWritten(key, err)
+	}
+	w.entries = append(w.entries, entry)
+	w.builder.Reset()
+	return nil
+}
