@@ -20,8 +20,13 @@ def passed(**environment: str) -> tuple[int, int]:
     """Return how often the program came past its point, and its exit code."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WALLAROO_FAULT")}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False, env=kept | environment
-    )
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=kept | environment,
+    )  # fmt: skip
     return done.stdout.count("passed"), done.returncode
 
 
