@@ -12,6 +12,9 @@ test-long: PROCESSES = 3
 test-cluster: PROCESSES = 2
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 
+# A machine may say that Python shall not keep what it compiled; then each process of a test compiles all it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup ready run build bench bench-keys bench-windows lint test test-go test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault windows poison conformance golden generate check-generated clean
 
