@@ -168,7 +168,7 @@ def test_settings_are_those_of_spark(java: Any) -> None:
         "sql.internal.SQLConf$",
     ):
         java.java.lang.Class.forName(f"org.apache.spark.{name}")
-    for name in ("Python$", "UI$", "Network$", "Streaming$"):
+    for name in ("Python$", "UI$", "Network$", "Streaming$", "Worker$"):
         java.java.lang.Class.forName(f"org.apache.spark.internal.config.{name}")
     manifest = (DOCS / "kubernetes" / "driver.yaml").read_text(encoding="utf-8")
     told = set(re.findall(r"\b(spark\.[a-z][\w.]*\w)(?==)", TEXT + manifest))

@@ -145,10 +145,8 @@ func (p *part) update(i Item, s *State) ([]Item, error) {
 	}
 	s.Count++
 	s.Total = (s.Total + i.Value) % modulus
-	if p.Keep > 0 {
-		s.Recent = append(s.Recent, i.Value)
-		s.Recent = s.Recent[max(0, len(s.Recent)-p.Keep):]
-	}
+	s.Recent = append(s.Recent, i.Value)
+	s.Recent = s.Recent[max(0, len(s.Recent)-p.Keep):]
 	if p.fails(i, "after") {
 		return nil, errTold
 	}
