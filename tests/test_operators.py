@@ -26,7 +26,10 @@ FREE = (
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TEXT = (DOCS / "operators.md").read_text(encoding="utf-8")
 COMMANDS = [
-    line for line in re.findall(r"^```\n(.*?)```", TEXT, re.DOTALL | re.MULTILINE) for line in line.splitlines()
+    line
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    for line in block.splitlines()
+    if not language
 ]
 MODULES: dict[str, ModuleType] = {
     "pack": pack,
