@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.class_archive import archive_options
 from wallaroo_runtime.spark.failure import is_end_of_java, needing_java
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.temporary import temporary_directory
@@ -136,7 +137,8 @@ def create_session(
             "spark.sql.shuffle.partitions": str(shuffle_partitions),
             "spark.sql.warehouse.dir": str(temporary / "warehouse"),
             "spark.driver.extraJavaOptions": (
-                f'{JAVA_OPTIONS} -Dlog4j2.configurationFile=file:{log4j} "-Djava.io.tmpdir={temporary}"'
+                f"{JAVA_OPTIONS} {archive_options()} -Dlog4j2.configurationFile=file:{log4j} "
+                f'"-Djava.io.tmpdir={temporary}"'
             ),
         }
     )

@@ -24,7 +24,7 @@ def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_by
         compile_to: Makes the file at a path, or leaves it when it is up to date.
         bound_bytes: What the cache may hold; what running workers need is kept all the same.
     """
-    root = _directory()
+    root = cache_directory() / "go"
     slot = root / "slot" / hashlib.sha256(place.encode()).hexdigest()[:32]
     slot.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _locked(root / "lock", fcntl.LOCK_SH):
@@ -70,10 +70,11 @@ def _running() -> set[Path]:
     return found
 
 
-def _directory() -> Path:
+def cache_directory() -> Path:
+    """Return where this user's programs keep what can be made again."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     root = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
-    return root / "wallaroo" / "go"
+    return root / "wallaroo"
 
 
 @contextmanager
