@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -125,10 +126,11 @@ def create_session(
     log4j = directory / "log4j2.properties"
     log4j.write_text(LOG4J.format(path=directory / "spark.log"), encoding="utf-8")
     settings = settings or {}
-    if SUBMITTED not in os.environ:  # else spark-submit has chosen the interpreters
-        os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable)
-        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     temporary = temporary_directory()
+    if SUBMITTED not in os.environ:  # else spark-submit has chosen the interpreters
+        own = str(interpreter(temporary)) if is_local(master) else sys.executable
+        os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", own)
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.Builder().master(retrying(master)).appName(application)
     chosen = (
         SETTINGS
@@ -157,6 +159,23 @@ def create_session(
         raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(said)) from error
     _keep_quiet(session)
     return session
+
+
+def interpreter(directory: Path) -> Path:
+    """Write a program that starts this interpreter for Spark's processes, and return its path.
+
+    Spark puts archives of PySpark's sources first into their PYTHONPATH, and Python compiles what it imports from an
+    archive in each process anew. Here they are to import what this process has imported.
+
+    Args:
+        directory: Where to write it.
+    """
+    given = os.environ.get("PYTHONPATH")
+    path = "unset PYTHONPATH" if given is None else f"export PYTHONPATH={shlex.quote(given)}"
+    program = directory / "python"
+    program.write_text(f'#!/bin/sh\n{path}\nexec {shlex.quote(sys.executable)} "$@"\n', encoding="utf-8")
+    program.chmod(0o700)
+    return program
 
 
 def _start_java(settings: dict[str, str]) -> None:

@@ -1,12 +1,15 @@
-"""What Java has made of Spark's classes is kept from run to run, and never when it is not whole."""
+"""What makes a start of Spark cheaper: classes that are kept from run to run, and modules that are compiled once."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from wallaroo_runtime.spark.class_archive import KEPT, MAGIC, WRITING_S, archive_options
+from wallaroo_runtime.spark.session import interpreter
 
 
 @pytest.fixture
@@ -60,3 +63,20 @@ def test_a_cache_that_cannot_be_written_costs_time_only(
     assert archive_options() == ""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert archive_options() == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", [None, "/one:/with a space"])
+def test_spark_s_processes_import_what_the_driver_imports(
+    given: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    if given is not None:
+        monkeypatch.setenv("PYTHONPATH", given)
+    program = interpreter(tmp_path)
+    code = "import os, sys; print(sys.executable, os.environ.get('PYTHONPATH'), sys.argv[1])"
+    done = subprocess.run(
+        [program, "-c", code, "an argument"],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": "/spark/python/lib/pyspark.zip"},
+    )  # fmt: skip
+    assert done.stdout == f"{sys.executable} {given} an argument\n"
