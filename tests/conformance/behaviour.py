@@ -7,6 +7,7 @@ from typing import Any
 
 from wallaroo.codec import CODECS, Codec
 from wallaroo.frame import FrameError
+from wallaroo.piece import Joiner
 from wallaroo.worker import bucket, chain, exit, service, stage, state
 from wallaroo.worker.value import NotSerializableError, StateReadError
 
@@ -88,12 +89,13 @@ def damage_is_empty(original: Any) -> Any:
 
 
 def without_absent(original: Any) -> Any:
-    def read(data: bytes) -> Any:
-        frame = original(data)
-        frame.absent = []
+    def take(self: Any, entry: bytes) -> Any:
+        frame = original(self, entry)
+        if frame is not None:
+            frame.absent = []
         return frame
 
-    return read
+    return take
 
 
 def with_cache(limit: int) -> Wrap:
@@ -168,7 +170,8 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "no-cache": (Cache, "take", lambda _: lambda self, key, version: None),
     "first-entry-wins": (State, "read", first_entry_wins),
     "damaged-log-is-empty": (State, "read", damage_is_empty),
-    "absent-is-a-state": (state, "read_frame", without_absent),
+    "absent-is-a-state": (Joiner, "take", without_absent),
+    "runs-as-framed": (bucket, "is_in_order", lambda _: lambda frames: True),
     "none-goes-on": (chain.ChainWriter, "_result", none_goes_on),
     "persists-all": (chain.ChainWriter, "_put", persists_all),
     "open-list": (Run, "_unknown", lambda _: lambda self, part, key: None),

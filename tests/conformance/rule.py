@@ -72,6 +72,9 @@ RULES = (
         ("process: keys, buckets*", "process: values that are not*", "process: a source that goes*"),
         "later-sequence", "says-twice"),
     of_calls(
+        4, "messages of a bucket call run in the order of their sequences", ("state: frames that overlap*",),
+        "runs-as-framed"),
+    of_calls(
         4, "no message is lost", ("process: messages of one key*", "process: many keys*", "process: a printing step*",
         "process: a message of 5 MiB"), "loses-messages"),
     of_calls(
