@@ -103,8 +103,8 @@ def check(worker: Worker, number: int, events: list[dict[str, Any]], data: some.
             pieces = cut(data.draw, part, encode, PORT)
             stream.ask(store, pieces, snapshot=data.draw(some.booleans()))
             answer = stream.answer(store)
-        left = Counter(message.port for message in answer.messages)
-        Audit(description).call(messages_by_port(b"".join(pieces)), left, answer.done.counts)
+        out = Counter(message.port for message in answer.messages)
+        Audit(description).call(messages_by_port(b"".join(pieces)), out, answer.done.counts)
         store.commit(answer)
         given_out += answer.texts(SINK)
         dead += [(letter.sequence, letter.key.decode(), letter.code) for letter in answer.letters]

@@ -14,11 +14,12 @@ from wallaroo.diagnostic import Diagnostic
 
 CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
 ADDRESSES = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"]
+pytestmark = pytest.mark.slow
+
 GOOD = """
 import sys
 import wallaroo
 
-pytestmark = pytest.mark.slow
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def decode(bs):
     return bs
