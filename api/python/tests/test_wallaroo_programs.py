@@ -71,6 +71,15 @@ class OfClass(Named):
         return data
 
 
+class OfBoth(Counts):
+    total = 0
+
+    def compute(self, data: Any) -> Any:
+        self.count += 1
+        OfBoth.total += 1
+        return data
+
+
 class OfModule(Named):
     def compute(self, data: Any) -> Any:
         global MODULE_COUNT
@@ -92,6 +101,7 @@ class Locked(Counts):
         (Counted, "self.count", True),
         (Remembers, "self.seen", True),
         (OfClass, "OfClass.count", False),
+        (OfBoth, "OfBoth.total", False),
         (OfModule, "global MODULE_COUNT", False),
         (Locked, "self.count", False),
     ],

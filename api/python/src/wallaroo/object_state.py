@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-MAX_NAME = 200
+from wallaroo.check import MAX_NAME
+
 _VALUES = (str, bytes, int, float, complex, bool, type(None), type, range)
 
 
@@ -47,11 +48,9 @@ def kept_by(computation: Any) -> Kept:
         ('', 'self.words')
     """
     classes = [each for each in type(computation).__mro__ if each is not object]
-    for cls in classes:
-        for where, is_inside in _assigned(cls):
-            if not is_inside or not _is_saved(computation):
-                return Kept(where, False)
-            return Kept(where)
+    assigned = sorted((pair for cls in classes for pair in _assigned(cls)), key=lambda pair: pair[1])
+    for where, is_inside in assigned:  # what is outside of the object comes first: it decides
+        return Kept(where, is_inside and _is_saved(computation))
     for name, value in vars(computation).items() if hasattr(computation, "__dict__") else ():
         if not _is_constant(value):
             return Kept(f"self.{name}", _is_saved(computation))
