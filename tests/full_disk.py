@@ -37,12 +37,11 @@ class Disk:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", path], check=True)
 
     def take(self, checkpoint: Path, names: Sequence[str]) -> None:
-        """Move directories of a checkpoint here; renames between them stay on one file system."""
+        """Move directories of a checkpoint here, and mount them where they were: a checkpoint has no links."""
         for name in names:
             folder = checkpoint / name
             subprocess.run(["cp", "-a", folder, self.path / name], check=True)
-            folder.rename(checkpoint.parent / f"{name}.old")
-            folder.symlink_to(self.path / name)
+            subprocess.run(["mount", "--bind", self.path / name, folder], check=True)
 
     def fill(self) -> None:
         """Leave no room."""
@@ -211,7 +210,7 @@ SCENARIOS = {"journal": journal, "output": output, "spark": spark, "gateway": ga
 
 def unmount(folder: Path) -> None:
     """Take away what a scenario has mounted."""
-    for disk in (folder / "disk", *folder.glob("hidden/*")):
+    for disk in (*folder.glob("checkpoint/*"), folder / "disk", *folder.glob("hidden/*")):
         if disk.is_mount():
             subprocess.run(["umount", "--lazy", disk], check=True)
 
