@@ -18,8 +18,9 @@ from conformance.session import Answer, BucketStore, StateStream, process
 from run import TESTS, wallaroo
 from wallaroo.frame import encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.spark.log import bucket_frames, latest_states
+from wallaroo_runtime.spark.log import bucket_frames
 from wallaroo_runtime.worker.audit import Audit, messages_by_port
+from wallaroo_runtime.worker.state_log import latest_states
 
 pytestmark = pytest.mark.slow
 FOLDER = TESTS / "conformance" / "order"

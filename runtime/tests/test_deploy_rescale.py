@@ -15,9 +15,10 @@ from wallaroo_runtime.deploy.checkpoint import Checkpoint
 from wallaroo_runtime.deploy.place import Place
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark import log
-from wallaroo_runtime.spark.log import bucket_frames, latest_states
+from wallaroo_runtime.spark.log import bucket_frames
 from wallaroo_runtime.spark.rescale import pending_batch
 from wallaroo_runtime.topology.load import load
+from wallaroo_runtime.worker.state_log import latest_states
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
 

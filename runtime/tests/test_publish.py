@@ -12,8 +12,9 @@ from wallaroo_runtime.egress import Outbox, StagingWriter
 from wallaroo_runtime.remote import Service
 from wallaroo_runtime.remote.outbox import RemoteOutbox
 from wallaroo_runtime.spark.failure import TaskFailure, translated
-from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
+from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.room import OutboxRoom
+from wallaroo_runtime.worker.error_policy import ErrorPolicy
 
 
 class Rows:

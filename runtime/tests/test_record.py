@@ -15,9 +15,9 @@ from wallaroo_runtime.ingest import JournalWriter
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
 from wallaroo_runtime.spark.record import FRAME_MESSAGES, RecordSource
-from wallaroo_runtime.spark.written import PARTITION, rows_of
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
+from wallaroo_runtime.worker.sink_record import PARTITION, rows_of
 
 PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"

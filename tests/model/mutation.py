@@ -11,11 +11,12 @@ from itertools import count, islice
 from typing import Any
 from unittest.mock import patch
 
+from wallaroo_runtime.spark.handover import Handover
+
 from model import local
 from model.nursery import WORKER_FAULT
 from wallaroo.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
 from wallaroo_runtime.spark import publish, stage, state
-from wallaroo_runtime.spark.handover import Handover
 from wallaroo_runtime.spark.level import Level
 from wallaroo_runtime.worker.session import StateSession
 

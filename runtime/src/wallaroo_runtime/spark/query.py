@@ -23,7 +23,7 @@ from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_ja
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
+from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.record import RecordSource, record_sources
 from wallaroo_runtime.spark.rehearsal import rehearse
 from wallaroo_runtime.spark.room import MAX_OUTBOX_BYTES, OutboxRoom
@@ -36,6 +36,7 @@ from wallaroo_runtime.spark.warm import start_workers, stop_workers, worker_spec
 from wallaroo_runtime.spark.written import RowSinks
 from wallaroo_runtime.topology.model import KafkaSink, SparkSink, Topology
 from wallaroo_runtime.worker.archive import Archive
+from wallaroo_runtime.worker.error_policy import ErrorPolicy
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
 

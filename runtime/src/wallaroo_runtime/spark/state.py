@@ -13,10 +13,10 @@ from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.remote import Staging
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
-from wallaroo_runtime.spark.handover import Handover
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow, staged_columns
 from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.crossing import Crossing
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version, grouped
 
@@ -162,10 +162,10 @@ class BucketProcessor(StatefulProcessor):
         data = [row for row in frames if row.kind == DATA]
         passing = [row for row in data if FrameHead.of(row.payload).port in self.level.later_ports]
         ordinal = bucket * FRAMES_PER_BUCKET
-        handover = Handover(self.level.handed_ports())
+        crossing = Crossing(self.level.handed_ports())
         for stage in self.level.stages:
             mine = [row.payload for row in data if FrameHead.of(row.payload).port in stage.entry_ports]
-            for output in handover.keep(self._run_stage(stage, bucket, mine, handover)):
+            for output in crossing.keep(self._run_stage(stage, bucket, mine, crossing)):
                 kind = DATA if output.bucket >= 0 else DONE
                 column = self.level.column_of(output.bucket, output.port)
                 sequence = FrameHead.of(output.frame).sequence
@@ -177,14 +177,14 @@ class BucketProcessor(StatefulProcessor):
         else:
             yield from (Row(**dict(zip(FrameRow.__slots__, row.as_tuple(), strict=True))) for row in passing + outputs)
 
-    def _run_stage(self, stage: Stage, bucket: int, frames: list[bytes], handover: Handover) -> Iterator[pb.Output]:
+    def _run_stage(self, stage: Stage, bucket: int, frames: list[bytes], crossing: Crossing) -> Iterator[pb.Output]:
         """Run a stage that begins with state on a bucket's frames, or one that follows on what it receives."""
         if stage.has_state:
             return iter(self._call(stage, bucket, frames).outputs if frames else ())
         assert self._attempt is not None
         channel = WorkerChannel(located(self.level.workers[stage.worker]))
         call = ProcessCall(channel, self.level.opening(stage, self._attempt))
-        return chain.from_iterable(call.run(handover.take(stage)))
+        return chain.from_iterable(call.run(crossing.take(stage)))
 
     def _call(self, stage: Stage, bucket: int, frames: list[bytes]) -> BucketResult:
         session = self._sessions.get(stage.id)

@@ -11,6 +11,7 @@ from pathlib import Path
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit import application_args, emit_to_file, write_result
 from wallaroo.program import load
+from wallaroo.worker.call import CallRunner
 from wallaroo.worker.collector import collect_less
 from wallaroo.worker.descriptor import guard_descriptors
 from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_end, tell_ready
@@ -99,10 +100,8 @@ def _start(app: str, directory: Path, number: int, count: int) -> Server:
     cache_bytes = int(os.environ.get("WALLAROO_STATE_CACHE_BYTES", DEFAULT_CACHE_BYTES)) // count
     checks_persist = os.environ.get("WALLAROO_CHECK_PERSIST") == "1"
     max_state_bytes = int(os.environ.get("WALLAROO_MAX_STATE_BYTES", MAX_STATE_BYTES))
-    service = WorkerService(
-        program, endpoints, cache_bytes, checks_persist=checks_persist, max_state_bytes=max_state_bytes
-    )
-    server = Server(service, socket_path(directory, number))
+    calls = CallRunner(program, cache_bytes, checks_persist=checks_persist, max_state_bytes=max_state_bytes)
+    server = Server(WorkerService(program, endpoints, calls), socket_path(directory, number))
     server.start()
     guard_descriptors()
     collect_less()

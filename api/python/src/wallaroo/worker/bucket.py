@@ -9,8 +9,8 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.frame import HEADER_BYTES, TICK_PORT, Frame, FrameError, read_body, split_frames
+from wallaroo.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.calendar import readable
 from wallaroo.worker.crossing import read_messages
 from wallaroo.worker.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.keyed import StateEntry

@@ -1,12 +1,24 @@
 """What stages of one task pass on to later stages of the same task: messages that change the worker."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
+from wallaroo.frame import HEADER_BYTES, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.plan import NodeKind, Stage
 
 
-class Handover:
+def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
+    """Yield those of the frames in `data` that have one of the ports."""
+    offset = 0
+    while offset < len(data):
+        header = read_header(data, offset)
+        end = offset + HEADER_BYTES + header.body_bytes
+        if header.port in ports:
+            yield data[offset:end]
+        offset = end
+
+
+class Crossing:
     """Holds the frames that stages have sent until the stages that receive them run.
 
     The stages of a task run one after the other, so at most the task's share of a micro-batch is held.
