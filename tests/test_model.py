@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from model.application import GO, PYTHON
-from model.local import run_locally
+from model.in_memory import run_in_memory
 from model.mutation import FAULTS, planted
 from model.on_spark import run_on_spark
 from model.search import Run, search
@@ -28,7 +28,7 @@ def nursery() -> Iterator[Nursery]:
 @pytest.fixture
 def local(nursery: Nursery) -> Run:
     """Give what runs an application without Spark."""
-    return lambda application, directory: run_locally(application, nursery, directory)
+    return lambda application, directory: run_in_memory(application, nursery, directory)
 
 
 @pytest.fixture(scope="module")

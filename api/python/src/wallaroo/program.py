@@ -6,7 +6,6 @@ import importlib.util
 import os
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -61,7 +60,6 @@ def load(app: str, args: Sequence[str]) -> Program:
         DiagnosticError: With one of T201, T216, T217, T221, T227, or all faults of the declaration.
     """
     target, function = split_app(app)
-    warnings.simplefilter("default")
     module, directory = _import_file(target) if is_file(target) else _import_module(target)
     setup = getattr(module, function, None)
     if not callable(setup):

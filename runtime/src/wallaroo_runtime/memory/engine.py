@@ -143,9 +143,13 @@ class Engine:
                     yield from self._sorted(output, ordinal, batch)
                     ordinal += 1
         if self.has_ticks:
-            for tick in (frame for data in calls for frame in frames_of_ports(data, (TICK_PORT,))):
-                sequence = read_header(tick).sequence
-                yield from (Row(bucket, sequence, -1, TICK_PORT, tick) for bucket in range(self.plan.bucket_count))
+            yield from self._ticks(calls)
+
+    def _ticks(self, calls: Sequence[bytes]) -> Iterator[Row]:
+        """Yield each tick for all buckets."""
+        for tick in (frame for data in calls for frame in frames_of_ports(data, (TICK_PORT,))):
+            sequence = read_header(tick).sequence
+            yield from (Row(bucket, sequence, -1, TICK_PORT, tick) for bucket in range(self.plan.bucket_count))
 
     def _process(self, stage: Stage, partition: int, frames: Iterable[bytes]) -> Iterator[list[pb.Output]]:
         return ProcessCall(self._channels[stage.worker], self._opening(stage, partition)).run(frames)

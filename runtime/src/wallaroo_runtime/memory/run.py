@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from wallaroo.diagnostic import shown
 from wallaroo.frame import PLAIN, read_frame
 from wallaroo.key import key_bytes, readable
+from wallaroo.testing import DeadLetter, Message, Record
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.call import CallRunner
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.engine import Batch, Engine
-from wallaroo_runtime.memory.source_frame import Message, tick_frame, value_frames, wire_frames
+from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, wire_frames
 from wallaroo_runtime.memory.state import read_states, state_names
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, TcpSource, Topology
@@ -27,46 +27,6 @@ MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # of one micro-batch
 
 STATE = "state"
 P = TypeVar("P", Source, Sink)
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A message at a sink: what its encoder gave.
-
-    Attributes:
-        value: Its bytes.
-        key: Sinks of Kafka and Spark: its key, None without one.
-        partition: Sinks of Kafka: the partition that the encoder chose; None: it chose none.
-    """
-
-    value: bytes | None
-    key: bytes | None = None
-    partition: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """A dead letter.
-
-    Attributes:
-        step: Name of the source, step or sink that failed.
-        code: Of the failure.
-        error: What it says.
-        message: What the step got: of a source the payload, else the message; of other languages its bytes.
-        key: The message's key, at steps with state.
-        source: Name of the source that the message came from.
-        sequence: Number of the source message.
-        traceback: Of user code.
-    """
-
-    step: str
-    code: str
-    error: str
-    message: Any
-    key: str | bytes | None
-    source: str
-    sequence: int
-    traceback: str
 
 
 class MemoryRun:
@@ -96,11 +56,11 @@ class MemoryRun:
         closing: ExitStack | None = None,
     ) -> None:
         self.topology, self.plan = topology, plan
-        self.now_ms, self.letters = FIRST_MS, list[Letter]()
+        self.now_ms, self.letters = FIRST_MS, list[DeadLetter]()
         self._channels, self._closing = channels, closing or ExitStack()
         self._engine = Engine(plan, channels, ErrorPolicy.of(topology, on_error))
         self._sequence = 0
-        self._outputs: dict[str, list[Output]] = {sink.path: [] for sink in topology.sinks()}
+        self._outputs: dict[str, list[Record]] = {sink.path: [] for sink in topology.sinks()}
         self._generated: dict[str, tuple[bytes | None, int]] = {}
         self._sources = {plan.ports[source.path]: source for source in topology.sources()}
 
@@ -172,7 +132,7 @@ class MemoryRun:
                 raise RunError.of("R670", source=part.name, reason=reason)
         return count
 
-    def outputs(self, sink: str = "") -> list[Output]:
+    def records(self, sink: str = "") -> list[Record]:
         """Return what a sink has got so far; messages of one micro-batch in the order of their source messages.
 
         Args:
@@ -182,6 +142,11 @@ class MemoryRun:
             RunError: R720, there is no such sink.
         """
         return list(self._outputs[self.sink(sink).path])
+
+    def clear(self) -> None:
+        """Forget outputs and dead letters; states stay."""
+        self.letters = []
+        self._outputs = {path: [] for path in self._outputs}
 
     def states(self, name: str) -> dict[str | bytes, Any]:
         """Return the states of all keys, as they are committed: objects in Python, else bytes.
@@ -255,11 +220,11 @@ class MemoryRun:
         letters = (pb.DeadLetter.FromString(value) for frame in batch.letters for value in read_frame(frame).values())
         self.letters += sorted(map(self._letter, letters), key=lambda letter: letter.sequence)
 
-    def _letter(self, letter: pb.DeadLetter) -> Letter:
+    def _letter(self, letter: pb.DeadLetter) -> DeadLetter:
         source = self._sources.get(letter.port)
         part = next(each for each in self.topology.parts() if each.path == letter.path)
         calls = self._calls(part.worker)
-        return Letter(
+        return DeadLetter(
             step=letter.step,
             code=letter.code,
             error=letter.error,
@@ -282,13 +247,13 @@ class MemoryRun:
         raise _unknown(STATE, name, state_names(self.plan))
 
 
-def _in_order(batch: Batch, port: int) -> Iterator[Output]:
+def _in_order(batch: Batch, port: int) -> Iterator[Record]:
     """Yield a sink's messages in the order of their source messages, those of one as they were made."""
-    rows: list[tuple[int, Output]] = []
+    rows: list[tuple[int, Record]] = []
     for data in batch.frames.get(port, ()):
         frame = read_frame(data)
         for number, (key, value, partition) in enumerate(rows_of(data, 0)):
-            rows.append((frame.sequence_of(number), Output(value, key, partition)))
+            rows.append((frame.sequence_of(number), Record(value, key, partition)))
     return (output for _, output in sorted(rows, key=lambda row: row[0]))
 
 

@@ -1,29 +1,13 @@
 """From messages to the frames of a source, as gateway and Spark write them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from wallaroo.frame import FRAMED, TICK_PORT, FrameHeader, encode_frame, write_frame
+from wallaroo.testing import Message
 from wallaroo_runtime.ingest.framing import KINDS, length_packer
 from wallaroo_runtime.topology.model import Source, TcpSource
 
 FRAME_MESSAGES = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message with what a payload does not hold.
-
-    Attributes:
-        value: The payload.
-        key: For sources whose messages have keys: Kafka, connectors, Spark.
-        time_ms: When it was made, in milliseconds since 1970; None: it is as late as the application's clock says.
-    """
-
-    value: Any
-    key: bytes = b""
-    time_ms: int | None = None
 
 
 def wire_frames(source: TcpSource, port: int, payloads: Sequence[bytes], sequence: int, now_ms: int) -> Iterator[bytes]:

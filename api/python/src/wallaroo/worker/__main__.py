@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -95,6 +96,7 @@ def serve(app: str, directory: Path) -> int:
 
 
 def _start(app: str, directory: Path, number: int, count: int) -> Server:
+    warnings.simplefilter("default")
     program = load(app, application_args(()))
     endpoints = [f"unix:{socket_path(directory, each)}" for each in range(count)]
     cache_bytes = int(os.environ.get("WALLAROO_STATE_CACHE_BYTES", DEFAULT_CACHE_BYTES)) // count
