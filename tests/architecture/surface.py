@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-PACKAGES = ("wallaroo", "wallaroo.connector", "wallaroo.experimental")
+PACKAGES = ("wallaroo", "wallaroo.connector", "wallaroo.experimental", "wallaroo.testing")
 GO_PACKAGES = (".", "./application", "./stream", "./worker")
 USE = Path(__file__).resolve().parent / "use.go"
 

@@ -16,7 +16,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
 from wallaroo_runtime.egress import SinkConfig
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.plan import NodeKind, Plan
+from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.remote import JournalPlace, OutputPlace
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
@@ -340,9 +340,7 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         counts=counts,
     )
     direct_ports = {sink.port for sink in direct}
-    outbox = options.output.open(
-        {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK} - direct_ports
-    )
+    outbox = options.output.open({plan.ports[sink.path] for sink in topology.sinks()} - direct_ports)
     sinks = {plan.ports[sink.path]: sink for sink in topology.sinks() if isinstance(sink, KafkaSink | SparkSink)}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
