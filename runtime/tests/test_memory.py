@@ -1,5 +1,6 @@
 """The engine in memory, as users' tests see it: sources, time, states, dead letters, and what it refuses."""
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -239,3 +240,16 @@ def test_programs_of_one_name_follow_each_other(tmp_path: Path) -> None:
             app.send([b"at "])
             found += app.output()
     assert found == [b"at one", b"at two", b"at one"]
+
+
+def test_the_page_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    files = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", text, re.DOTALL))
+    (tmp_path / "bank.py").write_text(files["bank.py"], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(files["test_bank.py"], "test_bank.py", "exec"), names)
+    tests = [value for name, value in names.items() if name.startswith("test_")]
+    for test in tests:
+        test()
+    assert len(tests) == 2
