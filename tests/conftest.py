@@ -42,7 +42,7 @@ APART = {
             "mixed_language",
             "poison_run",
         ),
-        *("recovery", "remote_run", "rescale", "run_at_least_once", "run_cases", "run_delivery", "run_failure"),
+        *("recovery", "remote_run", "rescale", "run_at_least_once", "run_cases", "run_failure"),
         "window",
     )
 } | {"runtime/tests/test_change.py"}

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from arrival import Arrivals
 from ledger import Ledger
 from run import TESTS, WAIT_S, Run
 from throttle import Throttle
@@ -56,29 +55,17 @@ class Life:
         seed: Of the messages.
         rate: Messages per second.
         faults: For `WALLAROO_FAULT`.
-        ledger: Receives and checks what comes out.
-        options: More of `wallaroo run`.
 
     Attributes:
         ends: How the drivers ended that did not end as they were told: number of the signal or exit code.
     """
 
-    def __init__(
-        self,
-        language: str,
-        folder: Path,
-        *,
-        seed: int,
-        rate: int,
-        faults: tuple[str, ...] = (),
-        ledger: Ledger | Arrivals | None = None,
-        options: tuple[object, ...] = (),
-    ) -> None:
+    def __init__(self, language: str, folder: Path, *, seed: int, rate: int, faults: tuple[str, ...] = ()) -> None:
         self.app = TESTS / "recovery" / "sequence" / ("app.py" if language == "python" else "")
         self.checkpoint, self.fired = folder / "checkpoint", folder / "fired"
         self.fired.mkdir()
-        self.faults, self.options = faults, options
-        self.ledger = ledger or Ledger()
+        self.faults = faults
+        self.ledger = Ledger()
         port = free_port(seed)
         self.source = f"127.0.0.1:{port}"
         self.throttle = Throttle(("127.0.0.1", port), self.checkpoint / "journal", seed, rate)
@@ -92,7 +79,7 @@ class Life:
             self.run.close()
             self.said += self.run.errors
         faults = {"WALLAROO_FAULT": ",".join(self.faults), "WALLAROO_FAULT_DIR": str(self.fired)}
-        self.run = Run(self.app, self.ledger, self.checkpoint, *self.options, source=self.source, **faults)
+        self.run = Run(self.app, self.ledger, self.checkpoint, source=self.source, **faults)
         return self.run
 
     def keep(self, until: Callable[[], bool], what: Callable[[], str], seconds: float = WAIT_S) -> None:

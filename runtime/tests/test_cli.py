@@ -301,7 +301,7 @@ def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert json.loads(capsys.readouterr().out) == {
         "state": "running", "messages_in": 1200, "messages_processed": 1000, "messages_out": 900, "dead_letters": 3,
         "batches": 7, "rate": 100.0, "lag": 200, "bytes_by_file": 0,
-        "bytes_by_grpc": 0, "sent_by_tasks": 0, "executors": {}, "run": {},
+        "bytes_by_grpc": 0, "executors": {}, "run": {},
     }  # fmt: skip
     machine.initialized([("in", "127.0.0.1:7010")], tmp_path)
     first, second = capsys.readouterr().out.splitlines()

@@ -13,7 +13,6 @@ OWN = {
     "--checkpoint": True,
     "--fresh": False,
     "--on-error": True,
-    "--delivery": True,
     "--pin-code": False,
     "--stop-when-idle": True,
     "--journal-fsync": True,

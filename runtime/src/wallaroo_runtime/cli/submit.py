@@ -53,7 +53,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Submit the application; in client mode this returns when it has ended."""
     # Late: they read archives and know of Spark.
     from wallaroo_runtime.deploy.application import check_runnable, load_application
-    from wallaroo_runtime.deploy.delivery import delivered
     from wallaroo_runtime.deploy.location import check_services
     from wallaroo_runtime.deploy.master import check_master
     from wallaroo_runtime.deploy.submission import Submission
@@ -67,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     conf = conf_of(arguments.conf)
     check_services(location_of(arguments), remote_of(arguments))
     topology = load_application(app, (), arguments.inputs, arguments.outputs).topology
-    check_runnable(delivered(topology, arguments.delivery))
+    check_runnable(topology)
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
     if in_cluster:
         command = _cluster_command(arguments, app, topology, conf, tokens)

@@ -104,7 +104,7 @@ class Flow:
             self._note(text)
         received = self._peers.received() + progress.records_in
         processed = progress.messages_in + progress.records_in
-        delivered = self._peers.delivered() + progress.records_out + progress.sent
+        delivered = self._peers.delivered() + progress.records_out
         now = time.monotonic()
         self._samples.append((now, processed))
         while now - self._samples[0][0] > RATE_WINDOW_S:
@@ -122,7 +122,6 @@ class Flow:
             lag=max(0, received - processed),
             bytes_by_file=progress.bytes_by_file,
             bytes_by_grpc=progress.bytes_by_grpc,
-            sent_by_tasks=progress.sent,
             executors=by_executor(progress.homes),
             run={
                 "messages_in": received - self._peers.received_before,

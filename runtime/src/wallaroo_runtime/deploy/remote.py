@@ -269,7 +269,7 @@ def egress_at(topology: Topology, plan: Plan, options: RemoteOptions, bounds: Bo
             tcp_port=sink.port,
             cookie=sink.cookie if isinstance(sink, ConnectorSink) else None,
         )
-        for sink in topology.tcp_sinks(is_direct=False)
+        for sink in topology.tcp_sinks()
     ]
 
     sources = [source_message(source, plan) for source in listeners(topology)]

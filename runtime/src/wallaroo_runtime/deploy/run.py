@@ -14,7 +14,6 @@ from typing import Any
 from wallaroo_runtime.deploy.application import Application, check_runnable, load_application
 from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.checkpoint import Checkpoint
-from wallaroo_runtime.deploy.delivery import delivered
 from wallaroo_runtime.deploy.flow import Flow
 from wallaroo_runtime.deploy.idle import IdleWatch
 from wallaroo_runtime.deploy.interface import explained
@@ -54,7 +53,6 @@ class RunOptions:
         location: The checkpoint, when it is at a URL of a file system that Hadoop knows; else empty.
         fresh: Whether to start over.
         on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
-        deliveries: Who writes to TCP sinks, in place of what the application says: see `delivered`.
         pin_code: Whether to refuse a checkpoint that was last run with other code.
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
         check_persist: Whether a change of state that is not persisted is a dead letter; for development, slow.
@@ -74,7 +72,6 @@ class RunOptions:
     location: str = ""
     fresh: bool = False
     on_error: str = ""
-    deliveries: tuple[str, ...] = ()
     pin_code: bool = False
     stop_when_idle: float | None = None
     check_persist: bool = False
@@ -93,8 +90,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
     """
     with _stop_signals() as stopped:
         application = load_application(options.app, options.args, options.inputs, options.outputs)
-        topology = delivered(application.topology, options.deliveries)
-        application = application._replace(topology=topology)
+        topology = application.topology
         check_runnable(topology)
         if application.archive and cores(options.master):
             check_platform(application.path, application.archive.manifest)

@@ -124,7 +124,7 @@ def egress_of(topology: Topology, plan: Plan, checkpoint: Path, bounds: Bounds =
     sinks = [
         {"port": plan.ports[sink.path], "name": sink.name, "host": sink.host, "tcp_port": sink.port}
         | ({"cookie": sink.cookie} if isinstance(sink, ConnectorSink) else {})
-        for sink in topology.tcp_sinks(is_direct=False)
+        for sink in topology.tcp_sinks()
     ]
     config = {"outbox": str(checkpoint / "outbox"), "sinks": sinks, "resend_bytes": bounds.resend_bytes}
     return Process("egress", "wallaroo_runtime.egress", checkpoint, config)

@@ -17,14 +17,13 @@ class Snapshot:
         messages_in: Messages that arrived since the checkpoint began.
         messages_processed: Those of them that finished batches have dealt with.
         messages_out: Messages that the receivers' TCP has taken since the checkpoint began, and in this run
-            sinks of Spark and those that tasks write.
+            sinks of Spark.
         dead_letters: Messages that user code failed on, since the checkpoint began.
         batches: Micro-batches of this run.
         rate: Messages processed per second, lately.
         lag: Messages that arrived and are not processed yet.
         bytes_by_file: Bytes of journals that tasks have read from files in this run.
         bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
-        sent_by_tasks: Those of `messages_out` that tasks have sent to sinks of delivery `executor`, in this run.
         executors: The partitions whose state each executor has, by its number and machine; the stages are those that
             `explain` names.
         run: `messages_in`, `messages_out` and `dead_letters` of this run alone.
@@ -40,7 +39,6 @@ class Snapshot:
     lag: int
     bytes_by_file: int = 0
     bytes_by_grpc: int = 0
-    sent_by_tasks: int = 0
     executors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     run: Mapping[str, int] = field(default_factory=dict)
 

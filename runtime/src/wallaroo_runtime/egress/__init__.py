@@ -1,8 +1,6 @@
 """Keeps what the application sends, and delivers it over TCP, in order, once."""
 
-from wallaroo_runtime.egress.config import SinkConfig
-from wallaroo_runtime.egress.delivery import Delivery
 from wallaroo_runtime.egress.outbox import Outbox
 from wallaroo_runtime.egress.staging import StagedFile, StagingWriter
 
-__all__ = ["Delivery", "Outbox", "SinkConfig", "StagedFile", "StagingWriter"]
+__all__ = ["Outbox", "StagedFile", "StagingWriter"]

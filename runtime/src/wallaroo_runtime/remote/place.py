@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from wallaroo_runtime.egress import Outbox, SinkConfig, StagedFile, StagingWriter
+from wallaroo_runtime.egress import Outbox, StagedFile, StagingWriter
 from wallaroo_runtime.ingest import JournalReader, Position, Range
-from wallaroo_runtime.remote.direct import DirectStaging
 from wallaroo_runtime.remote.service import Service
 
 
@@ -118,14 +117,12 @@ class OutputPlace:
         outbox: Directory of the outbox.
         dead_letters: Directory of dead letters.
         service: The egress that takes it all; None: the directories are written.
-        direct: Sinks that tasks write themselves; nothing of them is staged.
     """
 
     staging: str = ""
     outbox: str = ""
     dead_letters: str = ""
     service: Service | None = None
-    direct: tuple[SinkConfig, ...] = ()
 
     @classmethod
     def on(cls, checkpoint: Path) -> "OutputPlace":
@@ -134,13 +131,6 @@ class OutputPlace:
 
     def writer(self, query: str, batch: int, partition: int, stage_attempt: int, task_attempt: int) -> Staging:
         """Return what takes the output of a task attempt; arguments as `StagingWriter` has them."""
-        staging = self._staging_writer(query, batch, partition, stage_attempt, task_attempt)
-        if not self.direct:
-            return staging
-        attempt = f"{query}-{batch}-{partition}-{stage_attempt}-{task_attempt}"
-        return DirectStaging(staging, {sink.port: sink for sink in self.direct}, attempt, partition)
-
-    def _staging_writer(self, query: str, batch: int, partition: int, stage_attempt: int, task_attempt: int) -> Staging:
         if self.service is None:
             return StagingWriter(self.staging, query, batch, partition, stage_attempt, task_attempt)
         from wallaroo_runtime.remote.staging import RemoteStaging
@@ -162,7 +152,7 @@ class OutputPlace:
         """Return what the driver publishes to; leftovers of earlier runs are removed from staging.
 
         Args:
-            ports: Of the sinks that the outbox serves; what is kept for others is removed. None: of any.
+            ports: Of the sinks that there are; what is kept for others is removed. None: of any.
 
         Raises:
             RunError: R620, it is damaged.
