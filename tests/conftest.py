@@ -13,7 +13,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
-    from standalone import Cluster, Deployment
+    from support.standalone import Cluster, Deployment
 
 HERE = Path(__file__).resolve().parent
 # When no further test is to be started, in seconds since 1970; 0: all are. CI must end in time on a slow machine, too.
@@ -99,7 +99,7 @@ def head() -> str:
 
 
 class Deadline:
-    """Starts no test after a moment, wherever its file is; a conftest's own hooks see only tests below its directory."""
+    """Starts no test after a moment; as a plugin it sees the tests of every directory, not only those beside it."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -153,8 +153,8 @@ def go_conformance() -> Path:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory, remark: Callable[[str], None]) -> Iterator["Cluster"]:
     """Start the master of a cluster of hosts; workers come when they are wanted."""
-    from host import Scene
-    from standalone import Cluster
+    from support.host import Scene
+    from support.standalone import Cluster
 
     with Scene(tmp_path_factory.mktemp("hosts")) as scene:
         remark(f"the cluster's hosts: {scene}")
@@ -166,7 +166,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, remark: Callable[[str], No
 @pytest.fixture
 def deployment(cluster: "Cluster") -> Iterator["Deployment"]:
     """Give two Spark workers, a gateway, an egress, and machines for drivers."""
-    from standalone import Deployment
+    from support.standalone import Deployment
 
     cluster.alive(2)
     with Deployment(cluster) as deployment:
@@ -176,7 +176,7 @@ def deployment(cluster: "Cluster") -> Iterator["Deployment"]:
 @pytest.fixture(scope="session")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return what packs a program, once."""
-    from run import wallaroo
+    from support.run import wallaroo
 
     folder = tmp_path_factory.mktemp("archives")
 
