@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import read_frame, split_frames
-from wallaroo_runtime.daemon import process_start_time
 from wallaroo_runtime.ingest import JournalReader
 from wallaroo_runtime.ingest.framing import fixed_cutter
 from wallaroo_runtime.ingest.head import read_committed
+from wallaroo_runtime.system.process import process_start_time
 
 pytestmark = pytest.mark.slow
 DEADLINE_S = 90.0

@@ -7,12 +7,12 @@ from pathlib import Path
 from architecture.source import PYTHON_SDK, RUNTIME, Import, imports
 
 # A package may import those that stand after it here, and the leaves that it names in LEAVES.
-ORDER = ["cli", "deploy", "spark", "worker", "plan", "topology", "errors"]
+ORDER = ["cli", "deploy", "spark", "worker", "plan", "topology", "system", "errors"]
 LEAVES = {
-    "ingest": {"daemon", "errors"},
-    "egress": {"daemon", "errors"},
-    "remote": {"daemon", "egress", "errors", "ingest"},
-    "daemon": {"errors"},
+    "ingest": {"daemon", "errors", "system"},
+    "egress": {"daemon", "errors", "system"},
+    "remote": {"daemon", "egress", "errors", "ingest", "system"},
+    "daemon": {"errors", "system"},
 }
 USES_LEAVES = {"cli", "deploy", "spark"}
 ONLY_IN = {"pyspark": {"spark"}, "py4j": {"spark"}, "grpc": {"remote", "worker"}, "grpc_health": {"worker"}}

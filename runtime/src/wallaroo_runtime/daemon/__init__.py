@@ -1,7 +1,7 @@
 """What the processes beside the driver share: durable small files, a status file, the watch over their driver."""
 
 from wallaroo_runtime.daemon.config import read_config
-from wallaroo_runtime.daemon.driver import DriverWatch, process_start_time
+from wallaroo_runtime.daemon.driver import DriverWatch
 from wallaroo_runtime.daemon.file import NO_ROOM, refuse_links, replace_file, sync_directory, sync_file
 from wallaroo_runtime.daemon.line import pack_line, unpack_line
 from wallaroo_runtime.daemon.status import StatusFile
@@ -11,7 +11,6 @@ __all__ = [
     "DriverWatch",
     "StatusFile",
     "pack_line",
-    "process_start_time",
     "read_config",
     "refuse_links",
     "replace_file",

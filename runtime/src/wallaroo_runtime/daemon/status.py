@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.daemon.driver import process_start_time
 from wallaroo_runtime.daemon.file import replace_file
+from wallaroo_runtime.system.process import process_start_time
 
 KEPT_DIAGNOSTICS = 100
 SAID_PER_CODE = 1000

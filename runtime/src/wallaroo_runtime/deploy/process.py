@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.daemon import process_start_time, replace_file
+from wallaroo_runtime.daemon import replace_file
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.system.process import process_start_time
 
 READY_DEADLINE_S = 30.0
 STOP_DEADLINE_S = 10.0

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.daemon import process_start_time
 from wallaroo_runtime.deploy.bound import Bounds
 from wallaroo_runtime.deploy.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.remote.credential import is_loopback
+from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.model import (
     ConnectorSink,
     ConnectorSource,

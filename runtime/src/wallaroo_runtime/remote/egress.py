@@ -18,13 +18,13 @@ from wallaroo_runtime.egress.config import EgressConfig, SinkConfig
 from wallaroo_runtime.egress.position import undelivered
 from wallaroo_runtime.egress.sender import Sender
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest.writer import lock_directory
 from wallaroo_runtime.remote._proto import service_pb2 as pb
 from wallaroo_runtime.remote._proto.service_pb2_grpc import OutboxServiceServicer
 from wallaroo_runtime.remote.chunk import Joiner, chunks
 from wallaroo_runtime.remote.server import answering
 from wallaroo_runtime.remote.staging import staged_message
 from wallaroo_runtime.remote.store import Store
+from wallaroo_runtime.system.lock import lock_directory
 
 STOP_S = 30.0
 MAX_SINKS = 1000

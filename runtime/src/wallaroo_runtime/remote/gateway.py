@@ -14,12 +14,12 @@ from wallaroo_runtime.ingest.asking import worker_maker, worker_splitter
 from wallaroo_runtime.ingest.config import CONNECTOR, GatewayConfig, GeneratorConfig, SourceConfig
 from wallaroo_runtime.ingest.framing import KINDS
 from wallaroo_runtime.ingest.gateway import Gateway
-from wallaroo_runtime.ingest.writer import lock_directory
 from wallaroo_runtime.remote._proto import service_pb2 as pb
 from wallaroo_runtime.remote._proto.service_pb2_grpc import JournalServiceServicer
 from wallaroo_runtime.remote.chunk import CHUNK_BYTES, chunks
 from wallaroo_runtime.remote.server import answering
 from wallaroo_runtime.remote.store import Store
+from wallaroo_runtime.system.lock import lock_directory
 
 STOP_S = 30.0
 MAX_SOURCES = 1000
