@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from run import Receiver, Run, framed
+from support.run import Receiver, Run, framed
 
 pytestmark = pytest.mark.jvm
 APP = """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from case import Case
-from run import Receiver, Run, framed
+from support.case import Case
+from support.run import Receiver, Run, framed
 
 pytestmark = pytest.mark.jvm
 CASE = Case("mixed_language")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from run import TESTS, Receiver, Run, framed, wait_until, wallaroo
+from support.run import TESTS, Receiver, Run, framed, wait_until, wallaroo
 
 pytestmark = pytest.mark.jvm
 FOLDER = TESTS / "recovery"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from case import Case
-from remote import Service, Site, counted, kill, running
-from run import Receiver, Run, finish, framed, wallaroo
+from support.case import Case
+from support.remote import Service, Site, counted, kill, running
+from support.run import Receiver, Run, finish, framed, wallaroo
 
 pytestmark = [pytest.mark.jvm, pytest.mark.slow]
 CASE = Case("word_count")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka import free_port
-from run import WAIT_S, Receiver, Run, framed
+from support.kafka import free_port
+from support.run import WAIT_S, Receiver, Run, framed
 
 pytestmark = pytest.mark.jvm
 MESSAGES = 6000

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from case import NAMES, Case
-from run import Receiver, Run, finish, framed
+from support.case import NAMES, Case
+from support.run import Receiver, Run, finish, framed
 
 pytestmark = pytest.mark.jvm
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from case import Case
-from kafka import free_port
-from run import WAIT_S, Run, wait_until
+from support.case import Case
+from support.kafka import free_port
+from support.run import WAIT_S, Run, wait_until
 
 pytestmark = pytest.mark.jvm
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from case import CASES, Case
-from run import WAIT_S, Receiver, Run, finish, framed, wait_until, wallaroo
+from support.case import CASES, Case
+from support.run import WAIT_S, Receiver, Run, finish, framed, wait_until, wallaroo
 
 pytestmark = pytest.mark.jvm
 PUNCTUATION = " " + string.punctuation

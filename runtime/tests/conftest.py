@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import read_frame, split_frames
-from wallaroo_runtime.deploy.process import announce
-from wallaroo_runtime.deploy.service import stop_left_behind
-from wallaroo_runtime.egress.log import LogReader
+from wallaroo_runtime.peer.configuration import stop_left_behind
+from wallaroo_runtime.peer.process import announce
+from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker.channel import close_all
 from wallaroo_runtime.worker.directory import worker_directory

@@ -13,7 +13,7 @@ import pytest
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.option import split
 from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
-from wallaroo_runtime.deploy.snapshot import Snapshot
+from wallaroo_runtime.run.snapshot import Snapshot
 from wallaroo_runtime.topology.canonical import canonical_text
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"

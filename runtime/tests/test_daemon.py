@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.daemon import DriverWatch, StatusFile, replace_file
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.service.driver import DriverWatch
+from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.system.process import process_start_time
 
 

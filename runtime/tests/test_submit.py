@@ -15,12 +15,12 @@ import pytest
 from pyspark import SparkConf
 
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.deploy import submit
-from wallaroo_runtime.deploy.master import check_master
-from wallaroo_runtime.deploy.pack import PackOptions, pack
-from wallaroo_runtime.deploy.submit import DriverKeeper
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.program.pack import PackOptions, pack
+from wallaroo_runtime.spark.master import check_master
 from wallaroo_runtime.spark.session import open_cluster
+from wallaroo_runtime.submit import submit
+from wallaroo_runtime.submit.submit import DriverKeeper
 from wallaroo_runtime.system.backoff import Backoff
 
 CASE = Path(__file__).parents[2] / "tests" / "cases" / "reverse"

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wallaroo_runtime.checkpoint.directory import MANIFEST, Place, find_directory
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.daemon import refuse_links
-from wallaroo_runtime.deploy.address import parse_addresses
-from wallaroo_runtime.deploy.place import MANIFEST, Place, find_directory
+from wallaroo_runtime.durable.file import refuse_links
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.override import parse_addresses
 
 TOPOLOGIES = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 DOCUMENTS = {path.stem: json.loads(path.read_bytes()) for path in sorted(TOPOLOGIES.glob("*.json"))}

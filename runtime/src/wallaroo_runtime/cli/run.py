@@ -93,7 +93,7 @@ def location_of(arguments: argparse.Namespace) -> str:
 def run(arguments: argparse.Namespace) -> int:
     """Run the application; returns when it has been stopped or is idle."""
     # Late: everything below imports Spark's Python side sooner or later.
-    from wallaroo_runtime.deploy.run import RunOptions, execute
+    from wallaroo_runtime.run.run import RunOptions, execute
 
     idle = arguments.stop_when_idle
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:

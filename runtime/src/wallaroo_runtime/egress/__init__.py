@@ -1,6 +1,1 @@
-"""Keeps what the application sends, and delivers it over TCP, in order, once."""
-
-from wallaroo_runtime.egress.outbox import Outbox
-from wallaroo_runtime.egress.staging import StagedFile, StagingWriter
-
-__all__ = ["Outbox", "StagedFile", "StagingWriter"]
+"""The process that empties the outbox: delivers what the application sends, in order, once."""

@@ -4,12 +4,13 @@ import threading
 import time
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.daemon import DriverWatch, StatusFile
 from wallaroo_runtime.egress.commit import sink_of
 from wallaroo_runtime.egress.config import EgressConfig
-from wallaroo_runtime.egress.log import LogReader
 from wallaroo_runtime.egress.sink import Sink
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service.driver import DriverWatch
+from wallaroo_runtime.service.status import StatusFile
+from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.system.backoff import Backoff
 
 STATUS_S = 0.1

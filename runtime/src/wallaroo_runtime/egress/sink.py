@@ -13,9 +13,9 @@ from wallaroo.fault import reach
 from wallaroo_runtime.egress.config import SinkConfig
 from wallaroo_runtime.egress.feed import Feed
 from wallaroo_runtime.egress.history import History
-from wallaroo_runtime.egress.position import Delivered, read_position, write_position
 from wallaroo_runtime.egress.stream import Stream
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
 from wallaroo_runtime.system.backoff import Backoff
 
 RECORD_S, RECORD_DURABLY_S = 0.02, 1.0

@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame
 from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.egress import StagedFile
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.remote import Output
 from wallaroo_runtime.spark.failure import TaskFailure
-from wallaroo_runtime.spark.home import Homes
 from wallaroo_runtime.spark.level import ReadCounts
+from wallaroo_runtime.spark.placement import Homes
 from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.written import RowSinks
+from wallaroo_runtime.spark.row_sink import RowSinks
+from wallaroo_runtime.storage.outbox.staging import StagedFile
+from wallaroo_runtime.storage.place import Output
 from wallaroo_runtime.topology.model import Topology
 
 FAIL = "fail"

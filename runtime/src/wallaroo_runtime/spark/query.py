@@ -14,27 +14,27 @@ from pyspark.sql.streaming import StreamingQuery
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
+from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
-from wallaroo_runtime.remote import JournalPlace, OutputPlace
+from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
-from wallaroo_runtime.spark.record import RecordSource, record_sources
-from wallaroo_runtime.spark.rehearsal import rehearse
-from wallaroo_runtime.spark.room import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
+from wallaroo_runtime.spark.row_sink import RowSinks
+from wallaroo_runtime.spark.row_source import RecordSource, record_sources
 from wallaroo_runtime.spark.session import is_local
 from wallaroo_runtime.spark.source import BATCH_BYTES, JournalSource
 from wallaroo_runtime.spark.stage import RecordLevel, StatelessLevel
 from wallaroo_runtime.spark.state import BucketProcessor
-from wallaroo_runtime.spark.warm import start_workers, stop_workers, worker_specs
-from wallaroo_runtime.spark.written import RowSinks
+from wallaroo_runtime.spark.warmup import rehearse
+from wallaroo_runtime.spark.worker_start import start_workers, stop_workers, worker_specs
+from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.topology.model import KafkaSink, SparkSink, Topology
-from wallaroo_runtime.worker.archive import Archive
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
 
