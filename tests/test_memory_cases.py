@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from case import PROGRAMS, Case, payloads
+from support.case import PROGRAMS, Case, payloads
 from wallaroo.experimental.stream import TIME
 from wallaroo.testing import Message, Record, Run, run
 

@@ -14,14 +14,14 @@ from model.outcome import Published, collected
 from model.worker import Nursery
 from wallaroo.program import load
 from wallaroo.worker.call import CallRunner
-from wallaroo_runtime.ingest import JournalReader
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.engine import Engine, Row
 from wallaroo_runtime.memory.store import Store
+from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.error_policy import ErrorPolicy
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 Served = tuple[Topology, dict[str, WorkerChannel]]

@@ -7,14 +7,14 @@ from itertools import chain
 
 from wallaroo.frame import DEAD_LETTER_PORT, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
+from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.memory.store import Store
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
 from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.crossing import Crossing, frames_of_ports
-from wallaroo_runtime.worker.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import StateSession
-from wallaroo_runtime.worker.stage_message import stage_message
 
 FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
 

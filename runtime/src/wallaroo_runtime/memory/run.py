@@ -11,6 +11,8 @@ from wallaroo.testing import DeadLetter, Message, Record
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.call import CallRunner
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
+from wallaroo_runtime.lowering.sink_record import rows_of
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.engine import Batch, Engine
 from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, wire_frames
@@ -18,9 +20,7 @@ from wallaroo_runtime.memory.state import read_states, state_names
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, TcpSource, Topology
 from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.error_policy import ErrorPolicy
 from wallaroo_runtime.worker.generate import WorkerMaker
-from wallaroo_runtime.worker.sink_record import rows_of
 
 FIRST_MS = 1_700_000_000_000  # where the clock of an application begins, so that it is the same each time
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # of one micro-batch

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from wallaroo.frame import FRAMED, TICK_PORT, FrameHeader, encode_frame, write_frame
 from wallaroo.testing import Message
-from wallaroo_runtime.ingest.framing import KINDS, length_packer
+from wallaroo_runtime.gateway.framing import KINDS, length_packer
 from wallaroo_runtime.topology.model import Source, TcpSource
 
 FRAME_MESSAGES = 8192

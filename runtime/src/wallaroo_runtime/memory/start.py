@@ -16,12 +16,12 @@ from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.program.app import App, AppKind, resolve
+from wallaroo_runtime.program.emit import DEADLINE_SECONDS, emit, join_programs
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.app import App, AppKind, resolve
 from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.emit import DEADLINE_SECONDS, emit, join_programs
-from wallaroo_runtime.worker.ensure import stop_worker
+from wallaroo_runtime.worker.discovery import stop_worker
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
 MAIN = "main"

@@ -1,9 +1,9 @@
 """Reads states out of their logs."""
 
+from wallaroo_runtime.lowering.state_log import latest_states
 from wallaroo_runtime.memory.store import Store
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
-from wallaroo_runtime.worker.state_log import latest_states
 
 
 def read_states(plan: Plan, store: Store, name: str) -> dict[bytes, tuple[int, bytes]]:

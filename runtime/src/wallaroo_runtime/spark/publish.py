@@ -1,21 +1,21 @@
 """Publishes what a micro-batch has staged, in the driver, once."""
 
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
 
 from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT
-from wallaroo_runtime.egress import StagedFile
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.remote import Output
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.spark.failure import TaskFailure
-from wallaroo_runtime.spark.home import Homes
 from wallaroo_runtime.spark.level import ReadCounts
+from wallaroo_runtime.spark.placement import Homes
 from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.written import RowSinks
-from wallaroo_runtime.worker.error_policy import ErrorPolicy, stop_at_dead_letter
+from wallaroo_runtime.spark.row_sink import RowSinks
+from wallaroo_runtime.storage.outbox.staging import StagedFile
+from wallaroo_runtime.storage.place import Output
 
 
 def longest(files: Iterable[StagedFile]) -> list[StagedFile]:
@@ -37,8 +37,7 @@ class Publisher:
     Attributes:
         failure: Why it stopped the query, when it did.
         batches: Micro-batches of this run.
-        messages: Messages for sinks that this run has published, or its tasks have sent.
-        sent: Those that its tasks have sent themselves.
+        messages: Messages for sinks that this run has published.
         letters: Dead letters that this run has published.
         letters_before: Those that were published before.
         homes: The executor of each partition with state, as of the last micro-batch.
@@ -48,7 +47,6 @@ class Publisher:
         outbox: Where to.
         policy: Which dead letters stop the query.
         rows: Sinks of Spark.
-        direct: Ports of the sinks that tasks write themselves.
         counts: What tasks tell the driver.
         planned: What Spark has planned; None: nothing is told to the outbox.
     """
@@ -58,16 +56,15 @@ class Publisher:
         outbox: Output,
         policy: ErrorPolicy,
         rows: RowSinks | None = None,
-        direct: Collection[int] = (),
         counts: ReadCounts | None = None,
         planned: Planned | None = None,
     ) -> None:
         self.failure: RunError | None = None
-        self._outbox, self._policy, self._rows, self._direct = outbox, policy, rows, frozenset(direct)
+        self._outbox, self._policy, self._rows = outbox, policy, rows
         self._counts, self._planned = counts, planned
         self.homes: Homes = {}
         self.endings: Homes = {}
-        self.batches = self.messages = self.sent = self.letters = self.letters_before = 0
+        self.batches = self.messages = self.letters = self.letters_before = 0
         self._publishing, self._is_ended = threading.Lock(), False
 
     @property
@@ -109,12 +106,8 @@ class Publisher:
         if letters and self._policy.may_fail:
             stop_at_dead_letter((data for file in letters for data in self._outbox.read_staged(file)), self._policy)
         reach("driver.before_publish")
-        sent = sum(file.messages for file in files if file.port in self._direct)
-        self.sent += sent
-        self.messages += sent
-        rest = [file for file in files if file.port not in self._direct]
-        others = rest if self._rows is None else self._rows.write(query, batch, rest)
+        others = files if self._rows is None else self._rows.write(query, batch, files)
         if not self._outbox.publish(query, batch, others, offsets):
             return
         self.letters += sum(file.messages for file in letters)
-        self.messages += sum(file.messages for file in rest if file.port != DEAD_LETTER_PORT)
+        self.messages += sum(file.messages for file in files if file.port != DEAD_LETTER_PORT)

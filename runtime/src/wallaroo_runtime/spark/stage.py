@@ -8,14 +8,14 @@ import pyarrow as pa
 from wallaroo.fault import reach
 from wallaroo.frame import TICK_PORT
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports
 from wallaroo_runtime.plan import NodeKind, Stage
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
-from wallaroo_runtime.spark.record import RecordSource
 from wallaroo_runtime.spark.row import DATA, DONE, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
+from wallaroo_runtime.spark.row_source import RecordSource
 from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.crossing import Crossing, frames_of_ports
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import grouped
 
