@@ -9,8 +9,8 @@ from architecture.source import PYTHON_SDK, RUNTIME, Import, imports
 # What each package of the runtime may import; the packages stand from top to bottom.
 IMPORTS: dict[str, set[str]] = {
     "cli": {
-        *("archive", "checkpoint", "errors", "gateway", "peer", "plan", "program", "run", "spark", "submit"),
-        "topology",
+        *("archive", "checkpoint", "errors", "gateway", "memory", "peer", "plan", "program", "run"),
+        *("spark", "submit", "topology"),
     },
     "run": {"archive", "checkpoint", "errors", "peer", "plan", "program", "spark", "storage", "topology"},
     "checkpoint": {
@@ -26,7 +26,7 @@ IMPORTS: dict[str, set[str]] = {
     "spark": {
         *("archive", "durable", "errors", "lowering", "plan", "program", "storage", "system", "topology", "worker"),
     },
-    "memory": {"errors", "gateway", "lowering", "plan", "program", "topology", "worker"},
+    "memory": {"errors", "gateway", "lowering", "plan", "program", "system", "topology", "worker"},
     "lowering": {"errors", "plan", "topology"},
     "gateway": {"durable", "errors", "service", "storage", "system"},
     "egress": {"durable", "errors", "service", "storage", "system"},

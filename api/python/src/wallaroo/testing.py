@@ -225,7 +225,7 @@ class Run:
 
     def clear(self) -> None:
         """Forget outputs and dead letters; states and windows stay."""
-        self._engine.clear()
+        self._engine.take()
 
     def state(self, name: str, key: Any = b"") -> Any:
         """Return the state of a key as it was saved: a copy.

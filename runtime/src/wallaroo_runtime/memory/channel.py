@@ -8,6 +8,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.call import CallRunner
 from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.channel import AnyStream, Broken, WorkerChannel
+from wallaroo_runtime.worker.endpoint import remote_error
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 
@@ -43,6 +44,31 @@ class LocalChannel(WorkerChannel):
 
     def close(self) -> None:
         """Leave the process as it is."""
+
+
+class LocalSplitter:
+    """Cuts the bytes of a source as its decoder says.
+
+    Args:
+        channel: Of the source's worker.
+        path: Of the source.
+        max_message_bytes: Longest payload.
+    """
+
+    def __init__(self, channel: LocalChannel, path: str, max_message_bytes: int) -> None:
+        self._channel, self._path, self._limit = channel, path, max_message_bytes
+
+    def split(self, data: bytes) -> tuple[list[int], int]:
+        """Cut bytes that begin at a message boundary; returns the lengths, and the bytes of the next one (0: unknown).
+
+        Raises:
+            RunError: What the decoder raised.
+        """
+        request = pb.SplitRequest(path=self._path, data=data, max_message_bytes=self._limit)
+        reply = self._channel.calls.split(request)
+        if reply.HasField("failure"):
+            raise remote_error(self._path, reply.failure)
+        return list(reply.lengths), reply.wanted_bytes
 
 
 class LocalStream:

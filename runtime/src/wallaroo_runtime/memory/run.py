@@ -5,15 +5,16 @@ from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from wallaroo.diagnostic import shown
-from wallaroo.frame import PLAIN, read_frame
+from wallaroo.frame import FRAMED, PLAIN, FrameHeader, read_frame, write_frame
 from wallaroo.key import key_bytes, readable
 from wallaroo.testing import DeadLetter, Message, Record
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.call import CallRunner
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.gateway.framing import Splitter
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.sink_record import rows_of
-from wallaroo_runtime.memory.channel import LocalChannel
+from wallaroo_runtime.memory.channel import LocalChannel, LocalSplitter
 from wallaroo_runtime.memory.engine import Batch, Engine
 from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, wire_frames
 from wallaroo_runtime.memory.state import read_states, state_names
@@ -21,6 +22,7 @@ from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, TcpSource, Topology
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.generate import WorkerMaker
+from wallaroo_runtime.worker.split import WorkerSplitter
 
 FIRST_MS = 1_700_000_000_000  # where the clock of an application begins, so that it is the same each time
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # of one micro-batch
@@ -43,7 +45,8 @@ class MemoryRun:
 
     Attributes:
         now_ms: The application's clock, in milliseconds since 1970; only `advance` moves it.
-        letters: The dead letters so far.
+        letters: The dead letters since the last `take`.
+        letter_count: How many there were since the start.
     """
 
     def __init__(
@@ -59,10 +62,15 @@ class MemoryRun:
         self.now_ms, self.letters = FIRST_MS, list[DeadLetter]()
         self._channels, self._closing = channels, closing or ExitStack()
         self._engine = Engine(plan, channels, ErrorPolicy.of(topology, on_error))
-        self._sequence = 0
+        self._sequence = self.letter_count = 0
         self._outputs: dict[str, list[Record]] = {sink.path: [] for sink in topology.sinks()}
         self._generated: dict[str, tuple[bytes | None, int]] = {}
         self._sources = {plan.ports[source.path]: source for source in topology.sources()}
+
+    @property
+    def batches(self) -> int:
+        """How many micro-batches there were."""
+        return self._engine.batches
 
     def close(self) -> None:
         """End the workers."""
@@ -92,6 +100,23 @@ class MemoryRun:
         except BaseException:
             self._sequence = first
             raise
+
+    def receive(self, source: Source, data: bytes, count: int) -> None:
+        """Process whole messages as they came over the wire.
+
+        Raises:
+            RunError: As `send`.
+        """
+        port, first = self.plan.ports[source.path], self._sequence
+        self._run([write_frame(FrameHeader(port, count, first, 0, FRAMED, self.now_ms), [data])])
+        self._sequence += count
+
+    def splitter(self, source: TcpSource) -> Splitter:
+        """Return what cuts a stream of a source whose framing only its decoder knows."""
+        channel = self._channels[source.worker]
+        if isinstance(channel, LocalChannel):
+            return LocalSplitter(channel, source.path, source.max_message_bytes)
+        return WorkerSplitter(channel.endpoints().connection.target, source.path, source.max_message_bytes)
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass, and windows know of it.
@@ -143,10 +168,12 @@ class MemoryRun:
         """
         return list(self._outputs[self.sink(sink).path])
 
-    def clear(self) -> None:
-        """Forget outputs and dead letters; states stay."""
+    def take(self) -> dict[str, list[Record]]:
+        """Return what the sinks have got, by path, and forget outputs and dead letters; states stay."""
+        taken = self._outputs
         self.letters = []
-        self._outputs = {path: [] for path in self._outputs}
+        self._outputs = {path: [] for path in taken}
+        return taken
 
     def states(self, name: str) -> dict[str | bytes, Any]:
         """Return the states of all keys, as they are committed: objects in Python, else bytes.
@@ -218,7 +245,9 @@ class MemoryRun:
         for path in self._outputs:
             self._outputs[path] += _in_order(batch, self.plan.ports[path])
         letters = (pb.DeadLetter.FromString(value) for frame in batch.letters for value in read_frame(frame).values())
+        before = len(self.letters)
         self.letters += sorted(map(self._letter, letters), key=lambda letter: letter.sequence)
+        self.letter_count += len(self.letters) - before
 
     def _letter(self, letter: pb.DeadLetter) -> DeadLetter:
         source = self._sources.get(letter.port)

@@ -12,12 +12,13 @@ from typing import Any
 
 from wallaroo.program import Program, load, load_setup
 from wallaroo.worker.call import CallRunner
-from wallaroo_runtime.errors import TOPOLOGY, RunError
+from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.plan import compile_topology
-from wallaroo_runtime.program.app import App, AppKind, resolve
-from wallaroo_runtime.program.emit import DEADLINE_SECONDS, emit, join_programs
+from wallaroo_runtime.program.app import AppKind, resolve
+from wallaroo_runtime.program.application import load_application
+from wallaroo_runtime.program.emit import DEADLINE_SECONDS, join_programs
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.channel import WorkerChannel
@@ -34,6 +35,8 @@ def start(
     *,
     check_persist: bool = False,
     on_error: str = "",
+    inputs: str = "",
+    outputs: str = "",
 ) -> MemoryRun:
     """Start an application.
 
@@ -44,6 +47,8 @@ def start(
         args: What the application sees on its command line.
         check_persist: Whether a change of state that is not persisted makes a dead letter.
         on_error: `dead_letter` or `fail`, before what the application says; empty: it decides.
+        inputs: Addresses in place of those of the sources of a topology file.
+        outputs: Addresses in place of those of its sinks.
 
     Raises:
         RunError: It cannot be run; every finding.
@@ -51,7 +56,7 @@ def start(
     program = _program(app, args)
     if program is None:
         assert isinstance(app, str)
-        topology = _topology(resolve(app), args)
+        topology = _topology(app, args, inputs, outputs)
     else:
         topology = _joined(program, args)
     plan = compile_topology(topology, shuffle_partitions=1, buckets_per_partition=BUCKETS)
@@ -74,10 +79,11 @@ def _program(app: str | Callable[..., Any], args: Sequence[str]) -> Program | No
     return program
 
 
-def _topology(app: App, args: Sequence[str]) -> Topology:
-    if app.kind is AppKind.TOPOLOGY:
-        return load_document(Path(app.path).read_bytes())
-    return load_document(emit(app, args))
+def _topology(app: str, args: Sequence[str], inputs: str, outputs: str) -> Topology:
+    found = load_application(app, args, inputs, outputs)
+    if found.archive is not None:
+        raise RunError.of("R609", USAGE, app=app, reason="an archive runs on Spark")
+    return found.topology
 
 
 def _joined(program: Program, args: Sequence[str]) -> Topology:
