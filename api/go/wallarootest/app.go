@@ -141,7 +141,7 @@ func (a *App) take(frames ...[]byte) {
 func (a *App) flush() {
 	a.t.Helper()
 	for len(a.pending) > 0 {
-		size := len(a.pending)
+		size := memory.Batch(a.pending)
 		if a.draw != nil {
 			size = 1 + a.draw.IntN(size)
 		}

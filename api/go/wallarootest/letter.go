@@ -26,6 +26,8 @@ type DeadLetter struct {
 	Input string
 	// Key is the message's key, where the step has state.
 	Key string
+	// Message is the number of the message of a source that Input was made of: all that was sent, in order, from 0.
+	Message int
 }
 
 // letters are the dead letters of a run, and what became of them.
@@ -42,7 +44,10 @@ func (a *App) DeadLetters() []DeadLetter {
 	a.flush()
 	shown := []DeadLetter{}
 	for _, each := range a.letters.all {
-		shown = append(shown, DeadLetter{each.GetStep(), each.GetCode(), each.GetError(), each.GetPreview(), string(each.GetKey())})
+		shown = append(shown, DeadLetter{
+			Step: each.GetStep(), Code: each.GetCode(), Reason: each.GetError(), Input: each.GetPreview(), Key: string(each.GetKey()),
+			Message: int(each.GetSequence()),
+		})
 	}
 	a.letters.seen = len(shown)
 	return shown

@@ -73,7 +73,8 @@ func (a *App) SendWire(source string, data []byte) {
 		source, len(data)-whole, len(lengths), wanted)
 }
 
-// Advance lets time pass: windows get the ticks that a gateway would send, and one at the end.
+// Advance lets time pass: windows get the ticks that a gateway would send, at most 1000 of them, and one at the end. Each is a
+// micro-batch.
 func (a *App) Advance(d time.Duration) {
 	a.t.Helper()
 	a.goesOn("Advance")
@@ -110,7 +111,7 @@ func (a *App) Advance(d time.Duration) {
 const (
 	leastTick = 100 * time.Millisecond
 	mostTick  = time.Second
-	mostTicks = 10_000 // of one call of Advance
+	mostTicks = 1000 // of one call of Advance
 )
 
 // tickInterval returns how often a gateway tells the windows the time: twice in the shortest slide or flush; 0: there are none.

@@ -90,3 +90,19 @@ func Messages(frames [][]byte) (messages []Message, err error) {
 	}
 	return messages, nil
 }
+
+// Batch returns how many of some frames, which Journal wrote, one micro-batch may have. Ticks without a message between them have one
+// sequence, so what windows give at the first of them would come after the last one to the windows of the next level.
+func Batch(frames [][]byte) int {
+	for i := 1; i < len(frames); i++ {
+		if isTick(frames[i-1]) && isTick(frames[i]) {
+			return i
+		}
+	}
+	return len(frames)
+}
+
+func isTick(data []byte) bool {
+	span, _, err := frame.ReadSpan(data)
+	return err == nil && span.Port == frame.TickPort
+}
