@@ -231,3 +231,44 @@ func TestAStateOutlivesItsLogsCompaction(t *testing.T) {
 	wallarootest.Equal(t, wallarootest.State[tally](run, "count", "a"), tally{100})
 	wallarootest.Equal(t, len(run.Lines("Word Count")), 200)
 }
+
+func TestOutputsComeInTheOrderOfTheirSourceMessages(t *testing.T) {
+	app := stream.New("Both")
+	words := stream.From(app, "Lines", textSource())
+	byWord := stream.KeyBy(words, "word", func(word string) string { return word })
+	counts := stream.MapState(byWord, "count", func(_ context.Context, word string, n *int) (string, error) {
+		*n++
+		return fmt.Sprint(word, *n), nil
+	})
+	stream.Merge(byWord, counts).To(textSink())
+	run := wallarootest.New(t, app)
+	run.Send("Lines", "a", "b", "a")
+	wallarootest.Equal(t, run.Lines("Both"), []string{"a", "a1", "b", "b1", "a", "a2"})
+}
+
+func TestWindowsAfterWindowsSeeTheTimeAtWhichTheFirstOnesEnd(t *testing.T) {
+	summing := func(name string) stream.Aggregation[int64, int64, int64] {
+		return stream.Aggregation[int64, int64, int64]{
+			Name:    name,
+			Initial: func() int64 { return 0 },
+			Update:  func(n, sum int64) int64 { return sum + n },
+			Combine: func(earlier, later int64) int64 { return earlier + later },
+			Output:  func(_ string, sum int64) (int64, error) { return sum, nil },
+		}
+	}
+	app := stream.New("Sums")
+	numbers := stream.From(app, "numbers", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Int64.Decode))
+	short := stream.RangeWindow(stream.Collect(numbers), stream.Range{Length: 2 * time.Second}, summing("short"))
+	long := stream.RangeWindow(stream.Collect(short), stream.Range{Length: 4 * time.Second}, summing("long"))
+	long.To(stream.TCPSink("127.0.0.1:7002", func(sum int64) ([]byte, error) { return fmt.Append(nil, sum), nil }))
+	run := wallarootest.New(t, app)
+	run.Send("numbers", int64(1)) // the first short window gives it after 2 s, so the first long one after 6 s
+	run.Advance(5999 * time.Millisecond)
+	wallarootest.Equal(t, run.Lines("Sums"), []string{})
+	run.Advance(time.Millisecond)
+	wallarootest.Equal(t, run.Lines("Sums"), []string{"1"})
+	run = wallarootest.New(t, app)
+	run.Send("numbers", int64(1))
+	run.Advance(6 * time.Second)
+	wallarootest.Equal(t, run.Lines("Sums"), []string{"1"})
+}
