@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from run import Receiver, Run, framed
+from support.run import Receiver, Run, framed
 from test_conformance import CHECKS, drive
 
 pytestmark = [pytest.mark.javascript, pytest.mark.slow]

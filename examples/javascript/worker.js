@@ -64,7 +64,7 @@ const failureOf = (error) => ({ code: error instanceof Failure ? error.code : "I
 class Service {
   constructor(program, endpoints) {
     const processes = endpoints.length;
-    Object.assign(this, { program, endpoints, cache: new Cache(Number(env.WALLAROO_STATE_CACHE_BYTES ?? 2 ** 28) / processes) });
+    Object.assign(this, { program, endpoints, cache: new Cache(Number(env.WALLAROO_STATE_CACHE_BYTES ?? 2 ** 29) / processes) });
     this.checks = env.WALLAROO_CHECK_PERSIST === "1";
   }
 
@@ -233,7 +233,7 @@ function server(service) {
 const exact = (text) => JSON.parse(text.replace(/(?<=[[:,\s])\d{16,}(?=[,\s\]}])/g, '"\\u0001$&"'));
 const canonical = (document) => JSON.stringify(document, null, 2).replace(/"\\u0001(\d+)"/g, "$1") + "\n";
 const sha256 = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash("sha256"));
-const OF_A_RUN = ["host", "port", "cookie", "brokers", "delivery"];
+const OF_A_RUN = ["host", "port", "cookie", "brokers"];
 
 function interfaceHash({ topology_version, name, on_error, pipelines }) {
   const bare = (parts) => parts.map((part) => Object.fromEntries(Object.entries(part).filter(([each]) => !OF_A_RUN.includes(each))));
