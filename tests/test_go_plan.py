@@ -2,7 +2,7 @@
 
 import json
 
-from go_plan import FILE, case_topologies, planned
+from model.plans import FILE, case_topologies, planned
 
 
 def test_go_plans_are_fresh() -> None:
@@ -10,4 +10,4 @@ def test_go_plans_are_fresh() -> None:
     stale = [line["name"] for line in lines if json.loads(json.dumps(planned(line["topology"]))) != line["plan"]]
     cases = {line["name"]: line["topology"] for line in lines}
     stale += [name for name, topology in case_topologies() if cases.get(name) != topology]
-    assert stale == [], "run `PYTHONPATH=tests python tests/go_plan.py`"
+    assert stale == [], "run `PYTHONPATH=tests python -m model.plans`"

@@ -14,6 +14,7 @@ DOCUMENTS = (
     "docs/operators.md",
     "docs/features.md",
     "docs/compatibility.md",
+    "docs/testing-go.md",
     "tests/conformance/README.md",
     "topology-schema/SPECIFICATION.md",
 )

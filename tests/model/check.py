@@ -15,8 +15,7 @@ def check(application: Application, found: Published) -> None:
         letters[found.names.get(part, part), sequence] += count
     errors = "\n".join(found.errors[:20])
     assert found.letters == letters, (
-        f"dead letters: too many {found.letters - letters}, "
-        f"missing {letters - found.letters}\n{errors}"
+        f"dead letters: too many {found.letters - letters}, missing {letters - found.letters}\n{errors}"
     )
     for number in range(len(application.sinks)):
         actual = arranged(application, found.lines.get(number, []))

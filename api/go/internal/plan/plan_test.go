@@ -14,7 +14,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// The runtime's plan of a topology; tests/go_plan.py writes it.
+// The runtime's plan of a topology; tests/model/plans.py writes it.
 type golden struct {
 	Name     string
 	Topology struct {

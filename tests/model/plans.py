@@ -1,6 +1,7 @@
-"""Writes topologies with their plans, by which the planner of the Go test kit is checked: `PYTHONPATH=tests python tests/go_plan.py`.
+"""Writes topologies with their plans, by which the planner of the Go test kit is checked.
 
-A line of the file is one topology: of a case that one program runs, or drawn. Workers are left out; `document` puts one in.
+`PYTHONPATH=tests python -m model.plans` (a part of `make golden`) writes the file; `tests/test_go_plan.py` finds it
+stale. A line has one topology, without workers: of a case that one program runs, or drawn.
 """
 
 import json
@@ -11,16 +12,16 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from case import NAMES, Case
 from model.application import PYTHON, Application
 from model.draw import applications
 from model.emitted import emitted
 from model.worker import Nursery
+from support.case import NAMES, Case
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, compile_topology
 from wallaroo_runtime.topology.load import load_document
 
-FILE = Path(__file__).resolve().parent.parent / "api/go/internal/plan/testdata/plans.jsonl"
+FILE = Path(__file__).resolve().parents[2] / "api/go/internal/plan/testdata/plans.jsonl"
 DRAWN, KEPT, SEED = 400, 30, 5
 WORKER = {
     "name": "main",
@@ -39,7 +40,9 @@ WORKER = {
 
 def described(node: Node) -> dict[str, Any]:
     """Return a node without what has the value of nothing."""
-    fields = {name: getattr(node, name) for name in ("path", "inputs", "port", "state", "state_port", "timestamps", "keys")}
+    fields = {
+        name: getattr(node, name) for name in ("path", "inputs", "port", "state", "state_port", "timestamps", "keys")
+    }
     assert not node.codec and not node.component
     return {"kind": node.kind.name, **{name: value for name, value in fields.items() if value}}
 
