@@ -30,6 +30,7 @@ import (
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/known"
 	"wallarooapi/internal/memory"
 )
 
@@ -110,6 +111,7 @@ func start(t T, declared *declaration.Application, options []Option) *App {
 	for _, option := range options {
 		option(a)
 	}
+	known.RegisterMain()
 	settings := memory.Plain()
 	if a.draw != nil {
 		settings = memory.Drawn(a.draw)
