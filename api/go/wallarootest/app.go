@@ -65,6 +65,8 @@ type App struct {
 	outputs  map[string][]output
 	captured *captured
 	letters  letters
+
+	generated map[string]*generated // by the path of the source
 }
 
 // Option changes how an application runs.
@@ -107,7 +109,10 @@ func NewJSON(t T, text string, options ...Option) *App {
 
 func start(t T, declared *declaration.Application, options []Option) *App {
 	t.Helper()
-	a := &App{t: t, now: Start, outputs: map[string][]output{}, captured: &captured{values: map[uint64]any{}}}
+	a := &App{
+		t: t, now: Start, outputs: map[string][]output{}, captured: &captured{values: map[uint64]any{}},
+		generated: map[string]*generated{},
+	}
 	for _, option := range options {
 		option(a)
 	}

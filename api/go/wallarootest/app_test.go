@@ -169,6 +169,31 @@ func TestAGeneratorsMessages(t *testing.T) {
 	run := wallarootest.New(t, app)
 	run.Send("numbers", "x", "xx")
 	wallarootest.Equal(t, run.Lines("Numbers"), []string{"x", "xx"})
+	expectSaid(t, failing(func(t wallarootest.T) { wallarootest.New(t, counting()).Generate("Lines", 1) }), "is not a generator; use Send")
+	failed := stream.New("Fails")
+	fails := stream.GeneratorSource("x", func(_ context.Context, last string) (string, error) { return "", fmt.Errorf("no more than %s", last) })
+	stream.From(failed, "numbers", fails).To(textSink())
+	expectSaid(t, failing(func(t wallarootest.T) { wallarootest.New(t, failed).Generate("numbers", 2) }), "C501 numbers: no more than x")
+}
+
+func TestAGeneratorGoesOnWhereItWas(t *testing.T) {
+	type number struct{ N int }
+	next := func(_ context.Context, last number) (number, error) {
+		if last.N == 9 {
+			return number{}, stream.ErrEnd
+		}
+		return number{last.N + 1}, nil
+	}
+	app := stream.New("Numbers")
+	stream.From(app, "numbers", stream.GeneratorSource(number{}, next)).
+		To(stream.TCPSink("127.0.0.1:7002", func(n number) ([]byte, error) { return fmt.Append(nil, n.N), nil }))
+	for seed := range uint64(20) {
+		run := wallarootest.New(t, app, wallarootest.Vary(seed))
+		for count := range 8 {
+			run.Generate("numbers", count)
+		}
+		wallarootest.Equal(t, run.Lines("Numbers"), []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"})
+	}
 }
 
 func TestRecords(t *testing.T) {

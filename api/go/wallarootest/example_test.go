@@ -163,6 +163,21 @@ func ExampleApp_Advance() {
 	// 2000-01-01
 }
 
+// A generator makes messages when a test asks for them.
+func ExampleApp_Generate() {
+	app := stream.New("Numbers")
+	next := func(_ context.Context, last int64) (int64, error) { return 2 * last, nil }
+	powers := stream.From(app, "powers", stream.GeneratorSource(int64(1), next))
+	stream.Map(powers, "print", func(_ context.Context, n int64) (string, error) { return fmt.Sprint(n), nil }).
+		To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
+
+	run := wallarootest.New(t, app)
+	run.Generate("powers", 3)
+	run.Generate("powers", 2)
+	fmt.Println(run.Lines("Numbers"))
+	// Output: [1 2 4 8 16]
+}
+
 // What a sink got, before and after its encoder.
 func ExampleMessages() {
 	app := wallarootest.New(t, counting())
