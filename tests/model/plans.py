@@ -22,7 +22,7 @@ from wallaroo_runtime.plan import Node, compile_topology
 from wallaroo_runtime.topology.load import load_document
 
 FILE = Path(__file__).resolve().parents[2] / "api/go/internal/plan/testdata/plans.jsonl"
-DRAWN, KEPT, SEED = 400, 30, 5
+DRAWN, KEPT, SEED = 200, 26, 5
 WORKER = {
     "name": "main",
     "language": "go",
@@ -86,12 +86,15 @@ def drawn_topologies() -> Iterator[tuple[str, dict[str, Any]]]:
         found.append(application)
 
     each()
-    nursery = Nursery()
+    nursery, seen = Nursery(), set[str]()
     try:
-        for number, application in enumerate(sorted(found, key=richness)[-KEPT:]):
+        for application in sorted(found, key=richness, reverse=True):
             topology = emitted(application, "main", nursery)["topology"]
             del topology["workers"]
-            yield f"drawn {number}", topology
+            text = json.dumps(topology)
+            if text not in seen and len(seen) < KEPT:
+                seen.add(text)
+                yield f"drawn {len(seen)}", topology
     finally:
         nursery.close()
 

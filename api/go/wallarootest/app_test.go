@@ -66,9 +66,9 @@ func TestUnknownNames(t *testing.T) {
 		{"state type", func(app *wallarootest.App) { wallarootest.State[int](app, "count", "a") }, `is a *wallarootest_test.tally; expected int`},
 		{"message type", func(app *wallarootest.App) { wallarootest.Messages[int](app, "Word Count") }, `of type string; expected int`},
 		{"time", func(app *wallarootest.App) { app.Advance(-1) }, `time cannot go back; Advance got -1ns`},
-		{"nil", func(app *wallarootest.App) { app.Send("Lines", nil) }, `source "Lines" gives no message that is nil`},
-		{"value", func(app *wallarootest.App) { app.Send("Lines", 1) }, `source "Lines" gives messages of type string; Send got int`},
-		{"record", func(app *wallarootest.App) { app.Send("Lines", stream.Record{}) }, `source "Lines" gives no records`},
+		{"nil", func(app *wallarootest.App) { app.Send("Lines", nil) }, `source "Lines" has no message that is nil`},
+		{"value", func(app *wallarootest.App) { app.Send("Lines", 1) }, `source "Lines" has messages of type string; Send got int`},
+		{"record", func(app *wallarootest.App) { app.Send("Lines", stream.Record{}) }, `source "Lines" has no records`},
 		{"cut", func(app *wallarootest.App) { app.SendWire("Lines", []byte("\x00\x00\x00\x01a\x00\x00\x00\x09b")) },
 			`5 bytes are left after 1 messages, and the next one has 13`},
 	} {
@@ -242,8 +242,8 @@ func TestKeysThatAreNumbers(t *testing.T) {
 		return fmt.Sprint(*sum), nil
 	}).To(textSink())
 	run := wallarootest.New(t, app)
-	run.Send("numbers", int64(21), binary.BigEndian.AppendUint64(nil, 22), int64(5))
-	wallarootest.Equal(t, run.Lines("Sums"), []string{"21", "43", "5"})
+	run.Send("numbers", int64(21), int64(1), binary.BigEndian.AppendUint64(nil, 22), int64(5))
+	wallarootest.Equal(t, run.Lines("Sums"), []string{"21", "1", "43", "6"})
 	wallarootest.Equal(t, wallarootest.State[int64](run, "sum", uint64(2)), 43)
 	wallarootest.Equal(t, *wallarootest.State[*int64](run, "sum", []byte{0, 0, 0, 0, 0, 0, 0, 2}), 43)
 }

@@ -2,7 +2,6 @@ package wallarootest
 
 import (
 	"reflect"
-	"time"
 
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
@@ -13,7 +12,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// Send gives messages to a source, whatever its kind, and runs all that follows from them. The source is named by its name, its path
+// Send sends messages to a source, whatever its kind, and runs all that follows from them. The source is named by its name, its path
 // in the topology (such as "0/sources/1"), its address or its topic.
 //
 // A message is one of these:
@@ -40,7 +39,7 @@ func (a *App) Send(source string, messages ...any) {
 	a.take(writer.frames...)
 }
 
-// SendWire gives bytes to a TCP source as they come over the network, headers of the framing included. They must end with a whole
+// SendWire sends bytes to a TCP source as they come over the network, headers of the framing included. They must end with a whole
 // message. This tests a decoder's HeaderLength and PayloadLength too.
 func (a *App) SendWire(source string, data []byte) {
 	a.t.Helper()
@@ -50,137 +49,88 @@ func (a *App) SendWire(source string, data []byte) {
 		return
 	}
 	if found.Framed == nil {
-		a.t.Fatalf("wallarootest: source %q gets no bytes with headers: it is not TCP; use Send", source)
+		a.t.Fatalf("wallarootest: source %q has no framing: it is not TCP; use Send", source)
 		return
 	}
 	lengths, wanted, err := stage.Split(found, data, topology.MaxMessageBytes)
-	whole := 0
-	for _, length := range lengths {
-		whole += int(length)
-	}
-	if err == nil && whole == len(data) {
-		var written []byte
-		if written, err = a.journal.Wire(a.engine.PortOf(found.Path), a.now.UnixMilli(), len(lengths), data); err == nil {
-			a.take(written)
-			return
-		}
-	}
 	if err != nil {
 		a.t.Fatalf("wallarootest: source %q: %v", source, err)
 		return
 	}
-	a.t.Fatalf("wallarootest: source %q: %d bytes are left after %d messages, and the next one has %d; send whole messages",
-		source, len(data)-whole, len(lengths), wanted)
+	left := len(data)
+	for _, length := range lengths {
+		left -= int(length)
+	}
+	if left > 0 {
+		a.t.Fatalf("wallarootest: source %q: %d bytes are left after %d messages, and the next one has %d; send whole messages",
+			source, left, len(lengths), wanted)
+		return
+	}
+	written, err := a.journal.Wire(a.engine.PortOf(found.Path), a.now.UnixMilli(), len(lengths), data)
+	a.takeWritten(source, written, err)
 }
 
-// Advance lets time pass: windows get the ticks that a gateway would send, at most 1000 of them, and one at the end. Each is a
-// micro-batch.
-func (a *App) Advance(d time.Duration) {
+// takeWritten takes the frame of messages of a source, unless it could not be written.
+func (a *App) takeWritten(source string, written []byte, err error) {
 	a.t.Helper()
-	a.goesOn("Advance")
-	if d < 0 {
-		a.t.Fatalf("wallarootest: time cannot go back; Advance got %v", d)
+	if err != nil {
+		a.t.Fatalf("wallarootest: source %q: %v", source, err)
 		return
 	}
-	interval := a.tickInterval()
-	if interval == 0 {
-		a.now = a.now.Add(d)
-		return
-	}
-	interval = max(interval, d/mostTicks)
-	end := a.now.Add(d)
-	var ticks [][]byte
-	for next := a.now.Truncate(interval).Add(interval); ; next = next.Add(interval) {
-		if next.After(end) {
-			next = end
-		}
-		tick, err := a.journal.Tick(next.UnixMilli())
-		if err != nil {
-			a.t.Fatalf("wallarootest: %v", err)
-			return
-		}
-		ticks = append(ticks, tick)
-		if !next.Before(end) {
-			break
-		}
-	}
-	a.now = end
-	a.take(ticks...)
+	a.take(written)
 }
 
-const (
-	leastTick = 100 * time.Millisecond
-	mostTick  = time.Second
-	mostTicks = 1000 // of one call of Advance
-)
-
-// tickInterval returns how often a gateway tells the windows the time: twice in the shortest slide or flush; 0: there are none.
-func (a *App) tickInterval() time.Duration {
-	shortest := time.Duration(0)
-	for _, pipeline := range a.declared.Pipelines {
-		for _, step := range pipeline.Steps {
-			span := 0
-			switch window := step.Window.(type) {
-			case *topology.RangeWindow:
-				span = window.SlideMs
-			case *topology.CountWindow:
-				span = window.FlushMs
-			default:
-				continue
-			}
-			if each := time.Duration(span) * time.Millisecond; shortest == 0 || each < shortest {
-				shortest = each
-			}
-		}
-	}
-	if shortest == 0 {
-		return 0
-	}
-	return max(leastTick, min(mostTick, shortest/2))
-}
-
-// writer makes frames of messages of one source.
+// writer makes frames of messages of one source. Payloads and messages past the decoder stand in frames of their own.
 type writer struct {
 	app      *App
 	source   *declaration.Source
 	frames   [][]byte
 	arrivals []memory.Arrival
-	encoding byte
-	encoder  *codec.Encoder
+	encoder  *codec.Encoder // of the messages of the frame under way; nil: they are payloads
 }
 
-// add adds a message; one that the source cannot give fails the test.
+// add adds a message; one that the source cannot have fails the test.
 func (w *writer) add(message any) bool {
 	t := w.app.t
 	t.Helper()
-	arrival := memory.Arrival{TimestampMs: w.app.now.UnixMilli()}
-	encoding := byte(frame.Plain)
+	nowMs := w.app.now.UnixMilli()
 	payload, isPayload := payloadOf(message)
 	record, isRecord := message.(stream.Record)
+	hasDecoder := w.source.Generator == nil
 	switch {
-	case isRecord && w.source.Generator == nil:
-		if !w.source.GivesKeys() && !w.source.GivesTimes() {
-			t.Fatalf("wallarootest: source %q gives no records: it is none of Kafka, Spark or a connector; send payloads", w.source.Name)
-			return false
-		}
-		arrival = arrivalOf(record, arrival.TimestampMs)
-	case isPayload && w.source.Generator == nil:
-		arrival.Value = payload
+	case hasDecoder && isRecord && !w.source.GivesKeys() && !w.source.GivesTimes():
+		t.Fatalf("wallarootest: source %q has no records: it is none of Kafka, Spark or a connector; send payloads", w.source.Name)
+		return false
+	case hasDecoder && isRecord:
+		w.begin(false)
+		w.arrivals = append(w.arrivals, arrivalOf(record, nowMs))
+	case hasDecoder && isPayload:
+		w.begin(false)
+		w.arrivals = append(w.arrivals, memory.Arrival{Value: payload, TimestampMs: nowMs})
 	default:
+		w.begin(true)
 		value, ok := w.encode(message)
 		if !ok {
 			return false
 		}
-		arrival.Value, encoding = value, w.encoder.Encoding()
+		w.arrivals = append(w.arrivals, memory.Arrival{Value: value, TimestampMs: nowMs})
 	}
-	if encoding != w.encoding {
-		w.end()
-	}
-	w.arrivals, w.encoding = append(w.arrivals, arrival), encoding
 	if w.app.draw != nil && w.app.draw.IntN(3) == 0 {
 		w.end()
 	}
 	return true
+}
+
+// begin begins another frame where the next message cannot stand in the one under way.
+func (w *writer) begin(pastDecoder bool) {
+	w.app.t.Helper()
+	if pastDecoder == (w.encoder != nil) {
+		return
+	}
+	w.end()
+	if pastDecoder {
+		w.encoder = codec.NewEncoder()
+	}
 }
 
 func payloadOf(message any) (payload []byte, is bool) {
@@ -206,19 +156,15 @@ func arrivalOf(record stream.Record, nowMs int64) memory.Arrival {
 
 // encode writes a message that goes past the decoder.
 func (w *writer) encode(message any) (value []byte, ok bool) {
-	t := w.app.t
+	t, expected := w.app.t, w.source.Output
 	t.Helper()
-	expected := w.source.Output
 	switch {
 	case message == nil:
-		t.Fatalf("wallarootest: source %q gives no message that is nil", w.source.Name)
+		t.Fatalf("wallarootest: source %q has no message that is nil", w.source.Name)
 		return nil, false
 	case expected != nil && expected.Kind() != reflect.Interface && reflect.TypeOf(message) != expected:
-		t.Fatalf("wallarootest: source %q gives messages of type %v; Send got %T", w.source.Name, expected, message)
+		t.Fatalf("wallarootest: source %q has messages of type %v; Send got %T", w.source.Name, expected, message)
 		return nil, false
-	}
-	if w.encoder == nil || len(w.arrivals) == 0 || w.encoding == frame.Plain {
-		w.encoder = codec.NewEncoder()
 	}
 	value, err := w.encoder.Append(nil, message)
 	if err != nil {
@@ -231,13 +177,19 @@ func (w *writer) encode(message any) (value []byte, ok bool) {
 // end closes the frame under way.
 func (w *writer) end() {
 	w.app.t.Helper()
-	if len(w.arrivals) == 0 {
+	encoding := byte(frame.Plain)
+	if w.encoder != nil {
+		encoding = w.encoder.Encoding()
+	}
+	arrivals := w.arrivals
+	w.arrivals, w.encoder = nil, nil
+	if len(arrivals) == 0 {
 		return
 	}
-	written, err := w.app.journal.Write(w.app.engine.PortOf(w.source.Path), w.encoding, w.source.GivesKeys(), w.arrivals)
+	written, err := w.app.journal.Write(w.app.engine.PortOf(w.source.Path), encoding, w.source.GivesKeys(), arrivals)
 	if err != nil {
 		w.app.t.Fatalf("wallarootest: source %q: %v", w.source.Name, err)
 		return
 	}
-	w.frames, w.arrivals = append(w.frames, written), nil
+	w.frames = append(w.frames, written)
 }
