@@ -116,8 +116,9 @@ conformance: ready ## run the conformance driver: make conformance WORKER='comma
 	@test -n "$(WORKER)" || { echo "usage: make conformance WORKER='command that starts the worker'"; exit 2; }
 	PYTHONPATH=tests $(BIN)/python -m conformance --worker '$(WORKER)'
 
-golden: ready ## write the golden files of tests/cases anew
+golden: ready ## write the golden files of tests/cases, and the plans of the Go test kit
 	$(BIN)/pytest -q tests/test_cases.py -m "not jvm" --golden
+	PYTHONPATH=tests $(BIN)/python -m model.plans
 
 generate: ready ## write the generated code
 	PATH="$(GO_TOOLS):$$PATH" $(BIN)/python topology-schema/generate.py

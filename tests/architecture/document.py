@@ -15,6 +15,7 @@ DOCUMENTS = (
     "docs/features.md",
     "docs/testing.md",
     "docs/compatibility.md",
+    "docs/testing-go.md",
     "tests/conformance/README.md",
     "topology-schema/SPECIFICATION.md",
 )

@@ -25,11 +25,13 @@ class Published:
         lines: For each sink its items, in the order in which they are sent.
         letters: The dead letters.
         errors: What the dead letters say, for people.
+        names: What the dead letters call a sink that has its name with others.
     """
 
     lines: dict[int, list[Item]] = field(default_factory=dict)
     letters: Counter[Place] = field(default_factory=Counter)
     errors: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
 
 
 def published(directory: Path, topology: Topology, plan: Plan) -> Published:
