@@ -112,9 +112,9 @@ test-long: ready ## the long runs: faults, guilty messages, bounds, changed appl
 features: ready ## docs/features.md, and each of its features switched off: make features WORDS='merge Kafka'
 	$(BIN)/python tests/feature.py --write --off $(WORDS)
 
-conformance: ready ## run the conformance driver: make conformance WORKER='command'
+conformance: ready ## run the conformance driver: make conformance WORKER='command' WITHOUT='cache'
 	@test -n "$(WORKER)" || { echo "usage: make conformance WORKER='command that starts the worker'"; exit 2; }
-	PYTHONPATH=tests $(BIN)/python -m conformance --worker '$(WORKER)'
+	PYTHONPATH=tests $(BIN)/python -m conformance --worker '$(WORKER)' $(if $(WITHOUT),--without $(WITHOUT))
 
 golden: ready ## write the golden files of tests/cases anew
 	$(BIN)/pytest -q tests/test_cases.py -m "not jvm" --golden
