@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from life import Life, directory_of
+from support.life import Life, directory_of
 from wallaroo_runtime.worker.flight import PREFIX
 
 # A worker may end 10 times in 60 s (W406 after that), gateway and egress likewise.

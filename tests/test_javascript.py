@@ -17,7 +17,7 @@ import pytest
 from conformance import every, stateful  # noqa: F401
 from conformance.check import CHECKS, capability_of, option_of
 from conformance.process import Worker
-from run import Receiver, Run, framed
+from support.run import Receiver, Run, framed
 from test_conformance import drive
 
 pytestmark = [pytest.mark.javascript, pytest.mark.slow]

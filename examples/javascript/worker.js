@@ -121,7 +121,7 @@ const exact = (text) => JSON.parse(text.replace(/(?<=[[:,\s])\d{16,}(?=[,\s\]}])
 const canonical = (document) => JSON.stringify(document, null, 2).replace(/"\\u0001(\d+)"/g, "$1") + "\n";
 
 function interfaceHash({ topology_version, name, on_error, pipelines }) {
-  const bare = ({ host, port, cookie, brokers, delivery, ...rest }) => rest;
+  const bare = ({ host, port, cookie, brokers, ...rest }) => rest;
   const hashed = pipelines.map((each) => {
     return { ...each, sources: each.sources.map(bare), sinks: each.sinks.map(bare) };
   });

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from wallaroo_runtime.deploy.application import load_application
-from wallaroo_runtime.deploy.dead_letter import read_letters
-from wallaroo_runtime.ingest import JournalWriter
+from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.query import QueryOptions, start_query
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 FOLDER = Path(__file__).with_name("large")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from wallaroo_runtime.spark.temporary import temporary_directory
-from wallaroo_runtime.spark.warm import STOP_S
+from wallaroo_runtime.spark.worker_start import STOP_S
 from wallaroo_runtime.worker.owner import is_java
 
 pytestmark = pytest.mark.jvm

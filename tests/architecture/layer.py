@@ -1,4 +1,4 @@
-"""The import rules: ARCHITECTURE.md, "Layers of the runtime"."""
+"""The import rules: ARCHITECTURE.md, "Packages and import rules"."""
 
 import sys
 from collections.abc import Iterator
@@ -6,16 +6,42 @@ from pathlib import Path
 
 from architecture.source import PYTHON_SDK, RUNTIME, Import, imports
 
-# A package may import those that stand after it here, and the leaves that it names in LEAVES.
-ORDER = ["cli", "deploy", "spark", "worker", "plan", "topology", "errors"]
-LEAVES = {
-    "ingest": {"daemon", "errors"},
-    "egress": {"daemon", "errors"},
-    "remote": {"daemon", "egress", "errors", "ingest"},
-    "daemon": {"errors"},
+# What each package of the runtime may import; the packages stand from top to bottom.
+IMPORTS: dict[str, set[str]] = {
+    "cli": {
+        *("archive", "checkpoint", "errors", "gateway", "peer", "plan", "program", "run", "spark", "submit"),
+        "topology",
+    },
+    "run": {"archive", "checkpoint", "errors", "peer", "plan", "program", "spark", "storage", "topology"},
+    "checkpoint": {
+        *("durable", "errors", "gateway", "peer", "plan", "program", "service", "spark", "storage", "system"),
+        "topology",
+    },
+    "submit": {"errors", "program", "spark", "system", "worker"},
+    "peer": {
+        *("archive", "durable", "egress", "errors", "gateway", "plan", "service", "storage", "system", "topology"),
+        "worker",
+    },
+    "spark": {"archive", "durable", "errors", "plan", "program", "storage", "system", "topology", "worker"},
+    "gateway": {"durable", "errors", "service", "storage", "system"},
+    "egress": {"durable", "errors", "service", "storage", "system"},
+    "storage": {"durable", "errors", "service", "system"},
+    "service": {"durable", "errors", "system"},
+    "program": {"archive", "errors", "plan", "system", "topology", "worker"},
+    "worker": {"archive", "errors", "system", "topology"},
+    "archive": {"errors", "topology"},
+    "plan": {"errors", "topology"},
+    "topology": {"errors"},
+    "durable": {"errors"},
+    "system": {"errors"},
 }
-USES_LEAVES = {"cli", "deploy", "spark"}
-ONLY_IN = {"pyspark": {"spark"}, "py4j": {"spark"}, "grpc": {"remote", "worker"}, "grpc_health": {"worker"}}
+# Libraries that only some packages may import.
+ONLY_IN = {
+    "pyspark": {"spark"},
+    "py4j": {"spark"},
+    "grpc": {"egress", "gateway", "peer", "service", "storage", "worker"},
+    "grpc_health": {"worker"},
+}
 # Decision 9: what the runtime takes from the Python SDK.
 SHARED = (
     "wallaroo.frame",
@@ -34,16 +60,6 @@ HOST_LIBRARIES = ("grpc", "grpc_health", "google")
 LIBRARIES = {f"{PYTHON_SDK}/wallaroo/codec.py": ("google",)}
 
 
-def allowed(package: str) -> set[str]:
-    """Return the packages of the runtime that a package may import."""
-    if package in LEAVES:
-        return LEAVES[package] | {package}
-    if package not in ORDER:
-        return set()
-    below = set(ORDER[ORDER.index(package) :])
-    return below | (set(LEAVES) if package in USES_LEAVES else set())
-
-
 def said(found: Import, why: str) -> str:
     return f"{found.file}:{found.line}: imports {found.module}; {why}"
 
@@ -54,10 +70,9 @@ def runtime_violations(file: str, text: str) -> Iterator[str]:
         parts = Path(found.file).relative_to(RUNTIME).parts
         package = parts[1] if len(parts) > 2 else ""
         top, *rest = found.module.split(".")
-        if top == "wallaroo_runtime" and rest and package and rest[0] not in allowed(package):
-            yield said(
-                found, f"{package} may import {', '.join(sorted(allowed(package))) or 'nothing: name its layer'}"
-            )
+        known = IMPORTS.get(package, set())
+        if top == "wallaroo_runtime" and rest and package and rest[0] not in {package, *known}:
+            yield said(found, f"{package} may import {', '.join(sorted(known)) or 'nothing: name it in IMPORTS'}")
         if package not in ONLY_IN.get(top, {package}):
             yield said(found, f"only {', '.join(ONLY_IN[top])} may")
         if top == "wallaroo" and not found.module.startswith(SHARED):

@@ -9,12 +9,12 @@ from typing import Any
 from model.application import GO, PYTHON, Application
 from model.worker import Nursery
 from wallaroo_runtime.plan import Plan, compile_topology
+from wallaroo_runtime.program.app import resolve
+from wallaroo_runtime.program.build import build
+from wallaroo_runtime.program.emit import own_workers, run_front_end
+from wallaroo_runtime.program.library import join_libraries
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.app import resolve
-from wallaroo_runtime.worker.build import build
-from wallaroo_runtime.worker.emit import own_workers, run_front_end
-from wallaroo_runtime.worker.library import join_libraries
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
 EMIT_SECONDS = 60.0

@@ -21,15 +21,15 @@ from model.emitted import plan_of, topology_of
 from model.journal import journaled
 from model.outcome import Published, published
 from model.worker import Nursery
-from wallaroo_runtime.ingest import JournalReader
 from wallaroo_runtime.plan import NodeKind
-from wallaroo_runtime.remote import JournalPlace, OutputPlace
 from wallaroo_runtime.spark import state as state_module
 from wallaroo_runtime.spark.level import Level, levels_of
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
 from wallaroo_runtime.spark.row import FrameRow
 from wallaroo_runtime.spark.stage import StatelessLevel
 from wallaroo_runtime.spark.state import BucketProcessor
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 

@@ -15,7 +15,7 @@ from model import local
 from model.nursery import WORKER_FAULT
 from wallaroo.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
 from wallaroo_runtime.spark import publish, stage, state
-from wallaroo_runtime.spark.handover import Handover
+from wallaroo_runtime.spark.crossing import Handover
 from wallaroo_runtime.spark.level import Level
 from wallaroo_runtime.worker.session import StateSession
 

@@ -9,8 +9,8 @@ from model.compute import Item, item_of
 from model.reference import Place
 from wallaroo.frame import read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.egress.log import LogReader
 from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.topology.model import Topology
 
 FIRST_SINK_PORT = 10000

@@ -5,11 +5,11 @@ import subprocess
 import sys
 from typing import Any
 
-from wallaroo.worker.collector import OBJECTS
+from wallaroo.worker.gc import OBJECTS
 
 PROGRAM = """
 import gc, weakref
-from wallaroo.worker.collector import collect_less
+from wallaroo.worker.gc import collect_less
 {first}
 collect_less()
 

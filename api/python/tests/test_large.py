@@ -12,7 +12,7 @@ import wallaroo
 from wallaroo import piece
 from wallaroo.frame import FrameError, encode_frame, read_frame
 from wallaroo.serialization import Serializer
-from wallaroo.worker import letter
+from wallaroo.worker import dead_letter
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketResult, BucketRun
 from wallaroo.worker.stage import Stage
@@ -70,7 +70,7 @@ def run_sizes(kit: Any, stage: Stage, pairs: list[tuple[int, int]]) -> list[pb.O
 def test_a_value_above_the_limit_is_a_dead_letter_at_its_sink(
     kit: Any, monkeypatch: pytest.MonkeyPatch, pairs: list[tuple[int, int]]
 ) -> None:
-    monkeypatch.setattr(letter, "MAX_VALUE_BYTES", 150)
+    monkeypatch.setattr(dead_letter, "MAX_VALUE_BYTES", 150)
     stage = to_sink(kit, 1)  # what exceeds the real limit stands in a frame of its own
     outputs = run_sizes(kit, stage, pairs)
     assert [len(value) for _, value in kit.sunk(outputs)] == [value for _, value in pairs if value <= 150]
@@ -87,7 +87,7 @@ def test_a_value_above_the_limit_is_a_dead_letter_at_its_sink(
 def test_a_message_above_the_limit_does_not_cross_a_shuffle(
     kit: Any, monkeypatch: pytest.MonkeyPatch, pairs: list[tuple[int, int]]
 ) -> None:
-    monkeypatch.setattr(letter, "MAX_VALUE_BYTES", 150)
+    monkeypatch.setattr(dead_letter, "MAX_VALUE_BYTES", 150)
     stage = to_shuffle(kit, 1)
     outputs = run_sizes(kit, stage, pairs)
     crossed: list[int] = []

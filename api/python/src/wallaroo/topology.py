@@ -18,7 +18,7 @@ PROTOCOL_VERSION = 1
 SDK_VERSION = "0.1.0"
 WORKER = "main"
 CODEC = "native"
-ADDRESS = ("host", "port", "cookie", "brokers", "delivery")
+ADDRESS = ("host", "port", "cookie", "brokers")
 CALL_DEADLINE_MS = 60_000
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wallaroo_runtime.cli.parser import usage_error
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.ingest.framing import length_packer
+from wallaroo_runtime.gateway.framing import length_packer
 
 BLOCK_MESSAGES = 10_000
 LENGTH_BYTES = 4

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.deploy.snapshot import Snapshot
+from wallaroo_runtime.run.snapshot import Snapshot
 
 READY = "Application has successfully initialized."
 

@@ -45,7 +45,6 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint", metavar="DIR|URL", help="default: a directory of the application in ~/.local/state/wallaroo")
     add("--fresh", action="store_true", help="start over: remove what the checkpoint directory holds")
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
-    add("--delivery", action="append", default=[], metavar="[NAME=]WHO", help="who writes TCP sinks: outbox, executor")
     add("--pin-code", action="store_true", help="refuse a checkpoint that was last run with other code")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
     add("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; may be repeated")
@@ -94,7 +93,7 @@ def location_of(arguments: argparse.Namespace) -> str:
 def run(arguments: argparse.Namespace) -> int:
     """Run the application; returns when it has been stopped or is idle."""
     # Late: everything below imports Spark's Python side sooner or later.
-    from wallaroo_runtime.deploy.run import RunOptions, execute
+    from wallaroo_runtime.run.run import RunOptions, execute
 
     idle = arguments.stop_when_idle
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:
@@ -113,7 +112,6 @@ def run(arguments: argparse.Namespace) -> int:
         location=location,
         fresh=arguments.fresh,
         on_error=arguments.on_error,
-        deliveries=tuple(arguments.delivery),
         pin_code=arguments.pin_code,
         stop_when_idle=idle,
         check_persist=arguments.check_persist,

@@ -14,9 +14,9 @@ from typing import Any
 from wallaroo_runtime.cli.message import blocks, rate_of
 from wallaroo_runtime.cli.option import SENDER, Split, without_effect
 from wallaroo_runtime.cli.parser import tell_split
-from wallaroo_runtime.deploy.address import parse_address
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest.framing import KINDS
+from wallaroo_runtime.gateway.framing import KINDS
+from wallaroo_runtime.topology.override import parse_address
 
 ACKNOWLEDGE_SECONDS = 60.0
 

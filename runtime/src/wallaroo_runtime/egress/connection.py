@@ -17,7 +17,7 @@ class Connection:
 
     Args:
         config: Where to connect to.
-        wake: A descriptor that becomes readable when waiting must end; None: nothing ends it.
+        wake: A descriptor that becomes readable when waiting must end.
 
     Attributes:
         peer_is_open: Whether the receiver has not closed its side.
@@ -26,7 +26,7 @@ class Connection:
         OSError: There is no connection.
     """
 
-    def __init__(self, config: SinkConfig, wake: int | None = None) -> None:
+    def __init__(self, config: SinkConfig, wake: int) -> None:
         self._socket = socket.create_connection((config.host, config.tcp_port), timeout=CONNECT_S)
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -61,8 +61,7 @@ class Connection:
         if self.peer_is_open or not self._is_finished:  # else the system would say at once that both sides are closed
             events = (select.POLLIN if self.peer_is_open else 0) | (select.POLLOUT if is_sending else 0)
             poll.register(self._socket, events)
-        if self._wake is not None:
-            poll.register(self._wake, select.POLLIN)
+        poll.register(self._wake, select.POLLIN)
         for descriptor, event in poll.poll(max(1, int(timeout_s * 1000))):
             if descriptor == self._wake:
                 os.read(self._wake, 8)

@@ -7,7 +7,7 @@ from wallaroo.fault import reach
 from wallaroo_runtime.egress.config import SinkConfig
 from wallaroo_runtime.egress.connection import Connection
 from wallaroo_runtime.egress.feed import Piece
-from wallaroo_runtime.egress.position import Delivered
+from wallaroo_runtime.storage.outbox.position import Delivered
 
 
 class Stream:

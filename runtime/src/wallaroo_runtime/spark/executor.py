@@ -9,8 +9,8 @@ from pathlib import Path
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
+from wallaroo_runtime.archive.archive import Archive, file_digest, unpack
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.worker.archive import Archive, file_digest, unpack
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 DIGITS = 16

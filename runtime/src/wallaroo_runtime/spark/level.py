@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
-from wallaroo_runtime.remote import JournalPlace, OutputPlace, Staging
-from wallaroo_runtime.spark.home import Homes, executor_name, partition_name
+from wallaroo_runtime.spark.placement import Homes, executor_name, partition_name
 from wallaroo_runtime.spark.row import FrameHead
+from wallaroo_runtime.storage.place import JournalPlace, OutputPlace, Staging
 from wallaroo_runtime.worker.channel import take_endings
 from wallaroo_runtime.worker.spec import WorkerSpec
 

@@ -1,7 +1,7 @@
 """Publishes what a micro-batch has staged, in the driver, once."""
 
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame
 from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.egress import StagedFile
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.remote import Output
 from wallaroo_runtime.spark.failure import TaskFailure
-from wallaroo_runtime.spark.home import Homes
 from wallaroo_runtime.spark.level import ReadCounts
+from wallaroo_runtime.spark.placement import Homes
 from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.written import RowSinks
+from wallaroo_runtime.spark.row_sink import RowSinks
+from wallaroo_runtime.storage.outbox.staging import StagedFile
+from wallaroo_runtime.storage.place import Output
 from wallaroo_runtime.topology.model import Topology
 
 FAIL = "fail"
@@ -85,8 +85,7 @@ class Publisher:
     Attributes:
         failure: Why it stopped the query, when it did.
         batches: Micro-batches of this run.
-        messages: Messages for sinks that this run has published, or its tasks have sent.
-        sent: Those that its tasks have sent themselves.
+        messages: Messages for sinks that this run has published.
         letters: Dead letters that this run has published.
         letters_before: Those that were published before.
         homes: The executor of each partition with state, as of the last micro-batch.
@@ -96,7 +95,6 @@ class Publisher:
         outbox: Where to.
         policy: Which dead letters stop the query.
         rows: Sinks of Spark.
-        direct: Ports of the sinks that tasks write themselves.
         counts: What tasks tell the driver.
         planned: What Spark has planned; None: nothing is told to the outbox.
     """
@@ -106,16 +104,15 @@ class Publisher:
         outbox: Output,
         policy: ErrorPolicy,
         rows: RowSinks | None = None,
-        direct: Collection[int] = (),
         counts: ReadCounts | None = None,
         planned: Planned | None = None,
     ) -> None:
         self.failure: RunError | None = None
-        self._outbox, self._policy, self._rows, self._direct = outbox, policy, rows, frozenset(direct)
+        self._outbox, self._policy, self._rows = outbox, policy, rows
         self._counts, self._planned = counts, planned
         self.homes: Homes = {}
         self.endings: Homes = {}
-        self.batches = self.messages = self.sent = self.letters = self.letters_before = 0
+        self.batches = self.messages = self.letters = self.letters_before = 0
         self._publishing, self._is_ended = threading.Lock(), False
 
     @property
@@ -157,15 +154,11 @@ class Publisher:
         if letters and self._policy.may_fail:
             self._stop_at_dead_letter(letters)
         reach("driver.before_publish")
-        sent = sum(file.messages for file in files if file.port in self._direct)
-        self.sent += sent
-        self.messages += sent
-        rest = [file for file in files if file.port not in self._direct]
-        others = rest if self._rows is None else self._rows.write(query, batch, rest)
+        others = files if self._rows is None else self._rows.write(query, batch, files)
         if not self._outbox.publish(query, batch, others, offsets):
             return
         self.letters += sum(file.messages for file in letters)
-        self.messages += sum(file.messages for file in rest if file.port != DEAD_LETTER_PORT)
+        self.messages += sum(file.messages for file in files if file.port != DEAD_LETTER_PORT)
 
     def _stop_at_dead_letter(self, files: Iterable[StagedFile]) -> None:
         letter = first_that_stops((data for file in files for data in self._outbox.read_staged(file)), self._policy)

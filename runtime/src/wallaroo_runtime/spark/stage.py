@@ -9,12 +9,12 @@ from wallaroo.fault import reach
 from wallaroo.frame import HEADER_BYTES, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.plan import NodeKind, Stage
+from wallaroo_runtime.spark.crossing import Handover
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
-from wallaroo_runtime.spark.handover import Handover
 from wallaroo_runtime.spark.level import Attempt, Level
-from wallaroo_runtime.spark.record import RecordSource
 from wallaroo_runtime.spark.row import DATA, DONE, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
+from wallaroo_runtime.spark.row_source import RecordSource
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import grouped

@@ -10,12 +10,12 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from wallaroo.fault import reach
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.plan import Stage
-from wallaroo_runtime.remote import Staging
+from wallaroo_runtime.spark.crossing import Handover
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
-from wallaroo_runtime.spark.handover import Handover
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow, staged_columns
+from wallaroo_runtime.storage.place import Staging
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version, grouped

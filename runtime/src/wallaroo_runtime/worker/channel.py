@@ -14,9 +14,9 @@ from wallaroo_runtime.worker.audit import DamageError, RuleError
 from wallaroo_runtime.worker.capability import check_capabilities
 from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.deadline import Deadline
+from wallaroo_runtime.worker.discovery import ensure_worker, excuse_endings, find_ending, kill_worker, recover_worker
 from wallaroo_runtime.worker.ending import Blame, Cause, Ending
 from wallaroo_runtime.worker.endpoint import Endpoints, connect, remote_error
-from wallaroo_runtime.worker.ensure import ensure_worker, excuse_endings, find_ending, kill_worker, recover_worker
 from wallaroo_runtime.worker.flight import FlightFile, Mark
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec

@@ -7,7 +7,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.endpoint import OPTIONS
-from wallaroo_runtime.worker.repeat import RESTART_SECONDS, repeated
+from wallaroo_runtime.worker.retry import RESTART_SECONDS, repeated
 
 PRIVATE = 16  # encodings from here on are the worker's own
 

@@ -6,7 +6,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.endpoint import OPTIONS, remote_error
-from wallaroo_runtime.worker.repeat import RESTART_SECONDS, repeated
+from wallaroo_runtime.worker.retry import RESTART_SECONDS, repeated
 
 
 class WorkerSplitter:

@@ -11,8 +11,8 @@ from pathlib import Path
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit import application_args, emit_to_file, write_result
 from wallaroo.program import load
-from wallaroo.worker.collector import collect_less
 from wallaroo.worker.descriptor import guard_descriptors
+from wallaroo.worker.gc import collect_less
 from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_end, tell_ready
 from wallaroo.worker.server import Server
 from wallaroo.worker.service import WorkerService
@@ -21,7 +21,7 @@ from wallaroo.worker.state import MAX_STATE_BYTES
 USAGE_STATUS = 2
 SETUP_STATUS = 3
 DIED_STATUS = 1
-DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
+DEFAULT_CACHE_BYTES = 512 * 1024 * 1024  # as SPECIFICATION.md says
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -19,7 +19,7 @@ from wallaroo.frame import (
 )
 from wallaroo.key import MASK, SPREAD, key_bytes
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.letter import LetterBox, WrongResultError
+from wallaroo.worker.dead_letter import LetterBox, WrongResultError
 from wallaroo.worker.value import encode_text
 
 # Room that a frame's columns take at most, besides the bytes of values: widths of 8 for length, sequence and index.

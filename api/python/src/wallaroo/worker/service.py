@@ -18,10 +18,10 @@ from wallaroo.topology import SDK_VERSION
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.bucket import BucketResult, BucketRun
+from wallaroo.worker.dead_letter import LetterBox
 from wallaroo.worker.entry import HeaderError, WireReader
 from wallaroo.worker.flight import InFlight
 from wallaroo.worker.generate import generate
-from wallaroo.worker.letter import LetterBox
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
 from wallaroo.worker.value import NotSerializableError, StateReadError, ValueCodec

@@ -12,11 +12,11 @@ from wallaroo.key import key_bytes
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
 from wallaroo.worker.crossing import SendExit, Values, received, values_of
+from wallaroo.worker.dead_letter import LetterBox, WrongResultError
 from wallaroo.worker.entry import WireReader
 from wallaroo.worker.exit import KEY_EXPECTED, KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.keyed import StateEntry, WindowEntry
-from wallaroo.worker.letter import LetterBox, WrongResultError
 from wallaroo.worker.record import RecordExit
 from wallaroo.worker.value import ValueCodec
 from wallaroo.worker.window import window_of
