@@ -138,15 +138,16 @@ def soak(language: str, options: argparse.Namespace) -> bool:
         faults = DRIVER if long and is_all else ()
         with Life(language, Path(folder), seed=options.seed, rate=options.rate, faults=faults) as life:
             killer = Killer(life, options.seed, pauses if is_all else {"worker": pauses["worker"]})
-            life.throttle.goal = options.messages or sys.maxsize
             life.start()
             life.keep(lambda: life.run is not None and life.run.is_ready, lambda: "the first start", START_S)
-            end = time.monotonic() + options.seconds
+            life.throttle.goal = options.messages or sys.maxsize  # a gateway accepts messages before Spark has started
+            started = time.monotonic()
+            end = started + options.seconds
 
             def is_over() -> bool:
                 killer.look()
                 if long:
-                    pace(life, options, time.monotonic() - began)
+                    pace(life, options, time.monotonic() - started)
                 done = life.throttle.acknowledged >= options.messages if long else time.monotonic() > end
                 return bool(done or life.throttle.fault or life.ledger.differences)
 
