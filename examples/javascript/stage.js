@@ -28,7 +28,7 @@ const native = {
 
 /** Returns the bytes of a key: text, bytes, or an integer of 0 to 2^64-1 (a number or a BigInt). */
 function keyBytes(key) {
-  if (typeof key === "string" || key instanceof Uint8Array) return Buffer.from(key);
+  if (key instanceof Uint8Array || (typeof key === "string" && key.isWellFormed())) return Buffer.from(key);
   const isInteger = typeof key === "bigint" || Number.isSafeInteger(key);
   if (!isInteger || key < 0 || key >= 2n ** 64n) wrong(key, "a string, bytes or an integer of 64 bits");
   const bytes = Buffer.alloc(8);
