@@ -39,6 +39,7 @@ APART = {
             "fault",
             "feature",
             "full_disk",
+            "memory_cases",
             "mixed_language",
             "poison_run",
         ),
