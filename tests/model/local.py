@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.accumulators import Accumulator, AddingAccumulatorParam
 from pyspark.sql import Row
 
 from model.application import Application
@@ -25,7 +26,9 @@ from wallaroo_runtime.ingest import JournalReader
 from wallaroo_runtime.plan import NodeKind
 from wallaroo_runtime.remote import JournalPlace, OutputPlace
 from wallaroo_runtime.spark import state as state_module
-from wallaroo_runtime.spark.level import Level, levels_of
+from wallaroo_runtime.spark.account import AccountParam, Accounts, Balance
+from wallaroo_runtime.spark.home import Homes
+from wallaroo_runtime.spark.level import HomeParam, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
 from wallaroo_runtime.spark.row import FrameRow
 from wallaroo_runtime.spark.stage import StatelessLevel
@@ -142,6 +145,13 @@ class LocalRun:
         context._localProperties = {"sql.streaming.queryId": "q", "streaming.sql.batchId": str(batch)}
 
 
+def bare_counts() -> ReadCounts:
+    """Return counts that no Spark looks after."""
+    numbers = (Accumulator(number, 0, AddingAccumulatorParam(0)) for number in range(3))
+    words = (Accumulator(number, Homes(), HomeParam()) for number in (3, 4))
+    return ReadCounts(*numbers, *words, Accumulator(5, Accounts(), AccountParam()))
+
+
 def run_locally(application: Application, nursery: Nursery, directory: Path) -> Published:
     """Run an application over dictionaries, and return what its outbox holds."""
     topology = topology_of(application, nursery)
@@ -160,9 +170,11 @@ def run_locally(application: Application, nursery: Nursery, directory: Path) -> 
     }
     journal = JournalPlace(str(directory / "journal"))
     output = OutputPlace.on(directory)
-    levels = levels_of(plan, specs, journals=(journal,), output=output, chunk_bytes=settings.chunk_bytes)
+    counts = bare_counts()
+    levels = levels_of(plan, specs, journals=(journal,), output=output, chunk_bytes=settings.chunk_bytes, counts=counts)
     sinks = {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK}
-    run = LocalRun(application, levels, Publisher(output.open(sinks), ErrorPolicy.of(topology)))
+    publisher = Publisher(output.open(sinks), ErrorPolicy.of(topology), counts=counts, balance=Balance(plan))
+    run = LocalRun(application, levels, publisher)
     reader = JournalReader(str(directory / "journal"), None)
     name = f"{reader.end().journal_id:016x}"
     try:

@@ -18,6 +18,7 @@ from wallaroo_runtime.egress import SinkConfig
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.remote import JournalPlace, OutputPlace
+from wallaroo_runtime.spark.account import Balance
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
@@ -330,13 +331,9 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         SinkConfig(plan.ports[sink.path], sink.name, sink.host, sink.port)
         for sink in topology.tcp_sinks(is_direct=True)
     )
+    output = replace(options.output, direct=direct)
     levels = levels_of(
-        plan,
-        specs,
-        journals=options.journals,
-        output=replace(options.output, direct=direct),
-        chunk_bytes=options.chunk_bytes,
-        counts=counts,
+        plan, specs, journals=options.journals, output=output, chunk_bytes=options.chunk_bytes, counts=counts
     )
     direct_ports = {sink.port for sink in direct}
     outbox = options.output.open(
@@ -345,7 +342,7 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     sinks = {plan.ports[sink.path]: sink for sink in topology.sinks() if isinstance(sink, KafkaSink | SparkSink)}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
-    publisher = Publisher(outbox, policy, rows, direct_ports, counts, planned)
+    publisher = Publisher(outbox, policy, rows, direct_ports, counts, planned, Balance(plan))
     publisher.letters_before = outbox.letters()
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
