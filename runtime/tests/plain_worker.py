@@ -323,9 +323,7 @@ def keyless(frame):
 
 
 WRONG = {
-    "bucket -1": changed("bucket", -1),
-    "bucket 99": changed("bucket", 99),
-    "bucket 0": changed("bucket", 0),
+    **{f"bucket {number}": changed("bucket", number) for number in (-1, 0, 2, 99)},
     "port": changed("port", 55),
     "index": out_of_turn,
     "no done": no_more,
