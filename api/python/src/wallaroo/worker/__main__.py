@@ -12,7 +12,7 @@ from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit import application_args, emit_to_file, write_result
 from wallaroo.program import load
 from wallaroo.worker.collector import collect_less
-from wallaroo.worker.descriptor import guard_descriptors
+from wallaroo.worker.descriptor import guard_descriptors, open_descriptors
 from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_end, tell_ready
 from wallaroo.worker.server import Server
 from wallaroo.worker.service import WorkerService
@@ -94,6 +94,7 @@ def serve(app: str, directory: Path) -> int:
 
 
 def _start(app: str, directory: Path, number: int, count: int) -> Server:
+    pipes = open_descriptors()
     program = load(app, application_args(()))
     endpoints = [f"unix:{socket_path(directory, each)}" for each in range(count)]
     cache_bytes = int(os.environ.get("WALLAROO_STATE_CACHE_BYTES", DEFAULT_CACHE_BYTES)) // count
@@ -102,9 +103,11 @@ def _start(app: str, directory: Path, number: int, count: int) -> Server:
     service = WorkerService(
         program, endpoints, cache_bytes, checks_persist=checks_persist, max_state_bytes=max_state_bytes
     )
+    theirs = open_descriptors()
     server = Server(service, socket_path(directory, number))
     server.start()
-    guard_descriptors()
+    ours = {each: target for each, target in open_descriptors().items() if theirs.get(each) != target}
+    guard_descriptors(pipes | ours, directory)
     collect_less()
     return server
 

@@ -334,7 +334,7 @@ class Stage:
         sink_exit = SinkExit(node, sink.name, stage, self.box)
         self._exits.append(sink_exit)
         names[f"put{number}"], names[f"mark{number}"] = sink_exit.values.append, sink_exit.sequences.append
-        names[f"other{number}"] = sink_exit.other
+        names[f"other{number}"], names[f"short{number}"] = sink_exit.other, sink_exit.short
 
     def _fail(
         self, node: pb.Node, step: str, code: str = "C501", is_payload: bool = False
