@@ -64,7 +64,7 @@ function read(bytes, flags, encoding) {
   frame.absent = (i) => bits !== null && ((bits[i >> 3] >> (i & 7)) & 1) === 1;
   if (encoding === 1) frame.data = body.take(body.data.length - body.at);
   else frame.values = body.cut(body.column(count));
-  if (body.at !== body.data.length) throw new Failure("W414", "bytes after the last value of a frame");
+  if (body.at !== body.data.length || (count === 0 && frame.data?.length)) throw new Failure("W414", "bytes after the last value of a frame");
   return frame;
 }
 

@@ -88,6 +88,16 @@ def damage_is_empty(original: Any) -> Any:
     return read
 
 
+def refuses_empty(original: Any) -> Any:
+    def read(header: Any, data: bytes, start: int) -> Any:
+        if not header.count:
+            msg = "a frame without messages"
+            raise FrameError(msg)
+        return original(header, data, start)
+
+    return read
+
+
 def without_absent(original: Any) -> Any:
     def take(self: Any, entry: bytes) -> Any:
         frame = original(self, entry)
@@ -170,6 +180,7 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "no-cache": (Cache, "take", lambda _: lambda self, key, version: None),
     "first-entry-wins": (State, "read", first_entry_wins),
     "damaged-log-is-empty": (State, "read", damage_is_empty),
+    "refuses-empty-frames": (stage, "read_body", refuses_empty),
     "absent-is-a-state": (Joiner, "take", without_absent),
     "runs-as-framed": (bucket, "is_in_order", lambda _: lambda frames: True),
     "none-goes-on": (chain.ChainWriter, "_result", none_goes_on),

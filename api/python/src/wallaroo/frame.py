@@ -352,5 +352,8 @@ def read_body(header: FrameHeader, data: bytes, start: int) -> Frame:
         if sum(frame.lengths) != body.end - body.at:
             msg = f"values of {sum(frame.lengths)} bytes; {body.end - body.at} are left in the body"
             raise FrameError(msg)
+    elif not count and body.at < body.end:
+        msg = f"{body.end - body.at} bytes of values for no message"
+        raise FrameError(msg)
     frame.data = body.take(body.end - body.at)
     return frame

@@ -118,6 +118,8 @@ class Stage:
                 raise FrameError(msg)
             number, source, wire = self._readers[header.port]
             frame = read_body(header, frames, start + HEADER_BYTES)
+            if not header.count:
+                continue
             timestamp_ms = timestamp_ms or header.timestamp_ms
             self.box.source_port, self.box.timestamp_ms = header.port, header.timestamp_ms
             self.entered[number] += header.count
