@@ -110,7 +110,7 @@ class PlainWorker(WorkerServicer):
         reply = pb.InitReply(
             protocol_min=2 if "protocol-2" in ARGS else 1,
             protocol_max=3,
-            capabilities=["of the future", *(["windows"] if "windows" in ARGS else [])],
+            capabilities=["of the future", "split_frames", *(["windows"] if "windows" in ARGS else [])],
             sdk_version="0",
             language="plain",
             language_version="1",

@@ -23,8 +23,12 @@ DRAWN = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 class Answering(WorkerServicer):
     """A worker that answers as a test says."""
 
+    hello = pb.InitReply(capabilities=["split_frames", "generate"])
     split = pb.SplitReply()
     generated = pb.GenerateReply()
+
+    def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:  # noqa: N802
+        return self.hello
 
     def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:  # noqa: N802
         return self.split
@@ -100,3 +104,26 @@ def test_failures_are_passed_on(worker: tuple[Answering, str]) -> None:
         splitter.split(b"a")
     splitter.close()
     assert WorkerMaker(target, "0/sources/0").make(None, 0, 1, 1) == ([b"a"], 0, False, "C505 no header")
+
+
+def test_a_worker_without_the_capability_is_told(worker: tuple[Answering, str]) -> None:
+    service, target = worker
+    service.hello = pb.InitReply(capabilities=["generate"])
+    splitter = WorkerSplitter(target, "0/sources/0", 1000)
+    with pytest.raises(RunError) as caught:
+        splitter.split(b"a")
+    splitter.close()
+    assert str(caught.value).startswith(
+        'W416 worker "0/sources/0" lacks the capability "split_frames", which a source that its decoder cuts needs\n'
+    )
+    assert WorkerMaker(target, "0/sources/0").make(None, 0, 1, 1) == ([], 0, False, "")
+    service.hello = pb.InitReply(capabilities=["split_frames"])
+    with pytest.raises(RunError, match='lacks the capability "generate", which a generator needs'):
+        WorkerMaker(target, "0/sources/0").make(None, 0, 1, 1)
+
+
+def test_a_worker_that_refuses_the_handshake_is_told(worker: tuple[Answering, str]) -> None:
+    service, target = worker
+    service.hello = pb.InitReply(failure=pb.Failure(code="W402", message="speaks protocol 9", fix="update it"))
+    with pytest.raises(RunError, match="W402 speaks protocol 9"):
+        WorkerMaker(target, "0/sources/0").make(None, 0, 1, 1)
