@@ -39,7 +39,8 @@ function jsonText(value) {
 function jsonValue(text) {
   const marked = text.replace(/"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g, (m) => (m[0] === '"' ? m : `"${MARK}${m}"`));
   if (marked !== text) JSON.parse(text); // what stands for a number must stand where one may
-  return JSON.parse(marked, (_, value) => {
+  return JSON.parse(marked, (name, value) => {
+    if (![name, value].every((each) => typeof each !== "string" || each.isWellFormed())) throw new SyntaxError("a lone surrogate");
     if (value === Infinity || value === -Infinity) throw new RangeError("a number beyond binary64");
     if (typeof value !== "string" || !value.startsWith(MARK)) return value;
     const digits = value.slice(MARK.length);

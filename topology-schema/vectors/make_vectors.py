@@ -196,6 +196,12 @@ def number_vectors() -> list[dict[str, Any]]:
     return [{"bits": struct.pack(">d", x).hex(), "text": ecmascript(x)} for x in edges]
 
 
+LONE_SURROGATES = (
+    r'"\ud800"', r'"a\udc00b"', r'"\uDBFFx"', r'"\ud83d\ud83d\ude00"', r'"\ude00\ud83d"', r'"\ud83d \ude00"', r'"\ud83d\n\ude00"',
+    r'{"\udfff":1}', r'[{"a":["\\\ud800"]}]', r'"\ud83d\\ude00"',
+)  # fmt: skip
+
+
 def codec_vectors() -> dict[str, Any]:
     def bits(text: str) -> str:
         return struct.pack(">d", float(text)).hex()
@@ -230,6 +236,7 @@ def codec_vectors() -> dict[str, Any]:
             {"codec": "int64", "hex": ""}, {"codec": "int64", "hex": "00000000000000"}, {"codec": "int64", "hex": "000000000000000000"},
             {"codec": "float64", "hex": "3ff0"}, {"codec": "json", "hex": ""}, {"codec": "json", "hex": b"{'a':1}".hex()},
             {"codec": "json", "hex": b"NaN".hex()}, {"codec": "json", "hex": b"1 2".hex()},
+            *({"codec": "json", "hex": text.encode().hex()} for text in LONE_SURROGATES),
             {"codec": "json", "hex": b"1e400".hex()}, {"codec": "json", "hex": b"[-1e400]".hex()}, {"codec": "json", "hex": b"01".hex()},
             {"codec": "protobuf:google.protobuf.StringValue", "hex": "ff"}, {"codec": "protobuf:google.protobuf.StringValue", "hex": "0a0261"},
             {"codec": "protobuf:google.protobuf.StringValue", "hex": "0a01ff"}, {"codec": "protobuf:google.protobuf.Struct", "hex": "0a01"},
