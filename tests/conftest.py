@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from process_guard import ProcessGuard
+
 if TYPE_CHECKING:
     from standalone import Cluster, Deployment
 
@@ -105,6 +107,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[REMARKS] = []
+    config.pluginmanager.register(ProcessGuard())
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

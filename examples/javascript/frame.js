@@ -59,7 +59,7 @@ function read(bytes, flags, encoding) {
   const moved = (flag, from) => (flags & flag ? body.column(count).map((each) => from + each) : null);
   frame.sequences = moved(SEQUENCES, first);
   frame.times = moved(TIMES, time);
-  if (flags & HEADERS) body.cut(body.column(count));
+  frame.headers = flags & HEADERS ? body.cut(body.column(count)) : [];
   const bits = flags & ABSENT ? body.take(Math.ceil(count / 8)) : null;
   frame.absent = (i) => bits !== null && ((bits[i >> 3] >> (i & 7)) & 1) === 1;
   if (encoding === 1) frame.data = body.take(body.data.length - body.at);
@@ -77,7 +77,7 @@ function column(numbers) {
 }
 
 /** Writes a frame of messages {value, sequence, key?, time?}; a value of null is absent. */
-function frame(port, encoding, messages, { keys = false, times = false, sequences = true } = {}) {
+function frame(port, encoding, messages, { keys = false, times = false, sequences = true, headers = [] } = {}) {
   const least = (name) => messages.reduce((a, b) => Math.min(a, b[name]), Infinity);
   const [first, time] = [sequences ? least("sequence") : 0, times ? least("time") : messages[0]?.time ?? 0];
   const parts = [];
@@ -91,6 +91,7 @@ function frame(port, encoding, messages, { keys = false, times = false, sequence
   }
   if (sequences) parts.push(column(messages.map((each) => each.sequence - first)));
   if (times) parts.push(column(messages.map((each) => each.time - time)));
+  if (headers.length) parts.push(column(headers.map((each) => each.length)), ...headers);
   const absent = messages.some((each) => each.value === null);
   if (absent) {
     const bits = Buffer.alloc(Math.ceil(messages.length / 8));
@@ -101,7 +102,7 @@ function frame(port, encoding, messages, { keys = false, times = false, sequence
   const body = Buffer.concat([...parts, column(values.map((value) => value.length)), ...values]);
   const header = Buffer.alloc(HEADER);
   header.write("WFR1", "latin1");
-  header[4] = (keys && KEYS) | (sequences && SEQUENCES) | (times && TIMES) | (absent && ABSENT);
+  header[4] = (keys && KEYS) | (sequences && SEQUENCES) | (times && TIMES) | (headers.length && HEADERS) | (absent && ABSENT);
   header[5] = encoding;
   header.writeUInt16LE(port, 6);
   header.writeUInt32LE(messages.length, 8);

@@ -4,12 +4,13 @@ const { Failure, frames, frame } = require("./frame.js");
 const { FAILED, OUTSIDE, NATIVE, native, line, shown } = require("./stage.js");
 
 const CELL_BYTES = 200, LIVE = 5; // what a state takes beside its bytes, and a live one in their place
-const ENTRY_BYTES = 1 << 20;
+const ENTRY_BYTES = 1 << 20, PIECE_BYTES = 4 << 20, PIECE_HEADER = 19;
 
 /** The states of one bucket: by port of their log, by key. A cell has `data` while nobody has asked for its state. */
 class Bucket {
   constructor() {
     this.tables = new Map();
+    this.parts = []; // of a large state whose pieces are not all there
   }
   table(port) {
     if (!this.tables.has(port)) this.tables.set(port, new Map());
@@ -18,12 +19,30 @@ class Bucket {
   read(entries) {
     for (const each of entries.flatMap((entry) => [...frames(entry)])) {
       if (each.count && !each.keys) throw new Failure("W414", "an entry of a state log has no keys");
-      each.values.forEach((data, i) => {
+      this.joined(each)?.values.forEach((data, i) => {
         const name = each.keys[i].toString("latin1");
         this.table(each.port).delete(name);
         if (!each.absent(i)) this.table(each.port).set(name, { data, size: data.length, isSaved: true });
       });
     }
+  }
+  /** Returns a frame of states, that of a large one after its last piece; undefined after the others. */
+  joined(each) {
+    const [head] = each.headers;
+    if (!head?.length) return this.end(), each;
+    const isPiece = each.count === 1 && head.length === PIECE_HEADER && head.toString("latin1", 2, 7) === "piece";
+    const [number, count] = isPiece ? [head.readUInt32LE(11), head.readUInt32LE(15)] : [0, 0];
+    const belongs = [each.port, each.encoding, each.keys[0].toString("hex"), count].join();
+    if (number >= count || number !== this.parts.length || (number && belongs !== this.belongs)) {
+      throw new Failure("W414", `piece ${number} of ${count} of a state comes after ${this.parts.length} pieces`);
+    }
+    this.belongs = belongs;
+    this.parts.push(each.values[0]);
+    return number + 1 < count ? undefined : { ...each, values: [Buffer.concat(this.parts.splice(0))] };
+  }
+  /** Notes that no piece follows now. */
+  end() {
+    if (this.parts.length) throw new Failure("W414", `a state ends after ${this.parts.length} pieces`);
   }
   cells() {
     return [...this.tables.values()].flatMap((table) => [...table.values()]);
@@ -185,8 +204,22 @@ class Run {
   }
 }
 
-function entriesOf(port, messages) {
-  const entries = [];
+/** Yields the entries of a state that is too large for one. */
+function* piecesOf(port, { key, value }) {
+  const count = Math.ceil(value.length / PIECE_BYTES);
+  for (let number = 0; number < count; number++) {
+    const head = Buffer.alloc(PIECE_HEADER);
+    head.writeUInt16LE(5);
+    head.write("piece", 2);
+    [8, number, count].forEach((each, i) => head.writeUInt32LE(each, 7 + 4 * i));
+    const part = value.subarray(number * PIECE_BYTES, (number + 1) * PIECE_BYTES);
+    yield frame(port, NATIVE, [{ key, value: part }], { keys: true, sequences: false, headers: [head] });
+  }
+}
+
+function entriesOf(port, all) {
+  const isLarge = ({ value }) => value.length > PIECE_BYTES, messages = all.filter((each) => !isLarge(each));
+  const entries = all.filter(isLarge).flatMap((each) => [...piecesOf(port, each)]);
   for (let start = 0, end = 0; start < messages.length; start = end) {
     for (let size = 0; end < messages.length && (end === start || size < ENTRY_BYTES); end++) size += messages[end].value.length + messages[end].key.length + 16;
     entries.push(frame(port, NATIVE, messages.slice(start, end), { keys: true, sequences: false }));

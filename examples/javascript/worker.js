@@ -141,6 +141,7 @@ class Service {
     const load = async () => {
       const loaded = new Bucket();
       for (let log = { more: !isNew }; log.more; loaded.read(log.entries)) log = (await requests.next()).value.log;
+      loaded.end();
       return loaded;
     };
     let bucket = this.cache.take(name, `${counter}/${nonce}`);

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
+from wallaroo import piece
 from wallaroo.codec import CODECS, Codec
-from wallaroo.frame import FrameError
+from wallaroo.frame import FrameError, read_frame
 from wallaroo.piece import Joiner
 from wallaroo.worker import bucket, chain, exit, service, stage, state
 from wallaroo.worker.value import NotSerializableError, StateReadError
@@ -98,6 +99,10 @@ def refuses_empty(original: Any) -> Any:
     return read
 
 
+def as_whole_states(_: Any) -> Any:
+    return lambda self, entry: read_frame(entry)
+
+
 def without_absent(original: Any) -> Any:
     def take(self: Any, entry: bytes) -> Any:
         frame = original(self, entry)
@@ -181,6 +186,8 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "first-entry-wins": (State, "read", first_entry_wins),
     "damaged-log-is-empty": (State, "read", damage_is_empty),
     "refuses-empty-frames": (stage, "read_body", refuses_empty),
+    "pieces-are-states": (Joiner, "take", as_whole_states),
+    "whole-states": (piece, "PIECE_BYTES", lambda _: 1 << 30),
     "absent-is-a-state": (Joiner, "take", without_absent),
     "runs-as-framed": (bucket, "is_in_order", lambda _: lambda frames: True),
     "none-goes-on": (chain.ChainWriter, "_result", none_goes_on),

@@ -148,3 +148,36 @@ def invalid_frames() -> list[dict[str, Any]]:
         case("bitmap cut", "absent", body(16, 64, b"\xff\xff")),
         case("headers past the body", "headers", body(8, 1, b"\x01\xff\x01\x00")),
     ]
+
+
+def piece_vectors() -> dict[str, Any]:
+    """State logs of one key whose state is in pieces, with what it is."""
+    state = b"My solitude is cheered by that elegant hope."
+
+    def entry(data: bytes, number: int = 0, count: int = 0, name: str = "piece", **other: Any) -> str:
+        fields: dict[str, Any] = {"port": 1, "encoding": 17, "keys": [b"k".hex()], "key_indexes": [0], **other}
+        if count:
+            fields["headers"] = [[[name, struct.pack("<II", number, count).hex()]]]
+        return str(frame_vector("", [data], **fields)["hex"])
+
+    def cut(*ends: int) -> list[str]:
+        starts = [0, *ends]
+        return [entry(state[a:b], at, len(starts)) for at, (a, b) in enumerate(zip(starts, [*ends, None], strict=True))]
+
+    a, b, c = cut(10, 20)
+    valid = {
+        "in one": [entry(state)],
+        "in two": cut(20),
+        "in four, of any length": cut(1, 1, 40),
+        "after another state": [entry(b"old"), a, b, c],
+    }
+    invalid = {
+        "the last is missing": [a, b], "the first is missing": [b, c], "one twice": [a, a, b, c], "out of turn": [a, c, b],
+        "another entry between": [a, entry(state), b, c], "another count": [a, *cut(10)[1:]], "another key": [a, entry(state[10:20], 1, 3, keys=["6b6b"]), c],
+        "another port": [a, entry(state[10:20], 1, 3, port=2), c], "another encoding": [a, entry(state[10:20], 1, 3, encoding=16), c],
+        "one of one": [entry(state, 0, 1)], "number and count are equal": [a, b, entry(state, 3, 3)], "another header": [entry(state, 0, 2, name="peace"), c],
+    }  # fmt: skip
+    return {
+        "valid": [{"name": name, "entries": entries, "state": state.hex()} for name, entries in valid.items()],
+        "invalid": [{"name": name, "entries": entries} for name, entries in invalid.items()],
+    }

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from make_documents import INVALID, SAME_INTERFACE, VALID
-from make_frames import HOPE, frame_vector, invalid_frames, seal, valid_frames
+from make_frames import HOPE, frame_vector, invalid_frames, piece_vectors, seal, valid_frames
 from make_windows import window_vectors, wrong_windows
 
 HERE = Path(__file__).resolve().parent
@@ -293,6 +293,7 @@ def files() -> dict[str, str]:
     made = {
         "canonical.json": canonical_vectors(), "keys.json": key_vectors(), "framing.json": framing_vectors(),
         "frames.json": {"valid": valid_frames(), "invalid": invalid_frames()}, "codecs.json": codec_vectors(),
+        "pieces.json": piece_vectors(),
         "interface_hash.json": interface_vectors(), "windows.json": window_vectors(), "selftest.json": selftest(),
     }  # fmt: skip
     texts = {name: json.dumps(value, indent=1) + "\n" for name, value in made.items()}
