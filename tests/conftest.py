@@ -15,7 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 from process_guard import ProcessGuard
 
 if TYPE_CHECKING:
-    from standalone import Cluster, Deployment
+    from support.standalone import Cluster, Deployment
 
 HERE = Path(__file__).resolve().parent
 # When no further test is to be started, in seconds since 1970; 0: all are. CI must end in time on a slow machine, too.
@@ -100,14 +100,20 @@ def head() -> str:
     return subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if UNTIL and time.time() > UNTIL:
-        pytest.skip("not started: the time of the long suites is over; it runs first after another commit")
+class Deadline:
+    """Starts no test after a moment; as a plugin it sees the tests of every directory, not only those beside it."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if time.time() > UNTIL:
+            pytest.skip("not started: the time of the long suites is over; it runs first after another commit")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[REMARKS] = []
     config.pluginmanager.register(ProcessGuard())
+    if UNTIL:
+        config.pluginmanager.register(Deadline())
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -142,7 +148,7 @@ def rewrites_golden(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="session")
 def go_conformance() -> Path:
     """Build the Go conformance application."""
-    from wallaroo_runtime.worker.build import build
+    from wallaroo_runtime.program.build import build
 
     return build(HERE / "conformance")
 
@@ -150,8 +156,8 @@ def go_conformance() -> Path:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory, remark: Callable[[str], None]) -> Iterator["Cluster"]:
     """Start the master of a cluster of hosts; workers come when they are wanted."""
-    from host import Scene
-    from standalone import Cluster
+    from support.host import Scene
+    from support.standalone import Cluster
 
     with Scene(tmp_path_factory.mktemp("hosts")) as scene:
         remark(f"the cluster's hosts: {scene}")
@@ -163,7 +169,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, remark: Callable[[str], No
 @pytest.fixture
 def deployment(cluster: "Cluster") -> Iterator["Deployment"]:
     """Give two Spark workers, a gateway, an egress, and machines for drivers."""
-    from standalone import Deployment
+    from support.standalone import Deployment
 
     cluster.alive(2)
     with Deployment(cluster) as deployment:
@@ -173,7 +179,7 @@ def deployment(cluster: "Cluster") -> Iterator["Deployment"]:
 @pytest.fixture(scope="session")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return what packs a program, once."""
-    from run import wallaroo
+    from support.run import wallaroo
 
     folder = tmp_path_factory.mktemp("archives")
 

@@ -14,9 +14,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ledger import Ledger
-from remote import Site, running
-from run import TESTS, WAIT_S, Run, framed
+from support.ledger import Ledger
+from support.remote import Site, running
+from support.run import TESTS, WAIT_S, Run, framed
 
 APP = TESTS / "recovery" / "sequence" / "app.py"
 WORDS, SOME = 50, 1_000

@@ -14,8 +14,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from run import TESTS, Receiver, Run, framed, wallaroo
-from wallaroo_runtime.deploy.dead_letter import read_letters
+from support.run import TESTS, Receiver, Run, framed, wallaroo
+from wallaroo_runtime.checkpoint.dead_letter import read_letters
 
 PROGRAM = TESTS.parent / "runtime" / "tests" / "poison"
 APPS = {"python": PROGRAM / "app.py", "go": PROGRAM}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from case import CASES
-from run import TESTS, WALLAROO, wallaroo
-from wallaroo_runtime.worker.build import build
+from support.case import CASES
+from support.run import TESTS, WALLAROO, wallaroo
+from wallaroo_runtime.program.build import build
 
 pytestmark = pytest.mark.slow
 ADDRESSES = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")

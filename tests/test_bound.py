@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from case import CASES
-from run import TESTS, WAIT_S, Receiver, Run, finish, framed, wallaroo
+from support.case import CASES
+from support.run import TESTS, WAIT_S, Receiver, Run, finish, framed, wallaroo
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 MESSAGES, PAYLOAD = 24_000, 1000  # more than the kernel's buffers, journal and outbox hold together

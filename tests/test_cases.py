@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from case import NAMES, PROGRAMS, Case, without_symbols
+from support.case import NAMES, PROGRAMS, Case, without_symbols
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import explain

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from run import Receiver, Run, framed
+from support.run import Receiver, Run, framed
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
 APP = """
 import wallaroo
 

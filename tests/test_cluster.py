@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from case import CASES, Case
-from load import WORDS, vote_messages, word_messages
-from run import TESTS, Receiver, Run, framed
-from standalone import Deployment, kill, read_nothing_from_files
+from support.case import CASES, Case
+from support.load import WORDS, vote_messages, word_messages
+from support.run import TESTS, Receiver, Run, framed
+from support.standalone import Deployment, kill, read_nothing_from_files
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 MESSAGES, PORTIONS = 500_000, 50

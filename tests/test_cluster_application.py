@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import window
-from case import Case, payloads
-from run import Receiver, Run, finish, framed
-from standalone import Cluster, Deployment, read_nothing_from_files
+from support.case import Case, payloads
+from support.run import Receiver, Run, finish, framed
+from support.standalone import Cluster, Deployment, read_nothing_from_files
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 LONG_S = 600.0

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from case import CASES, Case
-from host import Host
-from run import WALLAROO, wait_until
-from standalone import Cluster, Deployment
-from wallaroo_runtime.worker.archive_manifest import MANIFEST
+from support.case import CASES, Case
+from support.host import Host
+from support.run import WALLAROO, wait_until
+from support.standalone import Cluster, Deployment
+from wallaroo_runtime.archive.manifest import MANIFEST
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 LONG_S = 600.0

@@ -20,9 +20,9 @@ import pytest
 import redis
 from confluent_kafka import Consumer, Producer
 
-import counterpart
-from kafka import Broker, free_port
-from run import STOP_S, WAIT_S, Run, wait_until
+from support import counterpart
+from support.kafka import Broker, free_port
+from support.run import STOP_S, WAIT_S, Run, wait_until
 
 pytestmark = pytest.mark.connector
 APP = Path(__file__).parent / "connector" / "app.py"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ledger import Ledger
-from life import Life
+from support.ledger import Ledger
+from support.life import Life
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 SEED, RATE = 11, 2_000

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from full_disk import SCENARIOS
-from run import TESTS
+from support.run import TESTS
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 SECONDS = 900

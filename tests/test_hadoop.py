@@ -12,12 +12,12 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from case import Case
-from hadoop import LOOPBACK, Hadoop
-from host import descendants
-from remote import Site, counted, kill, running
-from run import STOP_S, WAIT_S, Receiver, Run, finish, framed, wait_until, wallaroo
-from standalone import cmdline
+from support.case import Case
+from support.hadoop import LOOPBACK, Hadoop
+from support.host import descendants
+from support.remote import Site, counted, kill, running
+from support.run import STOP_S, WAIT_S, Receiver, Run, finish, framed, wait_until, wallaroo
+from support.standalone import cmdline
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 CASE = Case("word_count")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from host import LOOPBACK, Host, Scene, descendants
-from run import TESTS, wait_until
+from support.host import LOOPBACK, Host, Scene, descendants
+from support.run import TESTS, wait_until
 
 pytestmark = pytest.mark.slow
 SERVER = """
@@ -25,7 +25,7 @@ LATER = f"""
 import subprocess, sys, time
 from pathlib import Path
 sys.path.insert(0, {str(TESTS)!r})
-from host import Scene
+from support.host import Scene
 scene = Scene(Path(sys.argv[1]), *sys.argv[2:])
 process = subprocess.Popen([*map(str, scene.add("one").entry), "sleep", "600"])
 print("started", flush=True)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
-from case import PROGRAMS, Case
-from kafka import Broker
-from run import WALLAROO
+from support.case import PROGRAMS, Case
+from support.kafka import Broker
+from support.run import WALLAROO
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import load_document
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from case import Case
-from run import Receiver, Run, framed
+from support.case import Case
+from support.run import Receiver, Run, framed
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
 CASE = Case("mixed_language")
 ROUNDS = 3
 ORDERS = 400

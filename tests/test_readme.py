@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from run import TESTS, WALLAROO, Receiver, Run, wallaroo
+from support.run import TESTS, WALLAROO, Receiver, Run, wallaroo
 
 ROOT = TESTS.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from run import framed, wallaroo
+from support.run import framed, wallaroo
 from test_run_word_count import Bench
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from kafka import free_port
-from run import WAIT_S, Receiver, Run, framed
+from support.kafka import free_port
+from support.run import WAIT_S, Receiver, Run, framed
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
 MESSAGES = 6000
 APPLICATION = """
 import wallaroo

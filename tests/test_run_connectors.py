@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from case import Case
-from kafka import free_port
-from run import WAIT_S, Run, wait_until
+from support.case import Case
+from support.kafka import free_port
+from support.run import WAIT_S, Run, wait_until
 
 pytestmark = pytest.mark.jvm
 
 
-@pytest.mark.parametrize("language", Case("celsius_connectors").languages)
+@pytest.mark.parametrize("language", [pytest.param("python", marks=pytest.mark.long), "go"])
 def test_celsius_through_connectors(language: str, tmp_path: Path) -> None:
     case = Case("celsius_connectors")
     expected = case.expected(language)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from case import CASES
-from host import descendants
-from run import TESTS, WAIT_S, Receiver, Run, framed, wallaroo
+from support.case import CASES
+from support.host import descendants
+from support.run import TESTS, WAIT_S, Receiver, Run, framed, wallaroo
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 REVERSE = CASES / "reverse" / "app.py"

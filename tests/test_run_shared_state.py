@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from case import Case
-from run import Receiver, Run, finish, framed
+from support.case import Case
+from support.run import Receiver, Run, finish, framed
 
 pytestmark = pytest.mark.jvm
 ROUNDS, ORDERS = 100, 5

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.wrappers_pb2 import Int64Value, StringValue
 
-from wallaroo_runtime.ingest.framing import fixed_cutter, length_packer
+from wallaroo_runtime.gateway.framing import fixed_cutter, length_packer
 
 VECTORS = Path(__file__).resolve().parent.parent / "topology-schema" / "vectors"
 MESSAGES = {f"protobuf:{message.DESCRIPTOR.full_name}": message for message in (Int64Value, StringValue, Struct)}

@@ -21,10 +21,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from life import free_port
-from run import TESTS, Receiver, Run, finish, framed, wait_until
+from support.life import free_port
+from support.run import TESTS, Receiver, Run, finish, framed, wait_until
 from wallaroo.frame import TICK_PORT, read_frame, split_frames
-from wallaroo_runtime.ingest import JournalReader
+from wallaroo_runtime.storage.journal.reader import JournalReader
 
 sys.path.insert(0, str(TESTS.parent / "topology-schema" / "vectors"))
 from make_windows import Reference, counts, ranges
@@ -279,7 +279,7 @@ def _watch(run: Run, kept: Kept, holds: Any, what: str, seconds: float) -> None:
 
 
 def _end_left_behind(checkpoint: Path) -> None:
-    from wallaroo_runtime.deploy.service import stop_left_behind
+    from wallaroo_runtime.peer.configuration import stop_left_behind
 
     if checkpoint.exists():
         stop_left_behind(checkpoint)

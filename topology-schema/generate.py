@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PYTHON = "api/python/src/wallaroo/worker/_proto"
 GO = "api/go/internal/workerpb"
-SERVICE = "runtime/src/wallaroo_runtime/remote/_proto"
+SERVICE = "runtime/src/wallaroo_runtime/service/_proto"
 COPIES = {
     "topology.schema.json": ["runtime/src/wallaroo_runtime/topology/topology.schema.json"],
     "errors.json": [

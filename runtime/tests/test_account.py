@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo.frame import DEAD_LETTER_PORT
-from wallaroo_runtime.egress import StagedFile
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.spark.account import Account, AccountParam, Accounts, Balance
+from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 BUCKETS, PARTITIONS, SOURCE, FIRST, SECOND, SINK = 6, 3, 0, 1, 2, 3
 PORTS = {1: FIRST, 2: SECOND}  # of the state step that each level begins with

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wallaroo_runtime.archive.archive import file_digest, read_archive, unpack
+from wallaroo_runtime.archive.wheel import unpack_wheel
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.topology.model import PROTOCOL_VERSION
-from wallaroo_runtime.worker.archive import file_digest, read_archive, unpack
-from wallaroo_runtime.worker.wheel import unpack_wheel
 
 BOUND_S = 20.0  # each takes milliseconds; this is for a machine that does much else
 WHEEL = "x-1-py3-none-any.whl"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.errors.error import RunError
-from wallaroo_runtime.worker import build as build_module
-from wallaroo_runtime.worker.build import build, init
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.program import build as build_module
+from wallaroo_runtime.program.build import build, init
 
 pytestmark = pytest.mark.slow
 CASES = Path(__file__).parents[2] / "tests" / "cases"

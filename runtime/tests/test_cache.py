@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.worker.cache import cached
+from wallaroo_runtime.program.cache import cached
 
 SIZE = 1000
 

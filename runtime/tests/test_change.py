@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.ingest import JournalWriter
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 WALLAROO = str(Path(sys.executable).with_name("wallaroo"))

@@ -13,7 +13,7 @@ import pytest
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.option import split
 from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
-from wallaroo_runtime.deploy.snapshot import Snapshot
+from wallaroo_runtime.run.snapshot import Snapshot
 from wallaroo_runtime.topology.canonical import canonical_text
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
@@ -301,7 +301,7 @@ def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert json.loads(capsys.readouterr().out) == {
         "state": "running", "messages_in": 1200, "messages_processed": 1000, "messages_out": 900, "dead_letters": 3,
         "batches": 7, "rate": 100.0, "lag": 200, "bytes_by_file": 0,
-        "bytes_by_grpc": 0, "sent_by_tasks": 0, "executors": {}, "run": {},
+        "bytes_by_grpc": 0, "executors": {}, "run": {},
     }  # fmt: skip
     machine.initialized([("in", "127.0.0.1:7010")], tmp_path)
     first, second = capsys.readouterr().out.splitlines()

@@ -17,11 +17,12 @@ import pytest
 from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.transaction import Order
 from wallaroo.frame import encode_frame
-from wallaroo_runtime.daemon import pack_line
-from wallaroo_runtime.egress import Outbox, StagingWriter
+from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.egress.commit import CommittingSink
 from wallaroo_runtime.egress.config import SinkConfig
-from wallaroo_runtime.egress.position import Delivered, write_position
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.outbox.position import Delivered, write_position
+from wallaroo_runtime.storage.outbox.staging import StagingWriter
 
 pytestmark = pytest.mark.slow
 SINK = Path(__file__).parents[2] / "tests" / "connector" / "sqlite_sink.py"

@@ -12,8 +12,8 @@ import pytest
 from connector.gateway import CREDITS, DEADLINE_S, MOST, REFILL, Gateway, Peer
 from wallaroo import experimental
 from wallaroo.experimental import protocol
-from wallaroo_runtime.ingest import JournalReader
-from wallaroo_runtime.ingest.past import NAME
+from wallaroo_runtime.gateway.source_progress import NAME
+from wallaroo_runtime.storage.journal.reader import JournalReader
 
 pytestmark = pytest.mark.slow
 

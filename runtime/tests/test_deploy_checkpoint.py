@@ -12,19 +12,20 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import encode_frame
+from wallaroo_runtime.checkpoint.checkpoint import HERE, Checkpoint
+from wallaroo_runtime.checkpoint.directory import Place, default_directory
+from wallaroo_runtime.checkpoint.manifest import sealed, unsealed
 from wallaroo_runtime.cli.reporter import TextReporter
-from wallaroo_runtime.deploy.checkpoint import HERE, Checkpoint
-from wallaroo_runtime.deploy.manifest import sealed, unsealed
-from wallaroo_runtime.deploy.place import Place, default_directory
-from wallaroo_runtime.deploy.remote import RemoteOptions
-from wallaroo_runtime.deploy.run import tell_past
-from wallaroo_runtime.deploy.service import open_sources
-from wallaroo_runtime.egress import Outbox
-from wallaroo_runtime.egress.position import Delivered, write_position
-from wallaroo_runtime.egress.staging import StagingWriter
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest import JournalReader, JournalWriter
+from wallaroo_runtime.peer.configuration import open_sources
+from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan.change import Impact
+from wallaroo_runtime.run.run import tell_past
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.outbox.position import Delivered, write_position
+from wallaroo_runtime.storage.outbox.staging import StagingWriter
 from wallaroo_runtime.topology.load import load_document
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
@@ -282,7 +283,7 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from wallaroo_runtime.deploy.place import Place; Place.take(Path(sys.argv[1]))"  # noqa: E501
+    code = "import sys; from pathlib import Path; from wallaroo_runtime.checkpoint.directory import Place; Place.take(Path(sys.argv[1]))"  # noqa: E501
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
     Place.take(tmp_path).release()
 

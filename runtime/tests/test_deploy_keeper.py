@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.deploy import keeper as keeping
-from wallaroo_runtime.deploy.address import override
-from wallaroo_runtime.deploy.keeper import Keeper
-from wallaroo_runtime.deploy.process import Process
-from wallaroo_runtime.deploy.service import gateway_of
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.peer import restart as keeping
+from wallaroo_runtime.peer.configuration import gateway_of
+from wallaroo_runtime.peer.process import Process
+from wallaroo_runtime.peer.restart import Keeper
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.override import override
 
 pytestmark = pytest.mark.slow
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"

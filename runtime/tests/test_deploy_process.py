@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import TICK_PORT, split_frames
-from wallaroo_runtime.deploy.address import override
-from wallaroo_runtime.deploy.idle import Activity, IdleWatch
-from wallaroo_runtime.deploy.master import shuffle_partitions
-from wallaroo_runtime.deploy.process import Process
-from wallaroo_runtime.deploy.service import egress_of, gateway_of, stop_left_behind, tick_interval_ms
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest import JournalReader
+from wallaroo_runtime.peer.configuration import egress_of, gateway_of, stop_left_behind, tick_interval_ms
+from wallaroo_runtime.peer.process import Process
 from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.run.idle import Activity, IdleWatch
+from wallaroo_runtime.spark.master import shuffle_partitions
+from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology, Window
+from wallaroo_runtime.topology.override import override
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 
@@ -108,7 +108,7 @@ def test_the_last_line_of_an_earlier_process_is_not_shown(checkpoint: Path, wait
 
 @pytest.mark.slow
 def test_a_process_that_cannot_start(checkpoint: Path) -> None:
-    process = Process("gateway", "wallaroo_runtime.ingest", checkpoint, {"journal": 1})
+    process = Process("gateway", "wallaroo_runtime.gateway", checkpoint, {"journal": 1})
     process.start()
     with pytest.raises(RunError) as caught:
         process.wait_ready()

@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from run import wait_until
-from service import TOKEN, Place, serving
+from support.run import wait_until
+from support.service import TOKEN, Place, serving
 from wallaroo.frame import encode_frame
-from wallaroo_runtime.deploy import place
-from wallaroo_runtime.deploy.bound import Bounds
-from wallaroo_runtime.deploy.checkpoint import Checkpoint
-from wallaroo_runtime.deploy.peer import Peers
-from wallaroo_runtime.deploy.remote import RemoteOptions
+from wallaroo_runtime.checkpoint import directory
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.peer.limits import Bounds
+from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan.compile import compile_topology
-from wallaroo_runtime.remote import Service
-from wallaroo_runtime.remote._proto import service_pb2 as pb
-from wallaroo_runtime.remote.client import Client
-from wallaroo_runtime.remote.journal import RemoteJournal
-from wallaroo_runtime.remote.outbox import RemoteOutbox
-from wallaroo_runtime.remote.staging import RemoteStaging
+from wallaroo_runtime.run.peers import Peers
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.storage.remote_journal import RemoteJournal
+from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
+from wallaroo_runtime.storage.remote_staging import RemoteStaging
 from wallaroo_runtime.topology.load import load_document
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
@@ -58,7 +58,7 @@ class Deployed:
 
     def check(self, version: int) -> Checkpoint:
         """Do what a run does before it attaches; nothing of it lives on."""
-        taken = place.Place.take(self.path)
+        taken = directory.Place.take(self.path)
         try:
             topology = load_document(self.document(version))
             return Checkpoint(taken, topology, shuffle_partitions=2, buckets_per_partition=4, remote=self.remote)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, WORKER, RunError
-from wallaroo_runtime.worker.app import App, AppKind, resolve
-from wallaroo_runtime.worker.emit import emit
+from wallaroo_runtime.program.app import App, AppKind, resolve
+from wallaroo_runtime.program.emit import emit
 
 PROGRAM = """
 import wallaroo

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo_runtime.ingest.framing import KINDS, Cut, fixed_cutter, length_packer, splitter_cut
+from wallaroo_runtime.gateway.framing import KINDS, Cut, fixed_cutter, length_packer, splitter_cut
 
 
 def framed(kind: str, payloads: list[bytes]) -> bytes:

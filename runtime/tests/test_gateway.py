@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import read_frame, split_frames
-from wallaroo_runtime.daemon import process_start_time
-from wallaroo_runtime.ingest import JournalReader
-from wallaroo_runtime.ingest.framing import fixed_cutter
-from wallaroo_runtime.ingest.head import read_committed
+from wallaroo_runtime.gateway.framing import fixed_cutter
+from wallaroo_runtime.storage.journal.head import read_committed
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.system.process import process_start_time
 
 pytestmark = pytest.mark.slow
 DEADLINE_S = 90.0
@@ -57,7 +57,7 @@ class Process:
         path = self.directory / "gateway-config.json"
         path.write_text(json.dumps(config))
         with (self.directory / "log").open("ab") as log:
-            self.child = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.ingest", str(path)], stderr=log)
+            self.child = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.gateway", str(path)], stderr=log)
         self.wait(lambda: self.status().get("state") in ("listening", "failed") or self.child.poll() is not None)
         self.sources = [source["tcp_port"] for source in self.status().get("sources", [])]
         return self
@@ -371,7 +371,7 @@ def test_a_wrong_configuration(tmp_path: Path) -> None:
     for text, code in (("{", "R616"), ('{"sources": []}', "R608"), ("[]", "R608")):
         path.write_text(text)
         done = subprocess.run(
-            [sys.executable, "-m", "wallaroo_runtime.ingest", str(path)], capture_output=True, timeout=DEADLINE_S
+            [sys.executable, "-m", "wallaroo_runtime.gateway", str(path)], capture_output=True, timeout=DEADLINE_S
         )
         assert done.returncode == 2
         assert done.stderr.decode().startswith(code)

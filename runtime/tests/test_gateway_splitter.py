@@ -6,10 +6,10 @@ import threading
 from pathlib import Path
 
 from wallaroo.frame import read_frame, split_frames
-from wallaroo_runtime.ingest import JournalReader
-from wallaroo_runtime.ingest.__main__ import worker_maker, worker_splitter
-from wallaroo_runtime.ingest.config import GatewayConfig, SourceConfig
-from wallaroo_runtime.ingest.gateway import Gateway
+from wallaroo_runtime.gateway.__main__ import worker_maker, worker_splitter
+from wallaroo_runtime.gateway.config import GatewayConfig, SourceConfig
+from wallaroo_runtime.gateway.gateway import Gateway
+from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.worker.split import WorkerSplitter
 
 DEADLINE_S = 90.0

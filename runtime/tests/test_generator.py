@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import read_frame, split_frames
-from wallaroo_runtime.daemon import pack_line, unpack_line
+from wallaroo_runtime.durable.line import pack_line, unpack_line
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest import JournalReader, JournalWriter
-from wallaroo_runtime.ingest.generator import AHEAD_BYTES, REPLY_BYTES
-from wallaroo_runtime.ingest.past import NAME, Past, point_headers
+from wallaroo_runtime.gateway.generator import AHEAD_BYTES, REPLY_BYTES
+from wallaroo_runtime.gateway.source_progress import NAME, Past, point_headers
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 PORT = 3
 ENCODING = 17  # of number_maker.py
@@ -54,7 +55,7 @@ class Gateway:
         environment = os.environ | {"PYTHONPATH": places}
         with (self.directory / "log").open("ab") as log:
             self.child = subprocess.Popen(
-                [sys.executable, "-m", "wallaroo_runtime.ingest", str(path)], stderr=log, env=environment
+                [sys.executable, "-m", "wallaroo_runtime.gateway", str(path)], stderr=log, env=environment
             )
 
     def kill(self, number: int = signal.SIGKILL) -> None:

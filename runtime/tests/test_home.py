@@ -1,6 +1,6 @@
 """Where partitions are, and what a run says when they have moved."""
 
-from wallaroo_runtime.spark.home import Moves, by_executor, name_of
+from wallaroo_runtime.spark.placement import Moves, by_executor, name_of
 
 ONE = {"s1/0": "0 on a", "s1/1": "0 on a", "s1/2": "0 on a"}
 TWO = {"s1/0": "0 on a", "s1/1": "1 on b", "s1/2": "1 on b"}

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from run import wait_until
-from service import Place, code_of, serving
+from support.run import wait_until
+from support.service import Place, code_of, serving
 from wallaroo.frame import split_frames
+from wallaroo_runtime.archive.archive import Archive, read_archive
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.deploy.hosted import HostedWorkers
-from wallaroo_runtime.deploy.pack import PackOptions, pack
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.remote._proto import service_pb2 as pb
-from wallaroo_runtime.remote.client import Client
-from wallaroo_runtime.remote.journal import RemoteJournal
+from wallaroo_runtime.peer.gateway_workers import HostedWorkers
+from wallaroo_runtime.program.pack import PackOptions, pack
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.storage.remote_journal import RemoteJournal
 from wallaroo_runtime.topology.load import load
-from wallaroo_runtime.worker.archive import Archive, read_archive
 
 pytestmark = pytest.mark.slow
 PROGRAM = """

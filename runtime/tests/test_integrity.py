@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from small_checkpoint import Small, copied, files_of, open_checkpoint
-from wallaroo_runtime.deploy.manifest import sealed, unsealed
-from wallaroo_runtime.egress.check import last_published
-from wallaroo_runtime.egress.log import Published
+from support.small_checkpoint import Small, copied, files_of, open_checkpoint
+from wallaroo_runtime.checkpoint.manifest import sealed, unsealed
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.check import last_published
+from wallaroo_runtime.storage.outbox.log import Published
 
 STEPS = ("receive", "plan", "publish", "commit", "deliver")
 

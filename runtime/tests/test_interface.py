@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.deploy.application import load_application
-from wallaroo_runtime.deploy.interface import explained
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.program.application import load_application
+from wallaroo_runtime.program.interface_diff import explained
 
 PROGRAM = """
 import wallaroo

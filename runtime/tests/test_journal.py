@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest import JournalReader, JournalWriter
-from wallaroo_runtime.ingest.head import HEAD_BYTES, Position, pack_head, read_committed, read_head
+from wallaroo_runtime.storage.journal.head import HEAD_BYTES, Position, pack_head, read_committed, read_head
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 HEADER_BYTES = 32
 FRAME_BYTES = 40 + 6

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from wallaroo.frame import split_frames
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest import JournalReader, JournalWriter, Position
+from wallaroo_runtime.storage.journal.head import Position
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 SIZES = st.lists(st.integers(0, 3000), max_size=40)
 

@@ -9,16 +9,17 @@ from unittest.mock import Mock
 
 import pytest
 
-from wallaroo_runtime.deploy.application import check_runnable
-from wallaroo_runtime.deploy.bound import Bounds
-from wallaroo_runtime.deploy.remote import RemoteOptions, driver_of, gateways_of
-from wallaroo_runtime.deploy.service import gateway_of
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.gateway.service import GatewayHost, JournalServicer
+from wallaroo_runtime.peer.configuration import gateway_of
+from wallaroo_runtime.peer.limits import Bounds
+from wallaroo_runtime.peer.remote import RemoteOptions, driver_of, gateways_of
 from wallaroo_runtime.plan import NodeKind, compile_topology, dot, explain, mermaid
 from wallaroo_runtime.plan.change import Impact, compare
-from wallaroo_runtime.remote import OutputPlace, Service
-from wallaroo_runtime.remote.gateway import GatewayHost, JournalServicer
-from wallaroo_runtime.spark.written import RowSinks
+from wallaroo_runtime.program.application import check_runnable
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.spark.row_sink import RowSinks
+from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.canonical import canonical_text, interface_hash
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.program.app import AppKind, resolve
+from wallaroo_runtime.program.emit import emit
+from wallaroo_runtime.program.library import find_library, join_libraries
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.worker.app import AppKind, resolve
-from wallaroo_runtime.worker.emit import emit
-from wallaroo_runtime.worker.library import find_library, join_libraries
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 DOCUMENT = json.loads((VALID / "word_count.json").read_bytes())

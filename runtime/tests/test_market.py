@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from wallaroo_runtime.deploy.process import announce
-from wallaroo_runtime.deploy.service import gateway_of
-from wallaroo_runtime.ingest import JournalWriter
+from wallaroo_runtime.peer.configuration import gateway_of
+from wallaroo_runtime.peer.process import announce
 from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.program.app import resolve
+from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.spark.query import QueryOptions, start_query
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.app import resolve
-from wallaroo_runtime.worker.emit import emit
 
 MESSAGES = 2000
 RUNS = 10

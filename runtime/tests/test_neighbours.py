@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from wallaroo_runtime.spark.temporary import temporary_directory
-from wallaroo_runtime.spark.warm import STOP_S
+from wallaroo_runtime.spark.worker_start import STOP_S
 from wallaroo_runtime.worker.owner import is_java
 
 pytestmark = pytest.mark.jvm
@@ -31,7 +31,8 @@ import json, sys, time
 from pathlib import Path
 from test_spark import topology
 from wallaroo_runtime.spark.level import ReadCounts
-from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
+from wallaroo_runtime.spark.publish import Publisher
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery
 from wallaroo_runtime.spark.room import OutboxRoom
 from wallaroo_runtime.spark.session import create_session, stop_session

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
-from wallaroo_runtime.egress import Outbox, StagedFile, StagingWriter
-from wallaroo_runtime.egress.log import LogReader, Record
-from wallaroo_runtime.egress.position import Delivered, write_position, write_retained
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.log import LogReader, Record
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.outbox.position import Delivered, write_position, write_retained
+from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
 
 
 class Place:

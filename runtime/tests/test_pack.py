@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from wallaroo_runtime.archive import manifest
+from wallaroo_runtime.archive.archive import file_digest, read_archive, this_platform, unpack
 from wallaroo_runtime.cli.main import main
-from wallaroo_runtime.deploy.application import load_application
-from wallaroo_runtime.deploy.pack import PackOptions, pack
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.worker import archive_manifest
-from wallaroo_runtime.worker.archive import file_digest, read_archive, this_platform, unpack
+from wallaroo_runtime.program.application import load_application
+from wallaroo_runtime.program.pack import PackOptions, pack
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 CASES = Path(__file__).parents[2] / "tests" / "cases"
@@ -285,6 +285,7 @@ def test_program_with_c_is_not_packed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_dependencies_come_along(program: Path, tmp_path: Path) -> None:
     (program / "requirements.txt").write_text("numpy<3\n", encoding="utf-8")
     (program / "app.py").write_text(
@@ -349,7 +350,7 @@ def test_what_cannot_be_packed(
     assert refused(lambda: pack(PackOptions(app, there, ADDRESSES))).startswith(
         f"R658 {there} cannot be packed; No such"
     )
-    monkeypatch.setattr("wallaroo_runtime.deploy.pack.MAX_FILE_BYTES", 10)
+    monkeypatch.setattr("wallaroo_runtime.program.pack.MAX_FILE_BYTES", 10)
     assert "at most 10 are packed" in refused(lambda: pack(PackOptions(app, out, ADDRESSES)))
     assert not out.exists()
     for arguments, text in (
@@ -362,5 +363,5 @@ def test_what_cannot_be_packed(
 
 
 def test_limits_are_those_of_the_documentation() -> None:
-    assert archive_manifest.MAX_FILE_BYTES == 1 << 30
-    assert archive_manifest.MAX_BYTES == 4 << 30
+    assert manifest.MAX_FILE_BYTES == 1 << 30
+    assert manifest.MAX_BYTES == 4 << 30

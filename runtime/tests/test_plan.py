@@ -304,16 +304,6 @@ def test_explain_and_graph_of_the_word_count() -> None:
     assert "  n0_steps_0 -> n0_steps_1 [style=bold];" in dot(topology)
 
 
-def test_explain_and_graph_of_sinks_that_tasks_write() -> None:
-    topology = load_document(json.loads((VALID / "deliveries.json").read_bytes()))
-    text = explain(compiled(topology), topology)
-    assert '"first", sent by the tasks [port' in text
-    assert '"raw" [port' in text
-    assert text.endswith("  tasks              send to 127.0.0.1:7002 themselves, at least once\n")
-    assert '(["first tcp 127.0.0.1:7002 by executors"])' in mermaid(topology)
-    assert 'label="raw tcp 127.0.0.1:7003", ' in dot(topology)
-
-
 def test_names_are_escaped_in_graphs() -> None:
     topology = topology_of(([source("0/sources/0", 'a "b" <c> \\')], [], [sink("0/sinks/0", ["0/sources/0"])]))
     assert "a #quot;b#quot; #lt;c#gt;" in mermaid(topology)

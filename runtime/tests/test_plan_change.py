@@ -18,8 +18,6 @@ from wallaroo_runtime.topology.model import Topology
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 WORD_COUNT: Any = json.loads((VALID / "word_count_open.json").read_bytes())
 SHARED: Any = json.loads((VALID / "shared_state.json").read_bytes())
-DIRECT: Any = copy.deepcopy(WORD_COUNT)
-DIRECT["pipelines"][0]["sinks"][0]["delivery"] = "executor"
 Edit = Callable[[Any], object]
 
 
@@ -139,15 +137,6 @@ CHANGES: dict[str, tuple[Any, list[Edit], list[tuple[Impact, str]]]] = {
     "sink address": (
         WORD_COUNT, [in_pipeline("::1", *SINK, "host")],
         [(S, 'address of sink "Split and Count" (0/sinks/0) was 127.0.0.1:7002 and is ::1:7002')],
-    ),
-    "delivery by executors": (
-        WORD_COUNT, [in_pipeline("executor", *SINK, "delivery")],
-        [(D, 'delivery of sink "Split and Count" (0/sinks/0) was outbox and is executor; '
-             "output that waits in the outbox would not be delivered")],
-    ),
-    "delivery by the outbox": (
-        DIRECT, [in_pipeline("outbox", *SINK, "delivery")],
-        [(S, 'delivery of sink "Split and Count" (0/sinks/0) was executor and is outbox')],
     ),
     "code": (WORD_COUNT, [put(HASH, "workers", 0, "code_hash")], [(S, 'code of worker "main" changed')]),
     "args": (WORD_COUNT, [put(["-v"], "workers", 0, "args")], [(S, 'args of worker "main" changed')]),
@@ -318,15 +307,6 @@ def test_ports_stay_with_their_parts_and_are_never_given_again() -> None:
     plan = compile_topology(swapped, shuffle_partitions=1, ports=kept)
     states = {node.path: (node.port, node.state_port) for node in plan.levels[1][0].entries}
     assert states == {"0/steps/0": (3, 2), "1/steps/0": (2, 2)}
-
-
-def test_a_sink_gets_another_port_with_another_delivery() -> None:
-    old, direct = load_document(WORD_COUNT), load_document(DIRECT)
-    before = first_ports(old)
-    changed = kept_ports(old, before, direct)
-    assert (before.parts["0/sinks/0"], changed.parts["0/sinks/0"], changed.next) == (2, 3, 4)
-    assert kept_ports(direct, changed, direct) == changed
-    assert kept_ports(direct, changed, old).parts["0/sinks/0"] == 4, "what the outbox once had for port 2 is over"
 
 
 @pytest.mark.parametrize(("edit", "code"), [(insert_step, 0), (in_pipeline("x", *STATE, "name"), 1)])

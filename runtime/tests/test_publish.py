@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import encode_frame
-from wallaroo_runtime.egress import Outbox, StagingWriter
-from wallaroo_runtime.remote import Service
-from wallaroo_runtime.remote.outbox import RemoteOutbox
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.spark.backpressure import OutboxRoom
 from wallaroo_runtime.spark.failure import TaskFailure, translated
-from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
-from wallaroo_runtime.spark.room import OutboxRoom
+from wallaroo_runtime.spark.publish import Publisher
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.outbox.staging import StagingWriter
+from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
 
 
 class Rows:
@@ -66,18 +68,6 @@ def test_the_end_waits_for_what_is_being_published_and_nothing_follows(tmp_path:
     assert (publisher.batches, outbox.last_batch("q")) == (1, 0)
     publisher(Rows(tmp_path, 1), 1)
     assert (publisher.batches, outbox.last_batch("q")) == (1, 0)
-
-
-def test_what_tasks_have_sent_is_counted_and_not_published(tmp_path: Path) -> None:
-    outbox = Outbox(tmp_path / "outbox", tmp_path / "dead-letters")
-    batch = Rows(tmp_path, 0)
-    told = batch.rows[0] | {"port": 3, "path": "127.0.0.1:7002/q-0-0-1-1-3", "messages": 4}
-    batch.rows += [told, told | {"messages": 7, "bytes": told["bytes"] + 1}]
-    publisher = Publisher(outbox, ErrorPolicy(), direct=(3,))
-    publisher(batch, 0)
-    assert (publisher.sent, publisher.messages, outbox.messages()) == (7, 8, {2: 1})
-    publisher(batch, 0)  # again, after a death before the commit: the tasks have sent again, the outbox knows the batch
-    assert (publisher.sent, publisher.messages, outbox.messages()) == (14, 15, {2: 1})
 
 
 def test_an_egress_that_is_gone_before_a_micro_batch_begins_is_named(tmp_path: Path) -> None:

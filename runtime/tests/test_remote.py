@@ -10,22 +10,22 @@ from typing import Any
 import grpc
 import pytest
 
-from run import wait_until
-from service import SINK, TOKEN, Place, code_of, listening, serving, wait_until_listening
+from support.run import wait_until
+from support.service import SINK, TOKEN, Place, code_of, listening, serving, wait_until_listening
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, TICK_PORT, FrameHeader, encode_frame, split_frames, write_frame
-from wallaroo_runtime.egress import StagedFile
-from wallaroo_runtime.egress.log import LogReader
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest import JournalWriter
-from wallaroo_runtime.remote import Service
-from wallaroo_runtime.remote._proto import service_pb2 as pb
-from wallaroo_runtime.remote.client import Client, channel_to, close_channels
-from wallaroo_runtime.remote.credential import make_token, read_token
-from wallaroo_runtime.remote.gateway import GatewayHost
-from wallaroo_runtime.remote.journal import RemoteJournal
-from wallaroo_runtime.remote.outbox import RemoteOutbox
-from wallaroo_runtime.remote.process import ServiceOptions, listen_of
-from wallaroo_runtime.remote.staging import RemoteStaging
+from wallaroo_runtime.gateway.service import GatewayHost
+from wallaroo_runtime.peer.standalone import ServiceOptions, listen_of
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.client import Client, channel_to, close_channels
+from wallaroo_runtime.service.credential import make_token, read_token
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.outbox.log import LogReader
+from wallaroo_runtime.storage.outbox.staging import StagedFile
+from wallaroo_runtime.storage.remote_journal import RemoteJournal
+from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
+from wallaroo_runtime.storage.remote_staging import RemoteStaging
 
 
 def send(address: str, payloads: list[bytes]) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import encode_frame
-from wallaroo_runtime.egress import Outbox, StagingWriter
-from wallaroo_runtime.egress.position import read_position, read_retained
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.outbox.position import read_position, read_retained
+from wallaroo_runtime.storage.outbox.staging import StagingWriter
 
 pytestmark = pytest.mark.slow
 DEADLINE_S = 90.0

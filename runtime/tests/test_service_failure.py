@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2
-from wallaroo_runtime.remote.failure import MAX_BYTES, pack_failures, read_failures
+from wallaroo_runtime.service.failure import MAX_BYTES, pack_failures, read_failures
 from wallaroo_runtime.worker.endpoint import remote_error
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

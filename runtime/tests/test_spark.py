@@ -15,10 +15,10 @@ import pytest
 
 from wallaroo.key import bucket_of
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest import JournalWriter
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, committed_progress, start_query
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.model import Topology, Worker
 from wallaroo_runtime.worker import control
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from wallaroo_runtime.deploy.application import load_application
-from wallaroo_runtime.ingest import JournalWriter
 from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.query import QueryOptions, start_query
 from wallaroo_runtime.spark.rescale import rescale
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 pytestmark = pytest.mark.jvm
 PROGRAM = """

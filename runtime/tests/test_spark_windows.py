@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import TICK_PORT
-from wallaroo_runtime.deploy.application import load_application
-from wallaroo_runtime.ingest import JournalReader, JournalWriter
 from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.query import QueryOptions, start_query
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 pytestmark = pytest.mark.jvm
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"

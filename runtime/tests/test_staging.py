@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from wallaroo.frame import FrameError, encode_frame
-from wallaroo_runtime.egress import StagedFile, StagingWriter
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
 
 
 def test_one_file_per_port_made_with_its_first_frame(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.deploy.application import load_application
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
-from wallaroo_runtime.remote import OutputPlace
+from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.level import Attempt, levels_of
+from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.process import ProcessCall

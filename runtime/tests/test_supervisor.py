@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.worker import ensure
+from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.worker import discovery
 from wallaroo_runtime.worker.directory import worker_directory
 from wallaroo_runtime.worker.log import RotatingLog
-from wallaroo_runtime.worker.owner import Owner, start_time
+from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 PLAIN_WORKER = Path(__file__).with_name("plain_worker.py")
@@ -23,19 +24,19 @@ Wait = Callable[..., None]
 
 
 def test_worker_is_shared_and_restarted(plain_spec: WorkerSpec, executor: Owner) -> None:
-    first = ensure.ensure_worker(plain_spec, executor)
-    assert ensure.ensure_worker(plain_spec, executor) == first
+    first = discovery.ensure_worker(plain_spec, executor)
+    assert discovery.ensure_worker(plain_spec, executor) == first
     assert first.directory.stat().st_mode & 0o777 == 0o700
     os.kill(first.pid, signal.SIGKILL)
-    second = ensure.recover_worker(first, executor)
+    second = discovery.recover_worker(first, executor)
     assert (second.generation, second.target) == (2, first.target)
     assert second.pid != first.pid
 
 
 def test_nothing_is_left_when_the_executor_is_killed(plain_spec: WorkerSpec, executor: Owner, wait_until: Wait) -> None:
-    connection = ensure.ensure_worker(plain_spec, executor)
+    connection = discovery.ensure_worker(plain_spec, executor)
     os.kill(executor.pid, signal.SIGKILL)
-    wait_until(lambda: start_time(connection.pid) == 0, "the worker to end")
+    wait_until(lambda: process_start_time(connection.pid) is None, "the worker to end")
     wait_until(lambda: not connection.directory.exists(), "the directory to be removed")
 
 
@@ -47,31 +48,31 @@ def supervisor_of(pid: int) -> int:
 def test_death_of_the_supervisor_takes_the_worker_along(
     plain_spec: WorkerSpec, executor: Owner, wait_until: Wait
 ) -> None:
-    connection = ensure.ensure_worker(plain_spec, executor)
+    connection = discovery.ensure_worker(plain_spec, executor)
     os.kill(supervisor_of(connection.pid), signal.SIGKILL)
-    wait_until(lambda: start_time(connection.pid) == 0, "the worker to end")
-    assert ensure.recover_worker(connection, executor).generation == 1
+    wait_until(lambda: process_start_time(connection.pid) is None, "the worker to end")
+    assert discovery.recover_worker(connection, executor).generation == 1
 
 
 def test_many_tasks_start_one_supervisor(plain_spec: WorkerSpec, executor: Owner) -> None:
     with ThreadPoolExecutor(6) as pool:
-        found = set(pool.map(lambda _: ensure.ensure_worker(plain_spec, executor), range(6)))
+        found = set(pool.map(lambda _: discovery.ensure_worker(plain_spec, executor), range(6)))
     assert len(found) == 1
 
 
 def test_stop_ends_worker_and_supervisor(plain_spec: WorkerSpec, executor: Owner) -> None:
-    connection = ensure.ensure_worker(plain_spec, executor)
-    assert ensure.stop_worker(plain_spec, executor)
-    assert start_time(connection.pid) == 0
+    connection = discovery.ensure_worker(plain_spec, executor)
+    assert discovery.stop_worker(plain_spec, executor)
+    assert process_start_time(connection.pid) is None
     assert not connection.directory.exists()
-    assert not ensure.stop_worker(plain_spec, executor)
+    assert not discovery.stop_worker(plain_spec, executor)
     assert not connection.directory.parent.exists()
 
 
 def failure_of(spec: WorkerSpec, executor: Owner) -> str:
     """Return what starting a worker fails with."""
     with pytest.raises(RunError) as caught:
-        ensure.ensure_worker(spec, executor)
+        discovery.ensure_worker(spec, executor)
     assert caught.value.exit_code == 4
     return str(caught.value)
 
@@ -94,7 +95,7 @@ def test_failure_stays_until_a_new_run_retries(plain_spec: WorkerSpec, executor:
     assert failure_of(plain_spec, executor) == failure_of(plain_spec, executor)
     script.write_text(PLAIN_WORKER.read_text())
     assert "W401" in failure_of(plain_spec, executor)
-    assert ensure.ensure_worker(plain_spec, executor, retry=True).pid
+    assert discovery.ensure_worker(plain_spec, executor, retry=True).pid
 
 
 def test_worker_that_never_listens(plain_spec: WorkerSpec, executor: Owner) -> None:
@@ -117,13 +118,13 @@ def test_binaries_that_cannot_run(plain_spec: WorkerSpec, executor: Owner, tmp_p
 
 def test_restart_budget(plain_spec: WorkerSpec, executor: Owner) -> None:
     plain_spec = replace(plain_spec, restart_limit=2)
-    connection = ensure.ensure_worker(plain_spec, executor)
+    connection = discovery.ensure_worker(plain_spec, executor)
     for _ in range(2):
         os.kill(connection.pid, signal.SIGKILL)
-        connection = ensure.recover_worker(connection, executor)
+        connection = discovery.recover_worker(connection, executor)
     os.kill(connection.pid, signal.SIGKILL)
     with pytest.raises(RunError) as caught:
-        ensure.recover_worker(connection, executor)
+        discovery.recover_worker(connection, executor)
     assert str(caught.value).startswith('W406 worker "main" ended 3 times within 60 s; last: it was ended by SIGKILL')
 
 
@@ -131,7 +132,7 @@ def test_printing_worker_neither_stalls_nor_fills_the_disk(
     plain_spec: WorkerSpec, executor: Owner, tmp_path: Path, wait_until: Wait
 ) -> None:
     logs = tmp_path / "logs"
-    connection = ensure.ensure_worker(replace(plain_spec, args=("print",), log_directory=str(logs)), executor)
+    connection = discovery.ensure_worker(replace(plain_spec, args=("print",), log_directory=str(logs)), executor)
     (path,) = logs.iterdir()
     wait_until(lambda: path.stat().st_size >= 4_000_000, "output in the log")
     assert connection.pid

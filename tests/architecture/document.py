@@ -13,7 +13,9 @@ DOCUMENTS = (
     *ROOT_DOCUMENTS,
     "docs/operators.md",
     "docs/features.md",
+    "docs/testing.md",
     "docs/compatibility.md",
+    "docs/testing-go.md",
     "tests/conformance/README.md",
     "topology-schema/SPECIFICATION.md",
 )
@@ -28,6 +30,8 @@ MADE = {
     "gateway.json",
     "egress.json",
     "word_count.py",
+    "bank.py",
+    "test_bank.py",
     "topology.json",
     "emitted.json",
 }

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from wallaroo.handshake import CAPABILITIES
 from wallaroo.worker._proto import worker_pb2
-from wallaroo_runtime.remote._proto import service_pb2
+from wallaroo_runtime.service._proto import service_pb2
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "topology-schema" / "topology.schema.json").read_text(encoding="utf-8"))

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from wallaroo.frame import read_frame
-from wallaroo_runtime.egress.log import LogReader
-from wallaroo_runtime.ingest import JournalWriter
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.outbox.log import LogReader
 
 FRAME_MESSAGES = 65_536
 

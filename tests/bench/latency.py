@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from run import CASES, Receiver, Run, framed, wait_until
+from support.run import CASES, Receiver, Run, framed, wait_until
 
 MESSAGES = 30
 SEED = 7

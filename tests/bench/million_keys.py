@@ -24,11 +24,11 @@ import row_count
 from processor_time import descendants
 from word_count import process_behind
 
-from wallaroo_runtime.deploy.application import load_application
-from wallaroo_runtime.egress.log import LogReader
 from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
 from wallaroo_runtime.spark.session import create_session
+from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.worker.spec import CACHE_BYTES
 
 CASE = Path(__file__).resolve().parent / "count"

@@ -4,7 +4,7 @@ import random
 from itertools import accumulate
 from pathlib import Path
 
-from wallaroo_runtime.ingest import JournalWriter
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 FRAME_MESSAGES = 16_384  # about what the gateway puts into one frame of at most 1 MiB
 SYLLABLES = "ba ce di fo gu ha je ki lo mu na pe qui ro su ta ve wi xo yu za cri pla sto thra ne li"

@@ -19,8 +19,8 @@ from typing import Any
 from processor_time import measure
 from text import fill_journal
 
-from wallaroo_runtime.deploy.application import load_application
 from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.level import CHUNK_BYTES
 from wallaroo_runtime.spark.query import QueryOptions, start_query
 from wallaroo_runtime.spark.session import create_session

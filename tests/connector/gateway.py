@@ -12,7 +12,7 @@ from typing import Any
 
 from wallaroo.experimental import protocol
 from wallaroo.frame import read_frame, split_frames
-from wallaroo_runtime.ingest import JournalReader
+from wallaroo_runtime.storage.journal.reader import JournalReader
 
 PORT = 4
 DEADLINE_S = 90.0
@@ -39,7 +39,7 @@ class Gateway:
         path = self.directory / "config.json"
         path.write_text(json.dumps(config | {"fsync_interval_ms": 5} | self.config))
         with (self.directory / "log").open("ab") as log:
-            self.child = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.ingest", str(path)], stderr=log)
+            self.child = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.gateway", str(path)], stderr=log)
         self.wait(lambda: self.status().get("state") in ("listening", "failed"), "the gateway to listen")
         self.tcp_port = self.status()["sources"][0]["tcp_port"]
         return self

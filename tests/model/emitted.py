@@ -9,12 +9,12 @@ from typing import Any
 from model.application import GO, PYTHON, Application
 from model.worker import Nursery
 from wallaroo_runtime.plan import Plan, compile_topology
+from wallaroo_runtime.program.app import resolve
+from wallaroo_runtime.program.build import build
+from wallaroo_runtime.program.emit import own_workers, run_front_end
+from wallaroo_runtime.program.library import join_libraries
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.worker.app import resolve
-from wallaroo_runtime.worker.build import build
-from wallaroo_runtime.worker.emit import own_workers, run_front_end
-from wallaroo_runtime.worker.library import join_libraries
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
 EMIT_SECONDS = 60.0
@@ -28,10 +28,10 @@ def binary(directory: Path) -> Path:
 
 def topology_of(application: Application, nursery: Nursery) -> Topology:
     """Return the topology that the front-end of the application's program emits, joined with the other program's."""
-    document = _emitted(application, "main", nursery)["topology"]
+    document = emitted(application, "main", nursery)["topology"]
     if application.other:
         path = str(application.program("library"))
-        join_libraries(document, {"other": (path, _emitted(application, "library", nursery))})
+        join_libraries(document, {"other": (path, emitted(application, "library", nursery))})
     return load_document(document)
 
 
@@ -47,7 +47,7 @@ def plan_of(application: Application, topology: Topology) -> Plan:
     return replace(plan, levels=levels)
 
 
-def _emitted(application: Application, role: str, nursery: Nursery) -> dict[str, Any]:
+def emitted(application: Application, role: str, nursery: Nursery) -> dict[str, Any]:
     program, arguments = application.program(role), application.arguments(role)
     language = application.main if role == "main" else application.other
     if language == GO:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from model.application import Application
 from wallaroo.frame import TICK_PORT
-from wallaroo_runtime.ingest import JournalWriter
 from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.model import Topology
 
 FIRST_SOURCE_PORT = 9000

@@ -14,8 +14,8 @@ from typing import Any
 
 from wallaroo_runtime.worker import channel
 from wallaroo_runtime.worker.directory import make_private, worker_directory
+from wallaroo_runtime.worker.discovery import Connection, stop_worker
 from wallaroo_runtime.worker.endpoint import connect
-from wallaroo_runtime.worker.ensure import Connection, stop_worker
 from wallaroo_runtime.worker.launch import SOCKET, environment
 from wallaroo_runtime.worker.owner import find_owner
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER, WorkerSpec

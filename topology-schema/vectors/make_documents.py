@@ -123,17 +123,6 @@ def policies() -> Document:
     return head | {"on_error": "fail"} | document
 
 
-def delivered(document: Document, *deliveries: str) -> Document:
-    """Let the sinks of the first pipeline be written by those."""
-    made = copy.deepcopy(document)
-    first = made["pipelines"][0]
-    order = ("path", "name", "kind", "host", "port", "delivery", "inputs", "worker")
-    for number, delivery in enumerate(deliveries):
-        changed = first["sinks"][number] | {"delivery": delivery}
-        first["sinks"][number] = {name: changed[name] for name in order}
-    return made
-
-
 def every_kind() -> Document:
     """All kinds of sources, steps, windows and sinks, with all properties that each may have."""
     end = {"max_message_bytes": 1048576, "codec": "json", "worker": "main", "on_error": "dead_letter"}
@@ -165,7 +154,7 @@ def every_kind() -> Document:
     ]  # fmt: skip
     to = {"inputs": ["0/steps/4"], "worker": "main", "on_error": "fail"}
     sinks = [
-        {"path": "0/sinks/0", "name": "tcp", "kind": "tcp", "host": "::1", "port": 7002, "delivery": "outbox"} | to,
+        {"path": "0/sinks/0", "name": "tcp", "kind": "tcp", "host": "::1", "port": 7002} | to,
         {"path": "0/sinks/1", "name": "connector", "kind": "connector", "host": "localhost", "port": 7100, "cookie": ""} | to,
         {"path": "0/sinks/2", "name": "kafka", "kind": "kafka", "topic": "sums"} | brokers | {"options": {"kafka.acks": "all"}} | to,
         {"path": "0/sinks/3", "name": "spark", "kind": "spark", "format": "parquet", "options": {"path": "/srv/out"}, "value": "sum"} | to,
@@ -190,7 +179,6 @@ VALID: dict[str, Document] = {
     "shared_state": shared_state(),
     "branches": branches(),
     "policies": policies(),
-    "deliveries": delivered(branches(), "executor", "outbox"),
     "every_kind": every_kind(),
 }
 
@@ -233,7 +221,6 @@ SAME_INTERFACE: dict[str, Document] = {
         put("::1", "pipelines", 0, "sources", 0, "host"),
         put(0, "pipelines", 0, "sinks", 0, "port"),
     ),
-    "another delivery": delivered(VALID["word_count"], "executor"),
     "another worker": changed(
         VALID["word_count"], put([worker(language="go", command=["/srv/word_count"])], "workers")
     ),
@@ -284,7 +271,6 @@ INVALID: dict[str, Document] = {
     "float_port": bad([("T102", f"{S0}/port")], "reverse", put(7010.5, *SOURCE0, "port")),
     "port_too_large": bad([("T102", f"{S0}/port")], "reverse", put(65536, *SOURCE0, "port")),
     "kind_unknown": bad([("T102", f"{T0}/kind")], "reverse", put("compute", *STEP0, "kind")),
-    "delivery_unknown": bad([("T102", f"{K0}/delivery")], "reverse", put("driver", *SINK0, "delivery")),
     "policy_unknown": bad([("T102", "/on_error"), ("T102", f"{T0}/on_error")], "reverse", put("stop", "on_error"), put("skip", *STEP0, "on_error")),
     "framing_unknown": bad([("T102", f"{S0}/framing/kind")], "reverse", put({"kind": "u24be"}, *SOURCE0, "framing")),
     "framing_of_worker_without_length": bad([("T102", f"{S0}/framing")], "reverse", put({"kind": "worker"}, *SOURCE0, "framing")),

@@ -246,7 +246,7 @@ def codec_vectors() -> dict[str, Any]:
 
 def interface_hash(document: dict[str, Any]) -> str:
     def stripped(part: dict[str, Any]) -> dict[str, Any]:
-        left_out = ("host", "port", "cookie", "brokers", "delivery")
+        left_out = ("host", "port", "cookie", "brokers")
         return {name: value for name, value in part.items() if name not in left_out}
 
     pipelines = [

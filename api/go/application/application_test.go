@@ -265,25 +265,6 @@ func TestPoliciesStandWhereTheSchemaPutsThem(t *testing.T) {
 	}
 }
 
-func TestDeliveryStandsBehindTheAddress(t *testing.T) {
-	text := func(delivery string) string {
-		application := app.MakeApplication("Deliveries")
-		application.NewPipeline("Orders", app.MakeTCPSourceConfig("127.0.0.1", "7010", &orderDecoder{})).
-			ToSink(app.MakeTCPSinkConfig("127.0.0.1", "7002", &orderEncoder{}).Delivery(delivery))
-		if err := application.Check(); err != nil {
-			return err.Error()
-		}
-		return application.ToJson()
-	}
-	member := "          \"delivery\": \"executor\",\n"
-	if got := text("executor"); strings.Replace(got, "\"port\": 7002,\n"+member, "\"port\": 7002,\n", 1) != text("") {
-		t.Errorf("more differs than the delivery, or it stands elsewhere:\n%s", got)
-	}
-	if got, want := text("driver"), `T207 Delivery: parameter by is "driver"; expected "outbox" or "executor"`; !strings.Contains(got, want) {
-		t.Errorf("%s does not say: %s", got, want)
-	}
-}
-
 func TestAPolicyThatIsNone(t *testing.T) {
 	application := app.MakeApplication("Policies").OnError("stop")
 	application.NewPipeline("Orders", app.MakeTCPSourceConfig("127.0.0.1", "7010", &orderDecoder{}).OnError("skip")).

@@ -32,9 +32,9 @@ func ExampleTCPSourceConfig() {
 }
 
 func ExampleTCPSinkConfig() {
-	sink := application.MakeTCPSinkConfig("127.0.0.1", "7002", textEncoder{}).OnError("fail").Delivery("executor")
-	example.Show(shouted(lines, sink).ToJson(), "sinks", "kind", "port", "on_error", "delivery")
-	// Output: tcp 7002 fail executor
+	sink := application.MakeTCPSinkConfig("127.0.0.1", "7002", textEncoder{}).OnError("fail")
+	example.Show(shouted(lines, sink).ToJson(), "sinks", "kind", "port", "on_error")
+	// Output: tcp 7002 fail
 }
 
 // As in Wallaroo 0.5: the command line names topics and brokers.

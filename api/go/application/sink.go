@@ -16,7 +16,6 @@ type TCPSinkConfig struct {
 	host, port string
 	encoder    wa.Encoder
 	onError    string
-	delivery   string
 }
 
 // MakeTCPSinkConfig describes a sink that connects to host and port, e.g. "127.0.0.1" and "7002". The encoder
@@ -32,16 +31,6 @@ func (c *TCPSinkConfig) OnError(policy string) *TCPSinkConfig {
 	return c
 }
 
-// Delivery says who writes to the server. "outbox", the default: each message is sent once and in order, but for what was on the
-// wire when something died; output waits on disk for a server that is away. "executor": Spark's tasks send what they have made, each
-// over a connection of its own, before their micro-batch counts. Every message then arrives at least once, in order only within
-// a task, and a server that is away holds the application up. It returns the config.
-func (c *TCPSinkConfig) Delivery(by string) *TCPSinkConfig {
-	c.delivery = by
-	return c
-}
-
 func (c *TCPSinkConfig) sink() *declaration.Sink {
-	edge := &topology.TCP{Host: c.host, Port: c.port, Delivery: c.delivery}
-	return &declaration.Sink{Edge: edge, Given: c.encoder, Encoder: c.encoder, OnError: c.onError}
+	return &declaration.Sink{Edge: &topology.TCP{Host: c.host, Port: c.port}, Given: c.encoder, Encoder: c.encoder, OnError: c.onError}
 }

@@ -149,14 +149,3 @@ func ExampleSparkSource() {
 	// json to_json(struct(*)) symbol
 	// csv value, key map[path:checked]
 }
-
-// Each sink says for itself what becomes of a failure and who writes to the server.
-func ExampleSink_Delivery() {
-	example.Show(passed(textSource, textSink.OnError("fail").Delivery("executor")).ToJson(), "sinks", "kind", "on_error", "delivery")
-	kafka := stream.KafkaSink(stream.Kafka{Topic: "checked", Brokers: []string{"kafka1:9092"}}, writeOrder)
-	orders := stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.JSON[order]().Decode)
-	example.Show(passed(orders, kafka.Delivery("executor")).ToJson(), "sinks")
-	// Output:
-	// tcp fail executor
-	// T207 Delivery: parameter by is "executor"; expected a sink that TCPSink made; fix: leave Delivery out: Spark's tasks write to the others
-}

@@ -1,10 +1,7 @@
 package stream
 
 import (
-	"slices"
-
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/kafka"
 	"wallarooapi/internal/topology"
 )
@@ -68,23 +65,6 @@ func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink
 // says. It returns the sink.
 func (s Sink[T]) OnError(policy string) Sink[T] {
 	s.declared.OnError = policy
-	return s
-}
-
-// Delivery says who writes to the server of a TCPSink. "outbox", the default: each message is sent once and in order, but for what
-// was on the wire when something died; output waits on disk for a server that is away. "executor": Spark's tasks send what they have
-// made, each over a connection of its own, before their micro-batch counts. Every message then arrives at least once, in order
-// only within a task, and a server that is away holds the application up. Another word, or a sink
-// of another kind, is found (T207). It returns the sink.
-func (s Sink[T]) Delivery(by string) Sink[T] {
-	if edge, is := s.declared.Edge.(*topology.TCP); is {
-		changed := *edge
-		changed.Delivery = by
-		s.declared.Edge = &changed
-		return s
-	}
-	s.declared.Found = append(slices.Clip(s.declared.Found), diagnostic.Of("T207", "method", "Delivery", "parameter", "by",
-		"actual", diagnostic.Shown(by), "expected", "a sink that TCPSink made", "fix", "leave Delivery out: Spark's tasks write to the others"))
 	return s
 }
 

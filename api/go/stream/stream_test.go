@@ -236,7 +236,7 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		stream.Value(stream.Text.Decode))), texts).Done()
 	stream.Map[string, string](texts, "nothing", nil).To(stream.KafkaSink(stream.Kafka{}, func(string) (stream.Record, error) {
 		return stream.Record{}, nil
-	}).Delivery("executor"))
+	}))
 	type hidden struct{ field int }
 	hide := func(_ context.Context, text string) (hidden, error) { return hidden{len(text)}, nil }
 	stream.MapState(stream.Collect(stream.Map(texts, "hide", hide)), "hidden", func(_ context.Context, h hidden, n *int) (int, error) {
@@ -262,7 +262,6 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		"T207 To: parameter sinks is without an encoder",
 		"T207 nothing: parameter function is nil",
 		`T207 KafkaSink: parameter topic is ""`,
-		`T207 Delivery: parameter by is "executor"; expected a sink that TCPSink made`,
 		`T232 a pipeline is merged with itself; both sides have "texts"`,
 		`T207 ConnectorSource: parameter connector is "5 of 4 credits"; expected RefillCredits from 1 to MaxCredits`,
 		"C504 hidden: stream_test.hidden cannot be serialized; field field of stream_test.hidden is not exported",
@@ -319,7 +318,7 @@ func TestPartsOfEveryKind(t *testing.T) {
 	asked := stream.From(app, "asked", stream.ConnectorSource("127.0.0.1:7100", stream.Connector{Cookie: "bread"}, text))
 	stream.CountWindow(asked, stream.Count{Size: 2}, count).Done()
 	out := stream.TCPSink("127.0.0.1:7002", func(text string) ([]byte, error) { return []byte(text), nil })
-	rows.To(out, out.Delivery("executor"))
+	rows.To(out)
 	plain := stream.From(app, "plain", stream.PlainConnectorSource("127.0.0.1:7101", stream.Text.Decode))
 	plain.To(stream.PlainConnectorSink("127.0.0.1:7200", stream.Text.Encode), stream.ConnectorSink("127.0.0.1:7201", "butter", stream.Text.Encode))
 	document := app.ToJson()
@@ -328,7 +327,6 @@ func TestPartsOfEveryKind(t *testing.T) {
 		"\"options\": {\n            \"a\": \"2\",\n            \"b\": \"1\"\n          }", `"kind": "message"`, `"late": "drop"`,
 		`"symbol": "stream_test.TestPartsOfEveryKind.func1"`, `"kind": "connector",`, `"cookie": "bread",`,
 		`"max_credits": 100000,`, `"refill_credits": 50000,`,
-		"\"port\": 7002,\n          \"inputs\"", "\"port\": 7002,\n          \"delivery\": \"executor\",\n          \"inputs\"",
 	} {
 		if !strings.Contains(document, want) {
 			t.Errorf("%s\ndoes not have\n%s", document, want)

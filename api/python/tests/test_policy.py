@@ -1,4 +1,4 @@
-"""`on_error` and `delivery`: where they stand in the document, and what is no value of theirs."""
+"""`on_error`: where it stands in the document, and what is no policy."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import pytest
 
 import wallaroo
 from wallaroo import ApplicationBuilder, TCPSinkConfig, TCPSourceConfig, WallarooParameterError
-from wallaroo.experimental import SinkConnectorConfig
 from wallaroo.topology import interface_hash, topology
 
 
@@ -77,29 +76,4 @@ def test_what_is_no_policy() -> None:
     rest = 'parameter on_error is \'stop\'; expected "dead_letter" or "fail"'
     methods = ["ApplicationBuilder", "TCPSinkConfig", "TCPSourceConfig", "to", "to_parallel", "to_stateful"]
     for method in [*methods, "to_state_partition"]:
-        assert f"T207 {method}: {rest}" in str(caught.value)
-
-
-def delivered(delivery: Any) -> dict[str, Any]:
-    builder = ApplicationBuilder("app").new_pipeline("one", TCPSourceConfig("127.0.0.1", "7010", decode))
-    config = SinkConnectorConfig("127.0.0.1", "7003", encode, delivery=delivery)
-    builder.to_sinks([TCPSinkConfig("127.0.0.1", "7002", encode, delivery=delivery), config])
-    return topology(builder.build(), ".", "app.py", [])
-
-
-def test_who_delivers_stands_behind_the_address_and_is_as_little_of_the_interface() -> None:
-    made, plain = delivered("executor"), delivered(None)
-    sinks = made["pipelines"][0]["sinks"]
-    assert [list(sink) for sink in sinks] == [
-        ["path", "name", "kind", "host", "port", "delivery", "inputs", "worker"]
-    ] * 2
-    assert not any("delivery" in sink for sink in plain["pipelines"][0]["sinks"])
-    assert interface_hash(made) == interface_hash(plain)
-
-
-def test_what_is_no_delivery() -> None:
-    with pytest.raises(WallarooParameterError) as caught:
-        delivered("driver")
-    rest = 'parameter delivery is \'driver\'; expected "outbox" or "executor"'
-    for method in ("TCPSinkConfig", "SinkConnectorConfig"):
         assert f"T207 {method}: {rest}" in str(caught.value)

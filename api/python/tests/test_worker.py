@@ -20,7 +20,7 @@ from wallaroo.handshake import CAPABILITIES
 from wallaroo.program import load
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
-from wallaroo.worker.collector import OBJECTS
+from wallaroo.worker.gc import OBJECTS
 
 CASES = Path(__file__).resolve().parents[3] / "tests" / "cases"
 WORD_COUNT = CASES / "word_count" / "app.py"

@@ -1,7 +1,6 @@
 package declaration
 
 import (
-	"fmt"
 	"net"
 	"strconv"
 
@@ -63,28 +62,16 @@ func (a *Application) checkPolicies() {
 		}
 		for _, sink := range pipeline.Sinks {
 			a.checkPolicy(sink.OnError, Pointer(sink.Path), sink.Place)
-			a.checkDelivery(sink)
 		}
 	}
 }
 
 func (a *Application) checkPolicy(policy, pointer string, place Place) {
-	a.checkChoice("OnError", "policy", policy, [2]string{"dead_letter", "fail"}, pointer, place)
-}
-
-func (a *Application) checkDelivery(sink *Sink) {
-	if edge, is := sink.Edge.(*topology.TCP); is {
-		a.checkChoice("Delivery", "by", edge.Delivery, [2]string{"outbox", "executor"}, Pointer(sink.Path), sink.Place)
+	const expected = `"dead_letter" or "fail"`
+	if policy != "" && policy != "dead_letter" && policy != "fail" {
+		a.Report(diagnostic.Of("T207", "method", "OnError", "parameter", "policy", "actual", diagnostic.Shown(policy),
+			"expected", expected, "fix", "pass "+expected), pointer, place)
 	}
-}
-
-func (a *Application) checkChoice(method, parameter, value string, known [2]string, pointer string, place Place) {
-	if value == "" || value == known[0] || value == known[1] {
-		return
-	}
-	expected := fmt.Sprintf("%q or %q", known[0], known[1])
-	a.Report(diagnostic.Of("T207", "method", method, "parameter", parameter, "actual", diagnostic.Shown(value),
-		"expected", expected, "fix", "pass "+expected), pointer, place)
 }
 
 func (a *Application) checkName(what, name, pointer string, place Place) {

@@ -61,6 +61,8 @@ type Executor struct {
 	keyed      keyed
 	hasWindows bool
 	arrivals   []arrival // at the windows, in the call at hand
+
+	inTest bool // see InTest
 }
 
 // node is one step of a stage.

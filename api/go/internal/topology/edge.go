@@ -13,18 +13,17 @@ type Edge interface {
 	members() Object
 }
 
-// TCP is a listener of its own (source) or a connection (sink). Framing is set for sources alone, Delivery for sinks.
+// TCP is a listener of its own (source) or a connection (sink). Framing is set for sources alone.
 type TCP struct {
-	Host     string
-	Port     string
-	Delivery string // outbox or executor; empty where the program says nothing
-	Framing  Framing
+	Host    string
+	Port    string
+	Framing Framing
 }
 
 func (*TCP) kind() string { return "tcp" }
 
 func (e *TCP) members() Object {
-	members := withText(address(e.Host, e.Port), "delivery", e.Delivery)
+	members := address(e.Host, e.Port)
 	if e.Framing.Kind != "" {
 		members = append(members, Member{"framing", e.Framing.tree()})
 	}

@@ -16,7 +16,6 @@ from wallaroo.framing import probe
 from wallaroo.location import called_from, declared_at
 
 MAX_HEADER_BYTES = 64
-DELIVERIES = ("outbox", "executor")
 
 
 class TCPSourceConfig(SourceConfig):
@@ -95,33 +94,26 @@ class TCPSinkConfig(SinkConfig):
         port: Port as text or number.
         encoder: Object (or class) with `encode(data)`.
         on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.
-        delivery: "outbox", the default: each message is sent once and in order, but for what was on the wire when
-            something died; output waits on disk for a receiver that is away. "executor": Spark's tasks send what they
-            have made, each over a connection of its own, before their micro-batch counts. Every message then arrives
-            at least once, in order only within a task, and a receiver that is away holds the application up.
 
     Example:
         >>> import wallaroo
         >>> @wallaroo.encoder
         ... def encode(data):
-        ...     return data
-        >>> TCPSinkConfig("127.0.0.1", "7002", encode, delivery="executor").delivery
-        'executor'
+        ...     return data.to_bytes(4, "big")
+        >>> wallaroo.TCPSinkConfig("127.0.0.1", "7002", encode, on_error="fail").port
+        '7002'
 
-    Source: Wallaroo 0.1 to 0.6, whose workers all wrote to their sinks.
+    Source: Wallaroo 0.1 to 0.6.
     """
 
-    def __init__(
-        self, host: str, port: str | int, encoder: Any, *, on_error: str | None = None, delivery: str | None = None
-    ) -> None:
+    def __init__(self, host: str, port: str | int, encoder: Any, *, on_error: str | None = None) -> None:
         super().__init__(encoder, on_error)
-        self.host, self.port, self.delivery = host, port, delivery
+        self.host, self.port = host, port
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
         """Return the kind, and the address."""
         host, port = check.address(place, "sink", self.host, self.port, self.location)
-        delivery = check.choice(replace(place, method=type(self).__name__), "delivery", self.delivery, DELIVERIES)
-        return "tcp", {"host": host, "port": port} | ({"delivery": delivery} if delivery else {})
+        return "tcp", {"host": host, "port": port}
 
 
 class Address(tuple[str, str]):

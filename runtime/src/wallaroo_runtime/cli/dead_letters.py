@@ -10,9 +10,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, find_letter, find_letters, is_chosen, read_letters
+from wallaroo_runtime.checkpoint.replay import Replay, read_marks
 from wallaroo_runtime.cli.parser import Parser, usage_error
-from wallaroo_runtime.deploy.dead_letter import DeadLetter, find_letter, find_letters, is_chosen, read_letters
-from wallaroo_runtime.deploy.replay import Replay, read_marks
 from wallaroo_runtime.errors import USAGE, RunError
 
 TABLE = "{:<12} {:<24} {:<5} {:<20} {:<14} {:>10}  {:<40} {}"

@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.checkpoint.directory import MANIFEST
+from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.document import read_topology
-from wallaroo_runtime.deploy.manifest import read_manifest
-from wallaroo_runtime.deploy.place import MANIFEST
 from wallaroo_runtime.errors import RUN
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.topology.load import load_document

@@ -4,8 +4,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from wallaroo_runtime.deploy.application import read_file
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.program.application import read_file
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load
 from wallaroo_runtime.topology.model import Topology
 

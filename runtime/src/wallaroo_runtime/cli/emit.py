@@ -6,7 +6,7 @@ from typing import Any
 
 from wallaroo_runtime.cli.option import Split, split
 from wallaroo_runtime.cli.parser import app_of, tell_split
-from wallaroo_runtime.deploy.application import load_application
+from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.topology.canonical import canonical_text
 
 USED = frozenset({"--application-module", "--json"})

@@ -4,9 +4,9 @@ import argparse
 from typing import Any
 
 from wallaroo_runtime.cli.document import read_topology
-from wallaroo_runtime.deploy.master import shuffle_partitions
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import explain
+from wallaroo_runtime.spark.master import shuffle_partitions
 
 
 def add_parser(subparsers: Any) -> None:

@@ -25,9 +25,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.archive:
         return run_command("gateway", arguments)
     # Late: gRPC takes long to import.
-    from wallaroo_runtime.deploy.hosted import HostedWorkers
+    from wallaroo_runtime.archive.archive import check_platform, read_archive
+    from wallaroo_runtime.peer.gateway_workers import HostedWorkers
     from wallaroo_runtime.topology.load import load
-    from wallaroo_runtime.worker.archive import check_platform, read_archive
 
     archive = read_archive(Path(arguments.archive).absolute())
     check_platform(archive.path, archive.manifest)

@@ -8,10 +8,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.archive.archive import ARCHITECTURES, file_digest
 from wallaroo_runtime.cli.option import Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
-from wallaroo_runtime.worker.app import ARCHIVE_SUFFIXES
-from wallaroo_runtime.worker.archive import ARCHITECTURES, file_digest
+from wallaroo_runtime.program.app import ARCHIVE_SUFFIXES
 
 USED = frozenset({"--application-module", "--json"})
 OWN = dict.fromkeys(("-o", "--output", "--arch", "--requirements", "--include"), True)
@@ -49,7 +49,7 @@ def split_arguments(tokens: list[str]) -> Split:
 def run(arguments: argparse.Namespace) -> int:
     """Pack, and print the archive's hash as `sha256sum` does."""
     # Late, since it knows how Go programs are built.
-    from wallaroo_runtime.deploy.pack import PackOptions, pack
+    from wallaroo_runtime.program.pack import PackOptions, pack
 
     architectures = tuple(arguments.arch.split(","))
     for name in architectures:

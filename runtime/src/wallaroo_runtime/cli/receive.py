@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 from wallaroo_runtime.cli.option import PONY, Split, without_effect
 from wallaroo_runtime.cli.parser import tell_split
-from wallaroo_runtime.deploy.address import parse_address
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.topology.override import parse_address
 
 READ_BYTES = 1 << 20
 LENGTH_BYTES = 4

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wallaroo_runtime.cli.parser import usage_error
-from wallaroo_runtime.deploy.address import parse_address
+from wallaroo_runtime.topology.override import parse_address
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.deploy.remote import RemoteOptions
+    from wallaroo_runtime.peer.remote import RemoteOptions
 
 
 def add_remote(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def remote_of(arguments: argparse.Namespace) -> "RemoteOptions":
     Raises:
         RunError: R608, a name is given twice; T211, an address is none.
     """
-    from wallaroo_runtime.deploy.remote import RemoteOptions  # late: gRPC takes long to import
+    from wallaroo_runtime.peer.remote import RemoteOptions  # late: gRPC takes long to import
 
     gateways: dict[str, str] = {}
     for text in arguments.gateway:

@@ -26,6 +26,9 @@ def add_parser(subparsers: Any) -> None:
         description=__doc__,
         epilog="Options that are not listed go to the application; -- ends the options of `run`.",
     )
+    parser.add_argument(
+        "--engine", choices=["spark", "memory"], default="spark", help="memory: a first look, in this process alone"
+    )
     add_run_options(parser)
 
 
@@ -45,7 +48,6 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint", metavar="DIR|URL", help="default: a directory of the application in ~/.local/state/wallaroo")
     add("--fresh", action="store_true", help="start over: remove what the checkpoint directory holds")
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
-    add("--delivery", action="append", default=[], metavar="[NAME=]WHO", help="who writes TCP sinks: outbox, executor")
     add("--pin-code", action="store_true", help="refuse a checkpoint that was last run with other code")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
     add("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark; may be repeated")
@@ -93,15 +95,21 @@ def location_of(arguments: argparse.Namespace) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the application; returns when it has been stopped or is idle."""
-    # Late: everything below imports Spark's Python side sooner or later.
-    from wallaroo_runtime.deploy.run import RunOptions, execute
-
     idle = arguments.stop_when_idle
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:
         reason = f"--stop-when-idle {idle:g} is not a time"
         raise usage_error(reason, "", (), "give seconds, e.g. 10", "wallaroo run")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
+    reporter = JsonReporter() if arguments.json else TextReporter()
+    # Late: each engine imports much.
+    if arguments.engine == "memory":
+        from wallaroo_runtime.cli.memory import run_in_memory
+
+        run_in_memory(arguments, app, reporter)
+        return 0
+    from wallaroo_runtime.run.run import RunOptions, execute
+
     location = location_of(arguments)
     options = RunOptions(
         app=app,
@@ -113,7 +121,6 @@ def run(arguments: argparse.Namespace) -> int:
         location=location,
         fresh=arguments.fresh,
         on_error=arguments.on_error,
-        deliveries=tuple(arguments.delivery),
         pin_code=arguments.pin_code,
         stop_when_idle=idle,
         check_persist=arguments.check_persist,
@@ -123,5 +130,5 @@ def run(arguments: argparse.Namespace) -> int:
         bounds=bounds_of(arguments),
         remote=remote_of(arguments),
     )
-    execute(options, JsonReporter() if arguments.json else TextReporter())
+    execute(options, reporter)
     return 0

@@ -14,9 +14,9 @@ from typing import Any
 from wallaroo_runtime.cli.message import blocks, rate_of
 from wallaroo_runtime.cli.option import SENDER, Split, without_effect
 from wallaroo_runtime.cli.parser import tell_split
-from wallaroo_runtime.deploy.address import parse_address
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest.framing import KINDS
+from wallaroo_runtime.gateway.framing import KINDS
+from wallaroo_runtime.topology.override import parse_address
 
 ACKNOWLEDGE_SECONDS = 60.0
 
@@ -47,7 +47,6 @@ def add_parser(subparsers: Any) -> None:
         help="send the file N times; without N until --messages are sent",
     )  # fmt: skip
     add("--rate", type=_positive, metavar="N", help="send about N messages per second at most")
-    add("--skip-blank", action="store_true", help="leave out lines without a character")
     add("--batch-size", "-s", type=_positive, metavar="N", help="send N messages at a time, one batch per --interval")
     add("--interval", "-i", type=_positive, metavar="NS", default=5_000_000, help="nanoseconds; default: 5000000")
     add("--binary", "-y", action="store_true", help="the file has whole messages, each with its length before it")

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.deploy.address import parse_address
+from wallaroo_runtime.topology.override import parse_address
 
 TOKEN_HELP = "file with the token, mode 0600; needed beyond loopback"
 
@@ -41,7 +41,7 @@ def run_command(kind: str, arguments: argparse.Namespace, workers: Any = None) -
         workers: Of a gateway: cut and make messages.
     """
     # Late: gRPC takes long to import.
-    from wallaroo_runtime.remote.process import ServiceOptions, listen_of, run_service
+    from wallaroo_runtime.peer.standalone import ServiceOptions, listen_of, run_service
 
     def path(text: str | None) -> Path | None:
         return Path(text) if text else None

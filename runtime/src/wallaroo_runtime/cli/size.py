@@ -3,8 +3,8 @@
 import argparse
 import re
 
-from wallaroo_runtime.deploy.bound import Bounds
-from wallaroo_runtime.ingest.config import FSYNC_POLICIES
+from wallaroo_runtime.gateway.config import FSYNC_POLICIES
+from wallaroo_runtime.peer.limits import Bounds
 
 UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 MAX_BYTES = (1 << 63) - 1

@@ -15,7 +15,7 @@ from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
 from wallaroo_runtime.cli.remote import remote_of
 from wallaroo_runtime.cli.reporter import READY
 from wallaroo_runtime.cli.run import add_run_options, conf_of, location_of
-from wallaroo_runtime.worker.app import AppKind, resolve
+from wallaroo_runtime.program.app import AppKind, resolve
 
 if TYPE_CHECKING:
     from wallaroo_runtime.topology.model import Topology
@@ -52,12 +52,11 @@ def split_arguments(tokens: list[str]) -> Split:
 def run(arguments: argparse.Namespace) -> int:
     """Submit the application; in client mode this returns when it has ended."""
     # Late: they read archives and know of Spark.
-    from wallaroo_runtime.deploy.application import check_runnable, load_application
-    from wallaroo_runtime.deploy.delivery import delivered
-    from wallaroo_runtime.deploy.location import check_services
-    from wallaroo_runtime.deploy.master import check_master
-    from wallaroo_runtime.deploy.submission import Submission
-    from wallaroo_runtime.deploy.submit import DriverKeeper, check_deploy_mode, client_command
+    from wallaroo_runtime.checkpoint.url import check_services
+    from wallaroo_runtime.program.application import check_runnable, load_application
+    from wallaroo_runtime.spark.master import check_master
+    from wallaroo_runtime.submit.submission import Submission
+    from wallaroo_runtime.submit.submit import DriverKeeper, check_deploy_mode, client_command
 
     tell_split(arguments.parts)
     app = app_of(arguments, "wallaroo submit")
@@ -67,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     conf = conf_of(arguments.conf)
     check_services(location_of(arguments), remote_of(arguments))
     topology = load_application(app, (), arguments.inputs, arguments.outputs).topology
-    check_runnable(delivered(topology, arguments.delivery))
+    check_runnable(topology)
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
     if in_cluster:
         command = _cluster_command(arguments, app, topology, conf, tokens)
@@ -86,11 +85,11 @@ def _cluster_command(
     arguments: argparse.Namespace, app: str, topology: "Topology", conf: Mapping[str, str], tokens: list[str]
 ) -> list[str]:
     """Return the command of spark-submit; the driver gets the user's settings too, else its own would win over them."""
-    from wallaroo_runtime.deploy.location import is_remote
-    from wallaroo_runtime.deploy.submit import cluster_command
+    from wallaroo_runtime.checkpoint.url import is_remote
     from wallaroo_runtime.spark.connector import connector_jars
     from wallaroo_runtime.spark.kafka import uses_kafka
     from wallaroo_runtime.spark.session import JAVA_OPTIONS, REMOTE_FILES, SETTINGS, authentication
+    from wallaroo_runtime.submit.submit import cluster_command
 
     settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
     settings |= authentication(arguments.master)

@@ -4,9 +4,9 @@ import argparse
 from typing import Any
 
 from wallaroo_runtime.cli.document import read_topology
-from wallaroo_runtime.deploy.application import check_interface
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import count
+from wallaroo_runtime.program.application import check_interface
 from wallaroo_runtime.topology.canonical import interface_hash
 
 

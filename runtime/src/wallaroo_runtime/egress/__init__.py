@@ -1,8 +1,1 @@
-"""Keeps what the application sends, and delivers it over TCP, in order, once."""
-
-from wallaroo_runtime.egress.config import SinkConfig
-from wallaroo_runtime.egress.delivery import Delivery
-from wallaroo_runtime.egress.outbox import Outbox
-from wallaroo_runtime.egress.staging import StagedFile, StagingWriter
-
-__all__ = ["Delivery", "Outbox", "SinkConfig", "StagedFile", "StagingWriter"]
+"""The process that empties the outbox: delivers what the application sends, in order, once."""

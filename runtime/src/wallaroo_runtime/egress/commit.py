@@ -14,12 +14,13 @@ from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.protocol import NEVER, PROTOCOL_VERSION, Frame, ProtocolError
 from wallaroo.experimental.transaction import OUTPUT, Order
 from wallaroo.fault import reach
-from wallaroo_runtime.daemon import pack_line, replace_file, unpack_line
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.durable.line import pack_line, unpack_line
 from wallaroo_runtime.egress.config import SinkConfig
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.position import Delivered
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.position import Delivered
 
 CONNECT_S, ANSWER_S = 5.0, 60.0
 TRANSACTION_BYTES = 4 * 1024 * 1024

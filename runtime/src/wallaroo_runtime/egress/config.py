@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from wallaroo_runtime.daemon import read_config
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.service.config import read_config
 
 
 @dataclass(frozen=True, slots=True)

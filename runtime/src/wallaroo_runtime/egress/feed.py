@@ -7,9 +7,9 @@ from itertools import accumulate
 from pathlib import Path
 
 from wallaroo.frame import HEADER_BYTES, Frame, FrameError, read_frame, read_header
-from wallaroo_runtime.egress.log import LogReader, OutboxFile, Record
-from wallaroo_runtime.egress.position import Delivered
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.log import LogReader, OutboxFile, Record
+from wallaroo_runtime.storage.outbox.position import Delivered
 
 
 @dataclass(slots=True)

@@ -4,8 +4,8 @@ from collections import deque
 from pathlib import Path
 
 from wallaroo_runtime.egress.feed import Feed
-from wallaroo_runtime.egress.log import OutboxFile
-from wallaroo_runtime.egress.position import Delivered, read_retained, write_retained
+from wallaroo_runtime.storage.outbox.log import OutboxFile
+from wallaroo_runtime.storage.outbox.position import Delivered, read_retained, write_retained
 
 
 class History:

@@ -44,8 +44,7 @@ class Change:
 
     Attributes:
         impact: What it means for a checkpoint of the old version.
-        path: Path of the part in the new version, or in the old one when it is gone or, of a sink, must be drained;
-            empty: no part.
+        path: Path of the part in the new version, or in the old one when it is gone; empty: no part.
         text: What changed, naming the part, and why it matters where it does.
         is_interface: Whether the interface hash is concerned; else it is about code, how workers start, or addresses.
     """
@@ -163,8 +162,6 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
     if isinstance(old, TcpSource) and isinstance(new, TcpSource) and old.framing != new.framing:
         text = _was(f"framing of {called(new)}", _framing(old), _framing(new))
         yield Change(Impact.NEEDS_DRAIN, new.path, f"{text}; the journal holds messages as they came")
-    if isinstance(old, TcpSink) and isinstance(new, TcpSink) and old.delivery != new.delivery:
-        yield _delivery(old, new)
     for what, was, now_is in _spark_identity(old, new):
         if was != now_is:
             text = _was(f"{what} of {called(new)}", was, now_is)
@@ -184,15 +181,6 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
             yield Change(Impact.SAFE, new.path, _was(f"{what} of {called(new)}", was, now_is))
     if _address(old) != _address(new):
         yield Change(Impact.SAFE, new.path, _was(f"address of {called(new)}", _address(old), _address(new)), False)
-
-
-def _delivery(old: TcpSink, new: TcpSink) -> Change:
-    text = _was(f"delivery of {called(new)}", old.delivery, new.delivery)
-    if old.is_direct:
-        return Change(Impact.SAFE, new.path, text, False)
-    return Change(
-        Impact.NEEDS_DRAIN, old.path, f"{text}; output that waits in the outbox would not be delivered", False
-    )
 
 
 Setting = tuple[str, object, object]

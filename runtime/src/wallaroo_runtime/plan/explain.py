@@ -73,9 +73,7 @@ def _node_lines(node: Node, stage: Stage, part: Part, topology: Topology) -> Ite
         more = f', state "{part.state.name}"{_window_text(part)}'
     elif node.timestamps:
         more = " with timestamps"
-    if isinstance(part, TcpSink) and part.is_direct:
-        more = ", sent by the tasks"
-    elif isinstance(part, Source | Sink) and part.kind != "tcp" and not crosses:
+    if isinstance(part, Source | Sink) and part.kind != "tcp" and not crosses:
         more = f", {part.kind} {part.place}".rstrip()
     reads = f" <- {', '.join(node.inputs)}" if node.inputs else ""
     port = f" [port {node.port}]" if node in (*stage.entries, *stage.exits) else ""
@@ -106,7 +104,5 @@ def _spark_lines(plan: Plan, topology: Topology) -> Iterator[str]:
         yield f"  transformWithState {names}: version and log of each bucket in RocksDB"
     yield "  foreachBatch       publishes the staged output to the outbox, once for each batch"
     for sink in topology.sinks():
-        if isinstance(sink, TcpSink) and sink.is_direct:
-            yield f"  tasks              send to {sink.place} themselves, at least once"
-        elif not isinstance(sink, TcpSink):
+        if not isinstance(sink, TcpSink):
             yield f"                     writes what is staged for {sink.kind} {sink.place}"

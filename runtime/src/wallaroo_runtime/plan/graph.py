@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from wallaroo_runtime.topology.model import Part, Pipeline, Source, Step, TcpSink, Topology
+from wallaroo_runtime.topology.model import Part, Pipeline, Source, Step, Topology
 
 
 def mermaid(topology: Topology) -> str:
@@ -42,8 +42,7 @@ def _parts(pipeline: Pipeline) -> Iterator[Part]:
 def _label(part: Part) -> str:
     if isinstance(part, Step):
         return f"{part.name} / {part.state.name}" if part.state else part.name
-    by = " by executors" if isinstance(part, TcpSink) and part.is_direct else ""
-    return f"{part.name} {part.kind} {part.place}".rstrip() + by
+    return f"{part.name} {part.kind} {part.place}".rstrip()
 
 
 def _edges(topology: Topology) -> Iterator[tuple[str, str, bool]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wallaroo_runtime.plan.match import match_parts
-from wallaroo_runtime.topology.model import Part, TcpSink, Topology
+from wallaroo_runtime.topology.model import Part, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def kept_ports(old: Topology | None, before: Ports, new: Topology) -> Ports:
     """Return the ports of another version of an application.
 
     What exists in both keeps its number: journal, outbox and state logs hold frames that carry it. A number is never
-    given to a second part. A sink whose delivery changed gets a new one: what the outbox knows of the old one is over.
+    given to a second part.
 
     Args:
         old: The version that the checkpoint was last run with; None: there is none.
@@ -51,15 +51,12 @@ def kept_ports(old: Topology | None, before: Ports, new: Topology) -> Ports:
         new: The version that shall go on.
     """
     matched = {} if old is None else match_parts(old, new)
-    direct = {sink.path for sink in old.tcp_sinks(is_direct=True)} if old is not None else set()
     parts: dict[str, int] = {}
     number = before.next
     ported: list[Part] = [*new.sources(), *new.state_steps(), *new.sinks()]
     for part in ported:
-        known = matched.get(part.path, "")
-        port = before.parts.get(known)
-        has_changed = isinstance(part, TcpSink) and part.is_direct != (known in direct)
-        if port is None or has_changed:
+        port = before.parts.get(matched.get(part.path, ""))
+        if port is None:
             port, number = number, number + 1
         parts[part.path] = port
     states = dict(before.states)

@@ -14,10 +14,10 @@ from itertools import chain, product
 
 from pyspark import AccumulatorParam
 
-from wallaroo_runtime.egress import StagedFile
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
+from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 
 @dataclass(slots=True)

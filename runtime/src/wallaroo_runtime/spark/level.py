@@ -8,11 +8,12 @@ from pyspark.sql import SparkSession
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
-from wallaroo_runtime.remote import JournalPlace, OutputPlace, Staging
 from wallaroo_runtime.spark.account import Account, AccountParam, Accounts
-from wallaroo_runtime.spark.home import Homes, executor_name, partition_name
+from wallaroo_runtime.spark.placement import Homes, executor_name, partition_name
 from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow
+from wallaroo_runtime.storage.place import JournalPlace, OutputPlace, Staging
 from wallaroo_runtime.worker.channel import take_endings
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -114,25 +115,10 @@ class Level:
 
     def opening(self, stage: Stage, attempt: Attempt) -> pb.Opening:
         """Return what begins a stream of a stage."""
-        nodes = [
-            pb.Node(
-                path=node.path,
-                kind=pb.NodeKind.ValueType(int(node.kind)),
-                inputs=node.inputs,
-                port=node.port,
-                state=node.state,
-                state_port=node.state_port,
-                timestamps=node.timestamps,
-                component=node.component,
-                codec=node.codec,
-                keys=node.keys,
-            )
-            for node in stage.nodes
-        ]
         return pb.Opening(
             application=self.application,
             query=attempt.query,
-            stage=pb.Stage(id=stage.id, nodes=nodes, bucket_count=stage.bucket_count, frame_bytes=stage.frame_bytes),
+            stage=stage_message(stage),
             batch=attempt.batch,
             partition=attempt.partition,
             attempt=attempt.attempt,

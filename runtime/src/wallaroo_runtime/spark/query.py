@@ -14,29 +14,29 @@ from pyspark.sql.streaming import StreamingQuery
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
-from wallaroo_runtime.egress import SinkConfig
+from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.plan import NodeKind, Plan
-from wallaroo_runtime.remote import JournalPlace, OutputPlace
 from wallaroo_runtime.spark.account import Balance
+from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
-from wallaroo_runtime.spark.record import RecordSource, record_sources
-from wallaroo_runtime.spark.rehearsal import rehearse
-from wallaroo_runtime.spark.room import MAX_OUTBOX_BYTES, OutboxRoom
+from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
+from wallaroo_runtime.spark.row_sink import RowSinks
+from wallaroo_runtime.spark.row_source import RecordSource, record_sources
 from wallaroo_runtime.spark.session import is_local
 from wallaroo_runtime.spark.source import BATCH_BYTES, JournalSource
 from wallaroo_runtime.spark.stage import RecordLevel, StatelessLevel
 from wallaroo_runtime.spark.state import BucketProcessor
-from wallaroo_runtime.spark.warm import start_workers, stop_workers, worker_specs
-from wallaroo_runtime.spark.written import RowSinks
+from wallaroo_runtime.spark.warmup import rehearse
+from wallaroo_runtime.spark.worker_start import start_workers, stop_workers, worker_specs
+from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.topology.model import KafkaSink, SparkSink, Topology
-from wallaroo_runtime.worker.archive import Archive
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
 
@@ -99,7 +99,6 @@ class Progress:
         bytes_by_grpc: Likewise, from gateways.
         records_in: Messages that tasks have got from sources that Spark reads, since this run began.
         records_out: Messages that sinks of Spark have got, since this run began.
-        sent: Messages that tasks have sent to TCP sinks themselves, since this run began.
         homes: The executor on which each partition with state was last at work in this run.
         endings: Processes of workers that ended by themselves, by executor and number, in words.
         dead_letters_before: Those of `dead_letters` that were there when this run began.
@@ -114,7 +113,6 @@ class Progress:
     bytes_by_grpc: int = 0
     records_in: int = 0
     records_out: int = 0
-    sent: int = 0
     homes: Mapping[str, str] = field(default_factory=dict)
     endings: Mapping[str, str] = field(default_factory=dict)
     dead_letters_before: int = 0
@@ -245,7 +243,6 @@ class RunningQuery:
             bytes_by_grpc=self._counts.by_grpc.value,
             records_in=self._counts.records.value,
             records_out=self._publisher.records,
-            sent=self._publisher.sent,
             homes=self._publisher.homes,
             endings=self._publisher.endings,
         )
@@ -327,22 +324,21 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     )
     targets = start_workers(session, specs)
     counts = ReadCounts.of(session)
-    direct = tuple(
-        SinkConfig(plan.ports[sink.path], sink.name, sink.host, sink.port)
-        for sink in topology.tcp_sinks(is_direct=True)
-    )
-    output = replace(options.output, direct=direct)
     levels = levels_of(
-        plan, specs, journals=options.journals, output=output, chunk_bytes=options.chunk_bytes, counts=counts
+        plan,
+        specs,
+        journals=options.journals,
+        output=options.output,
+        chunk_bytes=options.chunk_bytes,
+        counts=counts,
     )
-    direct_ports = {sink.port for sink in direct}
     outbox = options.output.open(
-        {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK} - direct_ports
+        {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK}
     )
     sinks = {plan.ports[sink.path]: sink for sink in topology.sinks() if isinstance(sink, KafkaSink | SparkSink)}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
-    publisher = Publisher(outbox, policy, rows, direct_ports, counts, planned, Balance(plan))
+    publisher = Publisher(outbox, policy, rows, counts, planned, Balance(plan))
     publisher.letters_before = outbox.letters()
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.

@@ -23,13 +23,13 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import StructType
 
-from wallaroo_runtime.daemon import replace_file
+from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.failure import carried, translated
-from wallaroo_runtime.spark.log import COUNT_SCHEMA, LogSorter, sorted_entries
 from wallaroo_runtime.spark.row import DATA, FRAME_SCHEMA, FrameRow, frame_batch
 from wallaroo_runtime.spark.state import BucketState
+from wallaroo_runtime.spark.state_log import COUNT_SCHEMA, LogSorter, sorted_entries
 from wallaroo_runtime.worker.session import BucketResult, Version
 
 NO_OFFSET = "-"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from wallaroo_runtime.egress import StagedFile
+from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 # Kinds of rows: to be processed by the next level; to be staged by it; see `rehearse`.
 DATA, DONE, REHEARSAL = 0, 1, 2

@@ -10,9 +10,9 @@ from pyspark.sql.types import StructType
 
 from wallaroo.fault import reach
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.ingest import Position
-from wallaroo_runtime.remote import Journal, JournalPlace
 from wallaroo_runtime.spark.failure import carried
+from wallaroo_runtime.storage.journal.head import Position
+from wallaroo_runtime.storage.place import Journal, JournalPlace
 
 RANGE_SCHEMA = "place INT, journal STRING, begin LONG, end LONG"
 BATCH_BYTES = 32 * 1024 * 1024

@@ -1,37 +1,25 @@
 """Level 0: reads ranges of the journal and runs them through the stages without state."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 import pyarrow as pa
 
 from wallaroo.fault import reach
-from wallaroo.frame import HEADER_BYTES, TICK_PORT, read_header
+from wallaroo.frame import TICK_PORT
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports
 from wallaroo_runtime.plan import NodeKind, Stage
 from wallaroo_runtime.spark.account import Account
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
-from wallaroo_runtime.spark.handover import Handover
 from wallaroo_runtime.spark.level import Attempt, Level
-from wallaroo_runtime.spark.record import RecordSource
 from wallaroo_runtime.spark.row import DATA, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
+from wallaroo_runtime.spark.row_source import RecordSource
 from wallaroo_runtime.worker.audit import messages_by_port
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import grouped
-
-
-def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
-    """Yield those of the frames in `data` that have one of the ports."""
-    offset = 0
-    while offset < len(data):
-        header = read_header(data, offset)
-        end = offset + HEADER_BYTES + header.body_bytes
-        if header.port in ports:
-            yield data[offset:end]
-        offset = end
-
 
 Inputs = Callable[[Stage], Iterable[bytes]]
 
@@ -95,13 +83,13 @@ class StatelessLevel:
 
     def _outputs(self, inputs: Inputs, attempt: Attempt) -> Iterator[list[pb.Output]]:
         reach("task.before_stage")
-        handover = Handover(self.level.handed_ports())
+        crossing = Crossing(self.level.handed_ports())
         for stage in self.level.stages:
             channel = WorkerChannel(located(self.level.workers[stage.worker]))
-            frames = chain(inputs(stage), handover.take(stage))
+            frames = chain(inputs(stage), crossing.take(stage))
             for outputs in ProcessCall(channel, self.level.opening(stage, attempt)).run(frames):
-                yield handover.keep(outputs)
-        handover.check(self.level.stages, attempt.batch)
+                yield crossing.keep(outputs)
+        crossing.check(self.level.stages, attempt.batch)
 
     def _inputs(self, batches: Iterator[pa.RecordBatch], account: Account) -> Inputs:
         """Return what gives the frames that come in at a stage."""

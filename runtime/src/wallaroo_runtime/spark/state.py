@@ -9,14 +9,14 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from wallaroo.fault import reach
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.crossing import Crossing
 from wallaroo_runtime.plan import Stage
-from wallaroo_runtime.remote import Staging
 from wallaroo_runtime.spark.account import Account
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
-from wallaroo_runtime.spark.handover import Handover
 from wallaroo_runtime.spark.level import Attempt, Level
 from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow, staged_columns
+from wallaroo_runtime.storage.place import Staging
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import BucketResult, StateSession, Version, grouped
@@ -176,28 +176,28 @@ class BucketProcessor(StatefulProcessor):
         data = [row for row in frames if row.kind == DATA]
         passing = [row for row in data if FrameHead.of(row.payload).port in self.level.later_ports]
         ordinal = bucket * FRAMES_PER_BUCKET
-        handover = Handover(self.level.handed_ports())
+        crossing = Crossing(self.level.handed_ports())
         for stage in self.level.stages:
             mine = [row for row in data if FrameHead.of(row.payload).port in stage.entry_ports]
             _take(self._account, bucket, mine)
-            for output in handover.keep(self._run_stage(stage, bucket, [row.payload for row in mine], handover)):
+            for output in crossing.keep(self._run_stage(stage, bucket, [row.payload for row in mine], crossing)):
                 outputs.append(self.level.row_of(output, ordinal, self._account))
                 ordinal += 1
-        handover.check(self.level.stages, self._attempt.batch)
+        crossing.check(self.level.stages, self._attempt.batch)
         self.level.tell_endings()
         if self.level.is_last:
             yield from self._stage_all(outputs, self._attempt, self._account)
         else:
             yield from (Row(**dict(zip(FrameRow.__slots__, row.as_tuple(), strict=True))) for row in passing + outputs)
 
-    def _run_stage(self, stage: Stage, bucket: int, frames: list[bytes], handover: Handover) -> Iterator[pb.Output]:
+    def _run_stage(self, stage: Stage, bucket: int, frames: list[bytes], crossing: Crossing) -> Iterator[pb.Output]:
         """Run a stage that begins with state on a bucket's frames, or one that follows on what it receives."""
         if stage.has_state:
             return iter(self._call(stage, bucket, frames).outputs if frames else ())
         assert self._attempt is not None
         channel = WorkerChannel(located(self.level.workers[stage.worker]))
         call = ProcessCall(channel, self.level.opening(stage, self._attempt))
-        return chain.from_iterable(call.run(handover.take(stage)))
+        return chain.from_iterable(call.run(crossing.take(stage)))
 
     def _call(self, stage: Stage, bucket: int, frames: list[bytes]) -> BucketResult:
         session = self._sessions.get(stage.id)

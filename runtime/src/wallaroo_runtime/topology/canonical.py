@@ -9,7 +9,6 @@ from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.topology.shape import schema
 
 Json = Mapping[str, Any]
-ADDRESS = ("host", "port", "cookie", "brokers", "delivery")
 
 
 def ordered(value: Any, rule: Json) -> Any:
@@ -65,7 +64,7 @@ def interface(document: Json) -> Json:
 
 
 def _without_address(end: Json) -> Json:
-    return {name: value for name, value in end.items() if name not in ADDRESS}
+    return {name: value for name, value in end.items() if name not in ("host", "port", "cookie", "brokers")}
 
 
 def interface_hash(topology: Topology) -> str:

@@ -263,20 +263,10 @@ class Sink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TcpSink(Sink):
-    """A TCP connection to which encoded messages are sent.
-
-    Attributes:
-        delivery: Who sends: `outbox`, the egress from the outbox, or `executor`, the tasks that made the messages.
-    """
+    """A TCP connection to which encoded messages are sent."""
 
     host: str
     port: int
-    delivery: str = "outbox"
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether tasks write to the receiver themselves."""
-        return self.delivery == "executor"
 
     @property
     def place(self) -> str:
@@ -366,9 +356,9 @@ class Topology:
         """Yield the sinks of all pipelines, in document order."""
         return (sink for pipeline in self.pipelines for sink in pipeline.sinks)
 
-    def tcp_sinks(self, *, is_direct: bool) -> Iterator[TcpSink]:
-        """Yield the TCP sinks that tasks write themselves, or those that the egress writes."""
-        return (sink for sink in self.sinks() if isinstance(sink, TcpSink) and sink.is_direct == is_direct)
+    def tcp_sinks(self) -> Iterator[TcpSink]:
+        """Yield the sinks that the egress writes."""
+        return (sink for sink in self.sinks() if isinstance(sink, TcpSink))
 
     def parts(self) -> Iterator[Part]:
         """Yield all sources, then all steps, then all sinks: each after its inputs."""

@@ -13,7 +13,7 @@ from wallaroo.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_ve
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.worker.ensure import Connection
+from wallaroo_runtime.worker.discovery import Connection
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 MESSAGE_BYTES = (64 + 1) * 1024 * 1024

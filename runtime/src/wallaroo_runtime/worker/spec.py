@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER, SITE, this_platform
 from wallaroo_runtime.topology.model import Topology, Worker
-from wallaroo_runtime.worker.archive import ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER, SITE, this_platform
 
 CACHE_BYTES = 512 * 1024 * 1024
 PYTHON_PLACEHOLDER = "{python}"

@@ -93,7 +93,6 @@ class SinkConnectorConfig(TCPSinkConfig):
         host: Host name or address of the connector.
         cookie: Word that the application says; None: the connector does not speak the connector protocol.
         on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
-        delivery: Who writes to the connector, as for `TCPSinkConfig`.
 
     Raises:
         TypeError: The parameters are in neither order.
@@ -108,7 +107,7 @@ class SinkConnectorConfig(TCPSinkConfig):
     Source: Wallaroo 0.5.4, 0.6.1, and its unreleased version, which has the cookie.
     """
 
-    def __init__(self, *args: Any, on_error: str | None = None, delivery: str | None = None, **keywords: Any) -> None:
+    def __init__(self, *args: Any, on_error: str | None = None, **keywords: Any) -> None:
         self.name: str | None = None
         self.decoder: Any = None
         self.cookie: str | None = None
@@ -117,18 +116,13 @@ class SinkConnectorConfig(TCPSinkConfig):
         else:
             form = _with_cookie if "cookie" in keywords or len(args) > 5 else _plain
             self.name, encoder, self.decoder, port, self.cookie, _, host = form(*args, **keywords)
-        super().__init__(host, port, encoder, on_error=on_error, delivery=delivery)
+        super().__init__(host, port, encoder, on_error=on_error)
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
         """Return the kind, the address, and the cookie."""
         kind, fields = super().fields(place)
         if self.cookie is None:
             return kind, fields
-        if fields.pop("delivery", "outbox") != "outbox":
-            place.add(
-                "T207", method="SinkConnectorConfig", parameter="delivery", actual=self.delivery,
-                expected="outbox for a sink with a cookie", fix="leave it out: only the egress speaks the protocol",
-            )  # fmt: skip
         return "connector", fields | {"cookie": self.cookie}
 
 

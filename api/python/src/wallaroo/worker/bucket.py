@@ -9,17 +9,17 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.frame import HEADER_BYTES, TICK_PORT, Frame, FrameError, read_body, split_frames
+from wallaroo.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.calendar import readable
 from wallaroo.worker.crossing import read_messages
+from wallaroo.worker.dead_letter import Unread
 from wallaroo.worker.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.keyed import StateEntry
-from wallaroo.worker.letter import Unread
 from wallaroo.worker.order import Messages, Place, in_turn, is_in_order
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import UNREAD, BucketState, Cell, NotAsked, Table
-from wallaroo.worker.turn import WindowTurn
 from wallaroo.worker.value import PICKLED, NotSerializableError, StateReadError, StateTooLargeError
+from wallaroo.worker.window_run import WindowTurn
 
 MAX_CHANGE_BYTES = 8 * 1024 * 1024
 NOTHING = Cell(None)  # in the place of the state that a key does not have

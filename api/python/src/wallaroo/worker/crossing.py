@@ -8,8 +8,8 @@ from wallaroo.codec import Codec, codec_of, expected_codec
 from wallaroo.frame import PLAIN, Frame, FrameError, cut, encode_frame
 from wallaroo.location import one_line
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.dead_letter import LetterBox, Unread
 from wallaroo.worker.exit import cut_ranges
-from wallaroo.worker.letter import LetterBox, Unread
 from wallaroo.worker.value import ValueCodec
 
 

@@ -8,7 +8,7 @@ from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.frame import FrameError
 from wallaroo.framing import length_of
 from wallaroo.location import one_line
-from wallaroo.worker.letter import LetterBox
+from wallaroo.worker.dead_letter import LetterBox
 
 MAX_KNOWN_HEADERS = 10_000
 MAX_WANTED = (1 << 64) - 1

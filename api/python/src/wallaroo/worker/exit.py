@@ -18,9 +18,9 @@ from wallaroo.frame import (
     write_frame,
 )
 from wallaroo.key import MASK, SPREAD, key_bytes
-from wallaroo.worker import letter
+from wallaroo.worker import dead_letter
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.letter import LetterBox, WrongResultError
+from wallaroo.worker.dead_letter import LetterBox, WrongResultError
 from wallaroo.worker.value import encode_text
 
 # Room that a frame's columns take at most, besides the bytes of values: widths of 8 for length, sequence and index.
@@ -149,7 +149,9 @@ class SinkExit:
         self._frame_bytes, self._box = stage.frame_bytes, box
         self.values: list[Any] = []
         self.sequences: list[int] = []
-        self.short = letter.MAX_VALUE_BYTES // 4  # a text of so many characters is not too large, whatever they are
+        self.short = (
+            dead_letter.MAX_VALUE_BYTES // 4
+        )  # so many characters are never too large
 
     def clear(self) -> None:
         """Forget the messages of this call."""

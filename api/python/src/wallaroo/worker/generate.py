@@ -7,7 +7,7 @@ from wallaroo.application import Source
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.location import one_line, user_traceback
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.letter import MAX_VALUE_BYTES, too_large
+from wallaroo.worker.dead_letter import MAX_VALUE_BYTES, too_large
 from wallaroo.worker.value import ValueCodec
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from wallaroo.frame import encode_frame
 from wallaroo.key import key_bytes
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.dead_letter import LetterBox, WrongResultError
 from wallaroo.worker.exit import cut_ranges
-from wallaroo.worker.letter import LetterBox, WrongResultError
 
 EXPECTED = "bytes or str, or a tuple (value, key) or (value, key, partition)"
 MAX_PARTITION = 0x7FFFFFFF

@@ -13,7 +13,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import PLAIN, FrameError, cut
 from wallaroo.location import one_line
 from wallaroo.serialization import Serializer, deserialize
-from wallaroo.worker import instance
+from wallaroo.worker import pickle_template
 
 PICKLED, TEXT, BYTES, INTEGERS, FLOATS, CUSTOM = 16, 17, 18, 19, 20, 32
 
@@ -84,10 +84,10 @@ class ValueCodec:
         self.encoding = CUSTOM if serializer.is_custom else PICKLED
         self._dump, self.load = serializer.dump, serializer.load
         # Serializes one message or state; TypeError when the user's `serialize` does not return bytes.
-        self.dump: Callable[[Any], bytes] = self._checked if serializer.is_custom else instance.dump
+        self.dump: Callable[[Any], bytes] = self._checked if serializer.is_custom else pickle_template.dump
         # The same of many.
         self.dump_all: Callable[[Sequence[Any]], list[bytes]] = (
-            self._all_checked if serializer.is_custom else instance.dump_all
+            self._all_checked if serializer.is_custom else pickle_template.dump_all
         )
 
     def _checked(self, value: Any) -> bytes:

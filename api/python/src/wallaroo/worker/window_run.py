@@ -1,0 +1,340 @@
+"""Runs the messages and ticks of windows in one call: in the order of their sequences, whatever that of the frames."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.frame import Frame, FrameError, FrameHeader
+from wallaroo.key import readable
+from wallaroo.location import one_line, user_traceback
+from wallaroo.worker.calendar import Calendar
+from wallaroo.worker.crossing import read_messages
+from wallaroo.worker.dead_letter import Unread
+from wallaroo.worker.flight import MESSAGE
+from wallaroo.worker.keyed import WindowEntry
+from wallaroo.worker.stage import Stage
+from wallaroo.worker.state import BucketState
+from wallaroo.worker.value import NotSerializableError, StateReadError, StateTooLargeError
+from wallaroo.worker.window import (
+    FIRST_MS,
+    LAST_MS,
+    CountWindow,
+    Failed,
+    Given,
+    NotInPlaceError,
+    Stuck,
+    WindowState,
+    check_in_place,
+    split,
+)
+
+
+class Tick(NamedTuple):
+    """A tick; `ordinal` is 1 + its ordinal in the call."""
+
+    sequence: int
+    time: int
+    ordinal: int
+
+
+@dataclass(slots=True)
+class Run:
+    """Messages of one window step, one after the other."""
+
+    keys: list[bytes]
+    indexes: Sequence[int]
+    messages: Sequence[Any]
+    sequences: Sequence[int]
+    times: Sequence[int]
+    ordinals: Sequence[int]
+
+    def rows(self) -> Iterable[tuple[int, Any, int, int, int]]:
+        """Return 1 + ordinal, message, index of the key, sequence and time of each."""
+        return zip(self.ordinals, self.messages, self.indexes, self.sequences, self.times, strict=True)
+
+    def at(self, start: int, end: int) -> "Run":
+        """Return those from one position to another."""
+        if (start, end) == (0, len(self.messages)):
+            return self
+        columns = (self.indexes, self.messages, self.sequences, self.times, self.ordinals)
+        return Run(self.keys, *(column[start:end] for column in columns))
+
+    def pick(self, positions: Sequence[int]) -> "Run":
+        """Return those at some positions."""
+        columns = (self.indexes, self.messages, self.sequences, self.times, self.ordinals)
+        return Run(self.keys, *([column[position] for position in positions] for column in columns))
+
+
+def joined(runs: Sequence[Run]) -> Run:
+    """Return the messages of several frames as those of one, in the order of their sequences."""
+    keys: dict[bytes, int] = {}
+    whole = Run([], [], [], [], [], [])
+    for run in runs:
+        places = [keys.setdefault(key, len(keys)) for key in run.keys]
+        whole.indexes = [*whole.indexes, *(places[index] for index in run.indexes)]
+        whole.messages = [*whole.messages, *run.messages]
+        whole.sequences = [*whole.sequences, *run.sequences]
+        whole.times = [*whole.times, *run.times]
+        whole.ordinals = [*whole.ordinals, *run.ordinals]
+    whole.keys = list(keys)
+    return whole.pick(sorted(range(len(whole.messages)), key=whole.sequences.__getitem__))
+
+
+def in_order(runs: list[Run], ticks: list[Tick]) -> Iterator[Run | Tick]:
+    """Yield messages and ticks by sequence; a tick stands before the messages of its sequence."""
+    runs = [run for run in runs if run.messages]
+    is_sorted = all(isinstance(run.sequences, range) or sorted(run.sequences) == run.sequences for run in runs)
+    if not is_sorted or any(before.sequences[-1] > after.sequences[0] for before, after in pairwise(runs)):
+        runs = [joined(runs)]
+    waiting = sorted(ticks)
+    waiting.reverse()
+    for run in runs:
+        start, end = 0, len(run.messages)
+        while waiting and waiting[-1].sequence <= run.sequences[-1]:
+            at = bisect_left(run.sequences, waiting[-1].sequence, start)
+            if at > start:
+                yield run.at(start, at)
+            yield waiting.pop()
+            start = at
+        yield run.at(start, end)
+    while waiting:
+        yield waiting.pop()
+
+
+class WindowTurn:
+    """What a bucket call does with its windows.
+
+    Args:
+        stage: The stage; no other call may run on it meanwhile.
+        state: The bucket's.
+    """
+
+    def __init__(self, stage: Stage, state: BucketState) -> None:
+        self._stage = stage
+        self._runs: dict[int, list[Run]] = {port: [] for port in stage.windows}
+        self._ticks: list[Tick] = []
+        self._calendars: dict[int, Calendar] = {}
+        for port, entry in stage.windows.items():
+            calendar = self._calendars[port] = state.calendar(entry.node.state_port)
+            calendar.begin(entry.window)
+
+    def tick(self, header: FrameHeader) -> None:
+        """Take a tick."""
+        self._ticks.append(Tick(header.sequence, header.timestamp_ms, self._stage.take(1)[0]))
+
+    def take(self, frame: Frame) -> None:
+        """Take the messages of a frame.
+
+        Raises:
+            FrameError: It has no keys.
+        """
+        header, base = frame.header, frame.header.sequence
+        if frame.absent or (header.count and not frame.keys):
+            msg = f"a frame of port {header.port} with {len(frame.keys)} keys and {len(frame.absent)} absent values"
+            raise FrameError(msg)
+        entry = self._stage.windows[header.port]
+        self._stage.entered[entry.number] += header.count
+        messages, unread = read_messages(entry.values, frame)
+        run = Run(
+            frame.keys,
+            frame.key_indexes,
+            messages,
+            [base + each for each in frame.sequences] if frame.sequences else range(base, base + header.count),
+            [header.timestamp_ms + each for each in frame.timestamps] or [header.timestamp_ms] * header.count,
+            self._stage.take(header.count),
+        )
+        has_wrong_times = bool(run.times) and not FIRST_MS <= min(run.times) <= max(run.times) <= LAST_MS
+        if self._stage.skips or unread or has_wrong_times:
+            run = self._sort_out(entry, run, unread)
+        self._runs[header.port].append(run)
+
+    def attempt(self) -> bool:
+        """Run everything at full speed; False when user code failed on a message: the state is then spoilt."""
+        try:
+            for entry, calendar, item in self._items():
+                if isinstance(item, Tick):
+                    self._tick(entry, calendar, item)
+                elif isinstance(entry.window, CountWindow):
+                    self._fast_count(entry, calendar, item, entry.window.count - 1)
+                else:
+                    self._fast(entry, calendar, item)
+        except StateReadError:
+            raise
+        except BaseException:
+            return False  # `careful` finds the message, and tells of the error
+        return True
+
+    def careful(self) -> None:
+        """Run message by message, so that one that user code fails on leaves the state as before it."""
+        for entry, calendar, item in self._items():
+            if isinstance(item, Tick):
+                self._tick(entry, calendar, item)
+                continue
+            for at, index in enumerate(item.indexes):
+                self._one(entry, calendar, item.keys[index], item.at(at, at + 1))
+
+    def _items(self) -> Iterator[tuple[WindowEntry, Calendar, Any]]:
+        for port, entry in self._stage.windows.items():
+            for item in in_order(self._runs[port], self._ticks):
+                yield entry, self._calendars[port], item
+                self._stage.flight[MESSAGE] = 0
+
+    def _fast(self, entry: WindowEntry, calendar: Calendar, run: Run) -> None:
+        update, flight, keys = entry.window.update, self._stage.flight, run.keys
+        states = self._states(calendar, run)
+        for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for whoever looks
+            state = states[index]
+            if state is not None and state.low <= time < state.high:
+                if (returned := update(message, state.pane)) is not None:
+                    check_in_place(returned, state.pane)
+                if time > state.latest:
+                    state.latest = time
+                continue
+            states[index], given = self._enter(entry, calendar, keys[index], state, message, time)
+            if given:
+                self._give(entry, keys[index], given, sequence)
+
+    def _fast_count(self, entry: WindowEntry, calendar: Calendar, run: Run, last: int) -> None:
+        update, flight, keys = entry.window.update, self._stage.flight, run.keys
+        states = self._states(calendar, run)
+        for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for whoever looks
+            state = states[index]
+            if state is not None and state.high and state.oldest < last:
+                if (returned := update(message, state.pane)) is not None:
+                    check_in_place(returned, state.pane)
+                state.oldest += 1
+                state.latest = time
+                continue
+            states[index], given = self._enter(entry, calendar, keys[index], state, message, time)
+            if given:
+                self._give(entry, keys[index], given, sequence)
+
+    @staticmethod
+    def _states(calendar: Calendar, run: Run) -> list[WindowState | None]:
+        """Return the state of each key of a run, all of which change."""
+        calendar.changed.update((run.keys[index], None) for index in set(run.indexes))
+        return [calendar.find(key) for key in run.keys]
+
+    @staticmethod
+    def _enter(
+        entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState | None, message: Any, time: int
+    ) -> tuple[WindowState | None, Given]:
+        """Add a message to a key's state; returns the state that the key then has."""
+        window = entry.window
+        is_new = state is None
+        state = WindowState(readable(key)) if state is None else state
+        given = window.enter(state, is_new, message, time)
+        if state.is_over:
+            calendar.drop(key)
+            return None, given
+        if is_new:
+            calendar.live[key] = state
+        if is_new or not window.waits or state.silent is None:
+            calendar.enroll(window, key, state)
+        return state, given
+
+    def _one(self, entry: WindowEntry, calendar: Calendar, key: bytes, run: Run) -> None:
+        """Run one message; a failure puts its key's state back."""
+        state = calendar.find(key)
+        saved = None if state is None else calendar.dump(entry.window, key, state)
+        self._stage.flight[MESSAGE] = run.ordinals[0]
+        try:
+            after, given = self._enter(entry, calendar, key, state, run.messages[0], run.times[0])
+            if after is not None:
+                self._check(entry, calendar, key, after)
+        except BaseException as err:
+            self._put_back(entry, calendar, key, saved)
+            self._letter(entry, key, run, err)
+            return
+        calendar.changed[key] = None
+        self._give(entry, key, given, run.sequences[0])
+
+    @staticmethod
+    def _check(entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState) -> None:
+        try:
+            calendar.dump(entry.window, key, state)
+        except StateTooLargeError:
+            raise
+        except BaseException as err:
+            raise NotSerializableError(next(iter(state.panes.values()), state), err) from err
+
+    @staticmethod
+    def _put_back(entry: WindowEntry, calendar: Calendar, key: bytes, saved: bytes | None) -> None:
+        calendar.drop(key)
+        if saved is not None:
+            state = calendar.live[key] = calendar.load(key, saved)
+            state.queued = None
+            calendar.enroll(entry.window, key, state)
+
+    def _tick(self, entry: WindowEntry, calendar: Calendar, tick: Tick) -> None:
+        skip = self._stage.skips.get(tick.ordinal - 1)
+        if skip is not None:
+            self._stage.box.skip(skip, entry.node.path, entry.step.name, None, tick.sequence)
+            return
+        self._stage.flight[MESSAGE] = tick.ordinal
+        for key, _, given in calendar.tick(entry.window, tick.time):
+            self._give(entry, key, given, tick.sequence)
+
+    def _give(self, entry: WindowEntry, key: bytes, given: Given, sequence: int) -> None:
+        """Pass on what windows gave; those that gave nothing become dead letters."""
+        entry.give(list(split(given)), sequence, key)
+        path, name = entry.node.path, entry.step.name
+        for item, _ in given:
+            if isinstance(item, Failed):
+                finding = Diagnostic.of("C517", step=name, key=shown(readable(key)), error=one_line(item.error))
+                trace = user_traceback(item.error)
+                self._stage.box.put(finding, path, name, item.accumulator, sequence, key=key, trace=trace)
+            elif isinstance(item, Stuck):
+                finding = Diagnostic.of("C524", step=name, key=shown(readable(key)), time=moment(item.latest))
+                self._stage.box.put(finding, path, name, None, sequence, key=key)
+
+    def _letter(self, entry: WindowEntry, key: bytes, run: Run, error: BaseException) -> None:
+        box, path, name = self._stage.box, entry.node.path, entry.step.name
+        message, sequence = run.messages[0], run.sequences[0]
+        if isinstance(error, StateTooLargeError):
+            box.put(error.finding("C526", name, shown(readable(key))), path, name, message, sequence, key=key)
+        elif isinstance(error, NotSerializableError):
+            finding = Diagnostic.of(
+                "C504", step=name, type=error.type_name, error=error,
+                fix="keep only what can be pickled in an accumulator, or define serialize and deserialize",
+            )  # fmt: skip
+            box.put(finding, path, name, message, sequence, key=key)
+        elif isinstance(error, NotInPlaceError):
+            box.put(Diagnostic.of("C522", step=name, actual=error), path, name, message, sequence, key=key)
+        else:
+            box.add(path, name, message, sequence, error, key=key)
+
+    def _sort_out(self, entry: WindowEntry, run: Run, unread: Mapping[int, Unread]) -> Run:
+        """Make dead letters of the messages that are not to be run, cannot be read, or have an impossible time."""
+        kept = []
+        box, path, name = self._stage.box, entry.node.path, entry.step.name
+        for position, ordinal in enumerate(run.ordinals):
+            found, skip, time = unread.get(position), self._stage.skips.get(ordinal - 1), run.times[position]
+            message, sequence = run.messages[position], run.sequences[position]
+            key = run.keys[run.indexes[position]]
+            if skip is not None and found is not None:
+                box.skip(skip, path, name, found.data, sequence, key=key, is_payload=True)
+            elif skip is not None:
+                box.skip(skip, path, name, message, sequence, key=key)
+            elif found is not None:
+                box.unread(found, path, name, sequence, key)
+            elif not FIRST_MS <= time <= LAST_MS:
+                finding = Diagnostic.of("C523", step=name, key=shown(readable(key)), time=time)
+                box.put(finding, path, name, message, sequence, key=key)
+            else:
+                kept.append(position)
+        return run.pick(kept)
+
+
+def moment(time_ms: int) -> str:
+    """Return a time as people read it.
+
+    Example:
+        >>> moment(-1)
+        '1969-12-31T23:59:59.999Z'
+    """
+    return (datetime(1970, 1, 1) + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds") + "Z"

@@ -1,0 +1,276 @@
+"""Reads the archive of an application: nothing in it is trusted before its hash was compared.
+
+The archive is a gzipped tar file. `manifest.json` stands first and lists every other member with size and SHA-256;
+`wallaroo pack` writes it. Placeholders in the topology's commands and directories say where the members lie once an
+executor has unpacked them.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from wallaroo_runtime.archive.manifest import (
+    ARCHIVE_VERSION,
+    MANIFEST,
+    MAX_BYTES,
+    TOPOLOGY,
+    Manifest,
+    Member,
+    broken,
+    check_ratio,
+)
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.topology.model import PROTOCOL_VERSION
+
+SITE = "site"
+ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER = "{archive}", "{platform}"
+ANY_PLATFORM = "any"
+ARCHITECTURES = ("amd64", "arm64")  # that archives are made for
+MAX_MANIFEST_BYTES = 16 * 1024 * 1024
+COPY_BYTES = 1 << 20
+PYTHON_SECONDS = 30
+TAR_OVERHEAD_BYTES = 4096  # of a member: its header, one with a long name, and padding
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def this_platform() -> str:
+    """Return the platform of this machine as archives name it, e.g. `linux-amd64`."""
+    machine = platform.machine()
+    return f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An archive every file of which is as its manifest says.
+
+    Attributes:
+        path: The file.
+        digest: SHA-256 of the file, in hexadecimal; executors unpack only what has it.
+        manifest: What it says of itself.
+        topology: The topology document.
+    """
+
+    path: Path
+    digest: str
+    manifest: Manifest
+    topology: bytes
+
+
+def read_archive(path: Path) -> Archive:
+    """Read an archive and compare everything in it with its hashes; nothing is written.
+
+    Args:
+        path: The file.
+
+    Raises:
+        RunError: R655 when it is damaged or was changed, R656 when it is of another version.
+    """
+    topology: list[bytes] = []
+    with _told(path):
+        digest = file_digest(path)
+        reader = _Reader(path)
+        for member, file in reader.files():
+            topology += [block for block in _checked(member, file) if member.name == TOPOLOGY]
+        if not topology:
+            raise broken(reason="it has no topology")
+    if reader.manifest.protocol_version != PROTOCOL_VERSION:
+        reason = f"its workers speak protocol {reader.manifest.protocol_version}"
+        raise RunError.of("R656", USAGE, path=path, reason=reason, expected=f"protocol {PROTOCOL_VERSION}")
+    return Archive(path, digest, reader.manifest, b"".join(topology))
+
+
+def check_platform(path: Path, manifest: Manifest, place: str = "this machine") -> None:
+    """Refuse an archive that has no worker for this machine.
+
+    Raises:
+        RunError: R657.
+    """
+    mine = this_platform()
+    if manifest.platforms and mine not in manifest.platforms:
+        known = ", ".join(manifest.platforms)
+        raise RunError.of("R657", USAGE, path=path, known=known, place=place, actual=mine)
+
+
+def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
+    """Unpack an archive, once: a directory that exists is taken as it is.
+
+    The wheels for this machine are installed into `site` in the directory.
+
+    Args:
+        path: The file.
+        digest: What its SHA-256 must be.
+        directory: Where the files shall lie; it appears when all are there.
+        python: The interpreter that shall import the wheels.
+
+    Raises:
+        RunError: R655 when it is another or a damaged archive, R657 when it has nothing for this machine.
+    """
+    if directory.exists():
+        return
+    with _told(path):
+        actual = file_digest(path)
+        if actual != digest:
+            raise broken(reason=f"its SHA-256 is {actual}; the driver read one with {digest}")
+        work = Path(tempfile.mkdtemp(prefix=directory.name + ".", dir=directory.parent))
+        try:
+            manifest = _extract(path, work)
+            place = f"the executor on {platform.node()}"
+            check_platform(path, manifest, place)
+            _check_python(path, manifest.python, python, place)
+            _appear(work, directory)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _check_python(path: Path, wanted: str, python: str, place: str) -> None:
+    """Refuse wheels for another version of Python than the interpreter's."""
+    if not wanted:
+        return
+    command = [python, "-c", "import sys; print('{}.{}'.format(*sys.version_info))"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PYTHON_SECONDS, check=False)
+    actual = done.stdout.strip() or done.stderr.strip()[-200:] or "nothing that runs"
+    if actual != wanted:
+        known, actual = f"Python {wanted}", f"Python {actual} in {python}"
+        raise RunError.of("R657", USAGE, path=path, known=known, place=place, actual=actual)
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(COPY_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _appear(work: Path, directory: Path) -> None:
+    try:
+        work.rename(directory)
+    except OSError:
+        if not directory.is_dir():  # else another task of this executor was first, with the same files
+            raise
+
+
+def _extract(path: Path, directory: Path) -> Manifest:
+    from wallaroo_runtime.archive.wheel import unpack_wheel  # late: all tasks import this module, few unpack wheels
+
+    reader = _Reader(path)
+    for member, file in reader.files():
+        target = directory / member.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as out:
+            for block in _checked(member, file):
+                out.write(block)
+        target.chmod(0o700 if member.is_executable else 0o600)
+    left = MAX_BYTES
+    for folder in (ANY_PLATFORM, this_platform()):
+        for wheel in sorted((directory / "wheels" / folder).glob("*.whl")):
+            left -= unpack_wheel(wheel, directory / SITE, left)
+    return reader.manifest
+
+
+def _checked(member: Member, file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a member's content; at its end refuse one that is not as the manifest says."""
+    digest, size = hashlib.sha256(), 0
+    while block := file.read(COPY_BYTES):
+        digest.update(block)
+        size += len(block)
+        yield block
+    if size != member.bytes or digest.hexdigest() != member.sha256:
+        raise broken(reason=f"{member.name} is not what the manifest says")
+
+
+class _told:  # noqa: N801 - reads as a statement where it is used
+    """Turns what goes wrong in the block into R655."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
+            path, reason = error.filename or self._path, error.strerror or str(error)
+            raise RunError.of("R616", USAGE, path=path, reason=reason) from error
+        if isinstance(error, Exception) and not isinstance(error, RunError | subprocess.TimeoutExpired):
+            # Whatever bytes that nobody has packed make of the libraries that read them.
+            raise RunError.of("R655", path=self._path, reason=str(error) or type(error).__name__) from error
+
+
+class _Bounded:
+    """A stream that gives at most as many bytes as its reader expects, so that no small file becomes a huge one."""
+
+    def __init__(self, source: gzip.GzipFile, limit: int) -> None:
+        self._source, self.left = source, limit
+
+    def read(self, size: int) -> bytes:
+        block = self._source.read(size)
+        self.left -= len(block)
+        if self.left < 0:
+            raise broken(reason="it has more bytes than its manifest lists")
+        return block
+
+
+class _Reader:
+    """The members of an archive, in order; `manifest` is there once the first one was given."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.manifest: Manifest
+
+    def files(self) -> Iterator[tuple[Member, IO[bytes]]]:
+        """Yield each listed member and its content; refuse everything else that the archive holds."""
+        with gzip.open(self._path, "rb") as stream:
+            bounded: Any = _Bounded(stream, MAX_MANIFEST_BYTES + tarfile.RECORDSIZE)
+            with tarfile.open(fileobj=bounded, mode="r|", bufsize=tarfile.RECORDSIZE) as tar:
+                self.manifest = self._read_manifest(tar)
+                expected = {member.name: member for member in self.manifest.members}
+                check_ratio(self._path.stat().st_size, self.manifest)
+                overhead = TAR_OVERHEAD_BYTES * len(self.manifest.members)
+                bounded.left += self.manifest.total_bytes + overhead + tarfile.RECORDSIZE
+                while entry := tar.next():
+                    member = expected.pop(entry.name, None)
+                    yield self._allowed(entry, member), _content(tar, entry)
+                if expected:
+                    raise broken(reason=f"{min(expected)} is missing")
+
+    def _read_manifest(self, tar: tarfile.TarFile) -> Manifest:
+        first = tar.next()
+        if first is None or first.name != MANIFEST or not first.isreg() or first.size > MAX_MANIFEST_BYTES:
+            raise broken(reason="it does not begin with a manifest")
+        try:
+            value: Any = json.loads(_content(tar, first).read())
+        except RecursionError as error:
+            raise broken(reason="its manifest is nested too deeply") from error
+        version = value.get("archive_version") if isinstance(value, Mapping) else None
+        if version != ARCHIVE_VERSION:
+            reason = f"its format has version {version!r}"
+            raise RunError.of("R656", USAGE, path=self._path, reason=reason, expected=f"version {ARCHIVE_VERSION}")
+        return Manifest.from_json(value)
+
+    @staticmethod
+    def _allowed(entry: tarfile.TarInfo, member: Member | None) -> Member:
+        if member is None:
+            raise broken(reason=f"{entry.name[:80]!r} is not in its manifest, or stands twice")
+        if not entry.isreg() or entry.issparse():
+            raise broken(reason=f"{entry.name} is a link, a directory or a device")
+        if entry.size != member.bytes:
+            raise broken(reason=f"{entry.name} has {entry.size} bytes; the manifest says {member.bytes}")
+        return member
+
+
+def _content(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
+    file = tar.extractfile(entry)
+    if file is None:
+        raise broken(reason=f"{entry.name} has no content")
+    return file

@@ -1,0 +1,127 @@
+"""The dead letters of a checkpoint: found by id, read one frame at a time, however many there are."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from wallaroo.frame import HEADER_BYTES, FrameError, FrameHeader, read_frame, read_header
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.service.store import ATTACHMENT_FILE
+
+FOLDER = "dead-letters"
+_NAME = re.compile(r"(?P<query>.+?)-(?P<batch>\d+)-(?P<partition>\d+)(?:-(?P<again>\d+))?\.frames")
+_ID = re.compile(r"(\d+)-(\d+)-(\d+)")
+# A query's id has hyphens and digits itself; its last part is longer than any batch number that a name can hold.
+_QUERY = re.compile(r"(?P<query>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-(?P<rest>.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that user code failed on.
+
+    Attributes:
+        id: `<batch>-<partition>-<number>`; it never changes.
+        record: What the worker wrote.
+    """
+
+    id: str
+    record: pb.DeadLetter
+
+
+Choice = Callable[[pb.DeadLetter], bool]
+
+
+def find_letters(text: str) -> Path:
+    """Return the directory that has the dead letters which a command line names.
+
+    Args:
+        text: A checkpoint, a program that was run, or the directory of an egress elsewhere.
+
+    Raises:
+        RunError: R652, they are at an egress elsewhere; R608, R609 or R616, there is no such thing.
+    """
+    path = Path(text)
+    if (path / ATTACHMENT_FILE).is_file() and (path / FOLDER).is_dir():
+        return path.absolute()
+    if "://" in text:  # such a checkpoint has nothing but an egress elsewhere
+        raise RunError.of("R652", USAGE, path=text)
+    checkpoint = find_directory(text)
+    if "egress" in read_manifest(checkpoint).get("services", {}):
+        raise RunError.of("R652", USAGE, path=checkpoint)
+    return checkpoint
+
+
+def read_letters(checkpoint: Path) -> Iterator[DeadLetter]:
+    """Yield all dead letters in the order of batches; holds one frame of them at a time.
+
+    Raises:
+        RunError: R698, a file is damaged.
+    """
+    yield from _read(_files(checkpoint / FOLDER))
+
+
+def find_letter(checkpoint: Path, wanted: str) -> DeadLetter:
+    """Return the dead letter of an id; reads the files of its batch and partition only.
+
+    Raises:
+        RunError: R624, there is none; R698, a file is damaged.
+    """
+    parts = _ID.fullmatch(wanted)
+    if parts is not None:
+        prefix = (int(parts[1]), int(parts[2]))
+        files = [entry for entry in _files(checkpoint / FOLDER) if entry[:2] == prefix]
+        for letter in _read(files):
+            if letter.id == wanted:
+                return letter
+    raise RunError.of("R624", USAGE, path=checkpoint, id=wanted)
+
+
+def _files(folder: Path) -> list[tuple[int, int, int, Path]]:
+    """Return batch, partition, number of the try and path of each file, in this order."""
+    found = []
+    for path in folder.glob("*.frames"):
+        query = _QUERY.fullmatch(path.name)
+        name = _NAME.fullmatch(f"q-{query['rest']}" if query else path.name)
+        if name is not None:
+            found.append((int(name["batch"]), int(name["partition"]), int(name["again"] or 0), path))
+    return sorted(found)
+
+
+def _read(files: list[tuple[int, int, int, Path]]) -> Iterator[DeadLetter]:
+    at: tuple[int, int] | None = None
+    number = 0
+    for batch, partition, _, path in files:
+        if at != (batch, partition):
+            at, number = (batch, partition), 0
+        for value in _values(path):
+            yield DeadLetter(f"{batch}-{partition}-{number}", pb.DeadLetter.FromString(value))
+            number += 1
+
+
+def _values(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            while head := file.read(HEADER_BYTES):
+                header: FrameHeader = read_header(head)
+                frame = head + file.read(header.body_bytes)
+                yield from read_frame(frame).values()
+    except (OSError, FrameError) as error:
+        raise RunError.of("R698", path=path, reason=error) from error
+
+
+def is_chosen(code: str, step: str) -> Choice:
+    """Return a function that says whether a letter has this code and concerns this step; empty: any.
+
+    Args:
+        code: Code of the error.
+        step: Name or path of the source, step or sink.
+    """
+
+    def choose(letter: pb.DeadLetter) -> bool:
+        return (not code or letter.code == code) and (not step or step in (letter.step, letter.path))
+
+    return choose

@@ -1,0 +1,133 @@
+"""Where a checkpoint lies, and who may use it."""
+
+import hashlib
+import os
+import re
+import shutil
+import unicodedata
+from pathlib import Path
+
+from wallaroo_runtime.durable.file import refuse_links
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.program.app import resolve
+from wallaroo_runtime.system.lock import lock_directory
+
+LOCK = "driver.lock"
+MANIFEST = "application.json"
+WORKERS = "workers"  # the user's, unpacked and running
+SPARK = "spark"  # name of Spark's own checkpoint, until `rescale` makes another one
+
+
+def default_directory(application: str, language: str, app: Path) -> Path:
+    """Return the checkpoint directory of a run that names none.
+
+    Tutorials share application names, so the directory's name has the language and where the program lies.
+
+    Args:
+        application: Name of the application.
+        language: Language of its first worker.
+        app: File or directory that was run.
+    """
+    return _state_directory() / f"{slug(application)}-{language}-{_digest(app)}"
+
+
+def find_directory(text: str) -> Path:
+    """Return the checkpoint directory that a command line names: itself, or the program that was run.
+
+    Raises:
+        RunError: R609, there is no such thing; R616, the program has none; R608, it has several; R711, it has links.
+    """
+    path = Path(text)
+    if (path / MANIFEST).is_file():
+        refuse_links(path.absolute(), [WORKERS])
+        return path.absolute()
+    app = path if path.exists() else Path(resolve(text).path)
+    found = sorted(entry for entry in _state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
+    if not found:
+        reason = "it is no checkpoint, and no program that was run without --checkpoint"
+        raise RunError.of("R616", USAGE, path=text, reason=reason)
+    if len(found) > 1:
+        reason = f"{text} has several checkpoints"
+        raise RunError.of("R608", USAGE, reason=reason, fix=f"give one of {', '.join(map(str, found))}")
+    refuse_links(found[0], [WORKERS])
+    return found[0]
+
+
+def _state_directory() -> Path:
+    root = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state") / "wallaroo"
+
+
+def _digest(app: Path) -> str:
+    return hashlib.sha256(os.fsencode(app.resolve())).hexdigest()[:12]
+
+
+def slug(name: str) -> str:
+    """Return a name as part of a file name: lower-case ASCII letters, digits and hyphens.
+
+    Example:
+        >>> slug("Word Count: é!")
+        'word-count-e'
+    """
+    text = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", text).strip("-")[:60] or "application"
+
+
+class Place:
+    """A checkpoint directory that this process holds the lock of.
+
+    Attributes:
+        path: The directory, absolute.
+    """
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    @classmethod
+    def take(cls, path: Path) -> "Place":
+        """Make the directory if need be, private to the user, and lock it until `release` or the process's end.
+
+        Raises:
+            RunError: R610 when another driver holds it; R608 when it is something else than a checkpoint.
+        """
+        path = path.absolute()
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if path.stat().st_uid != os.getuid():
+                raise _not_usable(path, "it belongs to another user")
+            if not (path / LOCK).exists() and not (path / MANIFEST).exists() and any(path.iterdir()):
+                raise _not_usable(path, "it holds other files")
+            path.chmod(0o700)
+            return cls(path, lock_directory(path, LOCK))
+        except OSError as error:
+            raise _not_usable(path, error.strerror or str(error)) from error
+
+    def release(self) -> None:
+        """Give the lock back; the file stays."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def check_links(self) -> None:
+        """Refuse a checkpoint with symbolic links: one that was copied from elsewhere could lead anywhere.
+
+        Raises:
+            RunError: R711.
+        """
+        refuse_links(self.path, [WORKERS])
+
+    def clear(self) -> None:
+        """Remove everything in the directory but the lock; links are removed, not followed."""
+        for entry in self.path.iterdir():
+            if entry.name == LOCK:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+
+def _not_usable(path: Path, reason: str) -> RunError:
+    reason = f"{path} cannot be used as a checkpoint; {reason}"
+    return RunError.of("R608", USAGE, reason=reason, fix="give another --checkpoint")

@@ -1,0 +1,81 @@
+"""Says whether a checkpoint has nothing left that only the program of its last run could deal with."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from wallaroo_runtime.checkpoint.manifest import Directory
+from wallaroo_runtime.peer.configuration import stop_left_behind
+from wallaroo_runtime.peer.remote import RemoteOptions
+from wallaroo_runtime.peer.takeover import Hold
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.outbox.position import undelivered
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Looks for what is left of a checkpoint.
+
+    Attributes:
+        path: The checkpoint directory, locked by this process: no driver of this machine works on it.
+        directory: Where Spark's own checkpoint is.
+        spark: Name of Spark's own checkpoint in it.
+        remote: Services that run elsewhere.
+        hold: Reaches them.
+    """
+
+    path: Path
+    directory: Directory
+    spark: str
+    remote: RemoteOptions
+    hold: Hold
+
+    def left(self, gone_sinks: Collection[int]) -> str:
+        """Return what is left to do, in words; empty when all is done, and then no message comes any more.
+
+        Args:
+            gone_sinks: Ports of the sinks whose output nobody will deliver any more.
+
+        Raises:
+            RunError: R642 or R643, a service elsewhere cannot be asked, or is not that of the checkpoint.
+        """
+        left = self._left(gone_sinks)
+        if left:
+            return left
+        # Gateways that outlived their driver still take messages in the old way; when they do not, look again.
+        stop_left_behind(self.path)
+        self.hold.take_gateways()
+        return self._left(gone_sinks)
+
+    def _left(self, gone_sinks: Collection[int]) -> str:
+        # Late: pyspark takes a second to import.
+        from wallaroo_runtime.spark.query import progress_in
+
+        # Ticks behind the last message may go.
+        behind = self._received() - progress_in(self.directory, f"{self.spark}/").messages_in
+        if behind > 0:
+            return f"{behind:,} messages in the journal are not processed"
+        waiting = self._waiting(gone_sinks) if gone_sinks else 0
+        return f"{waiting:,} messages of its outbox are not delivered" if waiting else ""
+
+    def _received(self) -> int:
+        if self.remote.gateways:
+            return sum(self._status("gateway", name).end.sequence for name in self.remote.gateways)
+        journal = self.path / "journal"
+        return JournalReader(journal).end().sequence if (journal / "head").exists() else 0
+
+    def _waiting(self, ports: Collection[int]) -> int:
+        if self.remote.egress:
+            return int(self._status("egress", ports=ports).waiting_messages)
+        return undelivered(self.path / "outbox", ports)
+
+    def _status(self, kind: str, name: str = "", ports: Collection[int] = ()) -> pb.StatusReply:
+        """Ask a service; whoever it serves goes on."""
+        store = self.hold.store(kind, name)
+        if not store:  # the checkpoint has never come to it
+            return pb.StatusReply()
+        reply: pb.StatusReply = self.hold.client(kind, name).call("Status", pb.StatusRequest(ports=ports))
+        if reply.store != store:
+            self.hold.take(kind, name)  # it says what is wrong
+        return reply

@@ -1,0 +1,268 @@
+"""Whether Spark's checkpoint, the outbox and the journal of a checkpoint belong together; looked at before a start.
+
+Each micro-batch is planned (`offsets/N`), published (the outbox's log, which keeps a copy of the plan) and committed
+(`commits/N`), in this order. So a crash leaves the last plan published or not, committed or not; anything else is
+damage. Spark does not sync its files: after a loss of power the newest may be empty or gone, while log and journal,
+which are synced, have theirs. What the log has a copy of is written again; a plan that was never published is dropped.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.checkpoint.manifest import Directory
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.journal.head import read_committed, read_head
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.outbox.log import Published
+
+NO_OFFSET = "-"
+
+
+@dataclass
+class SparkFiles:
+    """Spark's checkpoint as its small files say.
+
+    Attributes:
+        directory: The checkpoint.
+        folder: Name of Spark's own in it.
+        published: The last micro-batch of the outbox.
+        rescaled: Micro-batches that a rescale has added: the one before it, and the last one; none: (-1, -1).
+        is_whole: Whether the outbox has a record of each micro-batch and its plan; that of an earlier version has not.
+        written: The last micro-batch that sinks of Spark have got; -1: none.
+        repairs: What was repaired.
+    """
+
+    directory: Directory
+    folder: str
+    published: Published
+    rescaled: tuple[int, int] = (-1, -1)
+    is_whole: bool = True
+    written: int = -1
+    repairs: list[Diagnostic] = field(default_factory=list)
+
+    def check(self) -> list[Any]:
+        """Compare everything, and repair what a loss of power leaves.
+
+        Returns:
+            Where the last planned micro-batch ends, for each source; empty: there is none.
+
+        Raises:
+            RunError: R631, and what the directory raises.
+        """
+        planned, committed = self._last("offsets"), self._last("commits")
+        if max(planned, committed) < 0:
+            self._check_begin()
+            return []
+        self._check_query()
+        committed = self._repaired_commits(planned, committed)
+        planned = self._repaired_offsets(planned, committed)
+        self._check_order(planned, committed)
+        return offsets_of(self._read(f"offsets/{planned}")) or []
+
+    def _last(self, log: str) -> int:
+        names = self.directory.names(f"{self.folder}/{log}")
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+    def _read(self, name: str) -> str:
+        return (self.directory.read(f"{self.folder}/{name}") or b"").decode("utf-8", "replace")
+
+    def _check_begin(self) -> None:
+        """Check a checkpoint of Spark's that has no micro-batch."""
+        if self.published.batch > 0 and self.is_whole:
+            expected = f"micro-batch {self.published.batch}, which the outbox has"
+            raise self._damaged(name=self.folder, expected=expected, actual="no micro-batch")
+        if (
+            self.published.batch == 0 and self.is_whole
+        ):  # the first plan was lost, and with it perhaps the id of the query
+            self._check_query()
+            self._write("offsets/0", self.published.offsets)
+        elif self.directory.read(f"{self.folder}/metadata") is not None and not self._query():
+            self._remove("metadata", "no micro-batch was planned; Spark writes it again")
+
+    def _query(self) -> str:
+        try:
+            return str(json.loads(self._read("metadata"))["id"])
+        except (ValueError, KeyError, TypeError):
+            return ""
+
+    def _check_query(self) -> None:
+        found, known = self._query(), self.published.query
+        if not found and known:
+            self._write("metadata", json.dumps({"id": known}, separators=(",", ":")))
+        elif not found:
+            raise self._damaged(name=f"{self.folder}/metadata", expected="the id of the query", actual="none")
+        elif known and found != known:
+            raise self._damaged(
+                name=f"{self.folder}/metadata", expected=f"query {known}, as the outbox has it", actual=f"query {found}"
+            )
+
+    @property
+    def _eff(self) -> int:
+        """The last published micro-batch, those that a rescale has added after it included."""
+        before, after = self.rescaled
+        return after if after >= 0 and self.published.batch == before else self.published.batch
+
+    def _repaired_commits(self, planned: int, committed: int) -> int:
+        """Return the last micro-batch that is committed; what is left of a newer one is removed.
+
+        The micro-batch is processed once more then, as if Spark had died before its commit.
+        """
+        if committed < 0 or is_commit(self._read(f"commits/{committed}")):
+            return committed
+        if committed != planned or committed != self.published.batch:
+            name = f"{self.folder}/commits/{committed}"
+            raise self._damaged(name=name, expected="the commit of a micro-batch", actual="something else")
+        self._remove(f"commits/{committed}", f"micro-batch {committed} is processed once more, and published only once")
+        return committed - 1 if committed else -1
+
+    def _repaired_offsets(self, planned: int, committed: int) -> int:
+        """Return the last micro-batch that is planned; plans that are not whole are written again or removed."""
+        known, copy = self._eff, self.published.offsets
+        if copy and known in (planned, planned - 1, planned + 1) and committed >= known - 1:
+            self._restore(known, copy)
+            planned = max(planned, known)
+        text = self._read(f"offsets/{planned}")
+        sources = offsets_of(text)
+        if sources is not None and len(sources) == len(offsets_of(copy) or sources):
+            return planned
+        name = f"{self.folder}/offsets/{planned}"
+        if self.is_whole and planned == known + 1 == committed + 1 and self.written < planned:
+            self._remove(f"offsets/{planned}", f"nothing of micro-batch {planned} was published; it is planned again")
+            return planned - 1
+        raise self._damaged(
+            name=name,
+            expected="the plan of a micro-batch",
+            actual="a file that is not whole" if text else "nothing in it",
+        )
+
+    def _restore(self, batch: int, copy: str) -> None:
+        """Compare a plan with the outbox's copy; write it again when it is not whole."""
+        name = f"offsets/{batch}"
+        text, is_rescaled = self._read(name), self.rescaled[1] == batch
+        if offsets_of(text) is None and not is_rescaled:
+            self._write(name, copy)
+        elif offsets_of(text) != offsets_of(copy) or text != copy and not is_rescaled:
+            raise self._damaged(
+                name=f"{self.folder}/{name}", expected="what the outbox has a copy of", actual="another plan"
+            )
+
+    def _check_order(self, planned: int, committed: int) -> None:
+        if committed not in (planned, planned - 1):
+            older, newer = sorted([(planned, "offsets"), (committed, "commits")])
+            expected = f"micro-batch {newer[0]} or the one before, as in {newer[1]}"
+            raise self._damaged(name=f"{self.folder}/{older[1]}", expected=expected, actual=_shown(older[0]))
+        known = self._eff
+        if known > planned:
+            expected = f"micro-batch {known}, which the outbox has"
+            raise self._damaged(name=f"{self.folder}/offsets", expected=expected, actual=_shown(planned))
+        if self.is_whole and known < committed:
+            expected = f"micro-batch {committed}, which Spark has committed"
+            raise self._damaged(name="outbox/log", expected=expected, actual=_shown(self.published.batch))
+
+    def _write(self, name: str, text: str) -> None:
+        self.directory.remove(_checksum(f"{self.folder}/{name}"))
+        self.directory.write(f"{self.folder}/{name}", text.encode())
+        self._tell(name, "it was written again from the copy in the outbox")
+
+    def _remove(self, name: str, repair: str) -> None:
+        self.directory.remove(_checksum(f"{self.folder}/{name}"))
+        self.directory.remove(f"{self.folder}/{name}")
+        self._tell(name, repair)
+
+    def _tell(self, name: str, repair: str) -> None:
+        finding = Diagnostic.of("R632", path=self.directory, name=f"{self.folder}/{name}", repair=repair)
+        self.repairs.append(finding)
+
+    def _damaged(self, name: str, expected: str, actual: str) -> RunError:
+        return damaged(self.directory, name, expected, actual)
+
+
+def damaged(directory: object, name: str, expected: str, actual: str) -> RunError:
+    """Return an R631: files of a checkpoint do not belong together."""
+    return RunError.of("R631", path=directory, name=name, expected=expected, actual=actual)
+
+
+def check_journal(directory: Path, journal: str, plan: list[Any]) -> None:
+    """Check that the journal beside the driver is that of the checkpoint, and has all that Spark has planned.
+
+    Args:
+        directory: The journal.
+        journal: Its id, as `application.json` has it.
+        plan: Where the last planned micro-batch ends, for each source.
+
+    Raises:
+        RunError: R612, it lacks something; R619, it is another one or gone.
+    """
+    found = JournalReader(directory).id()
+    if found is None or f"{found:016x}" != journal:
+        raise RunError.of("R619", path=directory.parent, expected=journal, actual=f"{found:016x}" if found else "none")
+    positions = [source for source in plan if isinstance(source, Mapping) and "journal" in source]
+    for position in positions:
+        if position["journal"] != journal:
+            raise RunError.of("R619", path=directory.parent, expected=position["journal"], actual=journal)
+        end, head, done = int(position["offset"]), read_head(directory), read_committed(directory)
+        if head is not None and head.offset < end:
+            reason = f"it ends there; the checkpoint has planned to read to {end}"
+            raise RunError.of("R612", path=directory, offset=head.offset, reason=reason)
+        if done > end:
+            reason = f"all before was processed; Spark's checkpoint has planned to read to {end}"
+            raise RunError.of("R612", path=directory / "committed", offset=done, reason=reason)
+
+
+def check_nothing_left(directory: Directory) -> None:
+    """Check that a directory without `application.json` has no data of an application.
+
+    Raises:
+        RunError: R631.
+    """
+    for folder, signs in (("spark", ("metadata", "commits", "offsets")), ("journal", ("head",)), ("outbox", ("log",))):
+        for name in sorted({*signs} & {*directory.names(folder)}):
+            raise damaged(
+                directory, "application.json", f"the record of what {folder}/{name} belongs to", "no such file"
+            )
+
+
+def _shown(batch: int) -> str:
+    return f"micro-batch {batch} as the last one" if batch >= 0 else "no micro-batch"
+
+
+def _checksum(name: str) -> str:
+    """Return the file with Hadoop's checksum of a file, which a new content would not fit."""
+    folder, _, last = name.rpartition("/")
+    return f"{folder}/.{last}.crc"
+
+
+def is_commit(text: str) -> bool:
+    r"""Say whether a file of `commits` is whole.
+
+    Example:
+        >>> is_commit('v1\n{"nextBatchWatermarkMs":0}'), is_commit(""), is_commit('v1\n{"next')
+        (True, False, False)
+    """
+    version, _, rest = text.partition("\n")
+    try:
+        return version.startswith("v") and isinstance(json.loads(rest), Mapping)
+    except ValueError:
+        return False
+
+
+def offsets_of(text: str) -> list[Any] | None:
+    r"""Return what a file of `offsets` says of each source; None when it is not whole.
+
+    Example:
+        >>> offsets_of('v1\n{"batchTimestampMs":1}\n{"offset": 3}\n-')
+        [{'offset': 3}, None]
+        >>> offsets_of('v1\n{"batchTimestampMs":1}') is None, offsets_of('v1\n{}\n{"off') is None
+        (True, True)
+    """
+    version, *lines = text.split("\n")
+    try:
+        if not version.startswith("v") or len(lines) < 2 or not isinstance(json.loads(lines[0]), Mapping):
+            return None
+        return [None if line == NO_OFFSET else json.loads(line) for line in lines[1:]]
+    except ValueError:
+        return None

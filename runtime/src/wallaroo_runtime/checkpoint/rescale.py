@@ -1,0 +1,267 @@
+"""Gives a checkpoint other numbers of shuffle partitions and buckets, while no driver runs.
+
+All is made beside what is there; that the application's record is replaced decides, so a process that is killed leaves
+either the checkpoint as it was or the new one.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from wallaroo.fault import reach
+from wallaroo_runtime.checkpoint.directory import MANIFEST, SPARK, Place
+from wallaroo_runtime.checkpoint.manifest import LocalDirectory, manifest_in, read_manifest, sealed, unsealed
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.plan import Plan, compile_topology
+from wallaroo_runtime.plan.port import Ports
+from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.topology.load import load_document
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.peer.remote import RemoteOptions
+    from wallaroo_runtime.spark.hadoop import HadoopDirectory
+
+WORK = "rescale"
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaled:
+    """What was done.
+
+    Attributes:
+        partitions: Shuffle partitions before and now.
+        buckets: Buckets of each partition before and now.
+        keys: Keys with state that were moved; 0 when nothing had to be.
+        state_bytes: Bytes of their states.
+    """
+
+    partitions: tuple[int, int]
+    buckets: tuple[int, int]
+    keys: int
+    state_bytes: int
+
+
+def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled:
+    """Give a checkpoint other numbers of partitions and buckets.
+
+    Args:
+        path: The checkpoint directory.
+        partitions: Shuffle partitions; None: as many as it has.
+        buckets: Buckets of each partition; None: as many as it has.
+
+    Raises:
+        RunError: R610, a driver runs; R662, a micro-batch is pending; R663, it cannot be rescaled; R664, it did not
+            work. The checkpoint is as before.
+    """
+    manifest = read_manifest(path)
+    check_java()
+    place = Place.take(path)
+    try:
+        return _rescale(path, manifest, _wanted(manifest, partitions, buckets), path)
+    finally:
+        place.release()
+
+
+def rescale_at(
+    url: str, partitions: int | None, buckets: int | None, remote: "RemoteOptions", conf: Mapping[str, str]
+) -> Rescaled:
+    """Give a checkpoint at a URL other numbers; it is done on a copy, in the directory for temporary files.
+
+    Args:
+        url: The checkpoint, wherever Hadoop reaches.
+        partitions: As for `rescale`.
+        buckets: As for `rescale`.
+        remote: Its gateways, which from now on serve no driver that is there already, and its egress.
+        conf: Settings of Spark, e.g. for the file system.
+
+    Raises:
+        RunError: As `rescale`; R608 or R650, `remote` lacks a service; R642 or R643, a gateway cannot be asked or is
+            another; R644, a driver was started meanwhile; R684, the file system says no.
+    """
+    # Late: gRPC and pyspark take a second to import.
+    from wallaroo_runtime.checkpoint.url import check_answer, check_services, is_remote
+    from wallaroo_runtime.peer.remote import check_known
+    from wallaroo_runtime.peer.takeover import Hold
+    from wallaroo_runtime.spark.hadoop import HadoopDirectory
+    from wallaroo_runtime.spark.session import REMOTE_FILES, create_session, stop_session
+
+    check_services(url, remote)
+    check_java()
+    check_answer(url)
+    settings = (REMOTE_FILES if is_remote(url) else {}) | dict(conf)
+    with TemporaryDirectory(prefix="wallaroo-rescale-") as folder:
+        work = Path(folder)
+        session = create_session(
+            "rescale", master="local[*]", shuffle_partitions=1, directory=work / "logs", settings=settings
+        )
+        try:
+            directory = HadoopDirectory(session, url)
+            manifest = manifest_in(directory)
+            check_known(directory, manifest["services"], remote)
+            hold = Hold(remote, manifest["name"], manifest["id"], manifest["services"])
+            hold.take_gateways()
+            wanted = _wanted(manifest, partitions, buckets)
+            return _rescale_copy(directory, work, manifest, wanted, session, hold.check)
+        finally:
+            stop_session(session)
+
+
+def _rescale_copy(
+    directory: "HadoopDirectory",
+    work: Path,
+    manifest: Mapping[str, Any],
+    wanted: dict[str, Any],
+    session: Any,
+    check: Callable[[], None],
+) -> Rescaled:
+    """Fetch, rescale, put back under another name; `check` raises when the checkpoint is in use meanwhile."""
+    from wallaroo_runtime.spark.rescale import relocate
+
+    spark = manifest.get("spark", SPARK)
+    directory.fetch(spark, work / spark)
+    relocate(work / spark, f"file:{work / spark}")
+    done = _rescale(work, manifest, wanted, directory, session)
+    content = LocalDirectory(work).read(MANIFEST)
+    if content is None:
+        return done
+    used = unsealed(content).get("spark", SPARK)
+    if used != spark:
+        relocate(work / used, f"{directory}/{used}")
+        directory.put(work / used, used)
+    check()
+    reach("rescale.before_record")
+    directory.write(MANIFEST, content)
+    reach("rescale.after_record")
+    for name in directory.names(""):
+        if _is_outdated(name, used):
+            directory.remove(name)
+    return done
+
+
+def _rescale(
+    path: Path,
+    manifest: Mapping[str, Any],
+    now: dict[str, Any],
+    place: object,
+    session: Any = None,
+) -> Rescaled:
+    """Rescale what is in a directory of this machine.
+
+    Args:
+        path: The directory.
+        manifest: Of the checkpoint.
+        now: As it shall be.
+        place: Where the user knows the checkpoint to be.
+        session: One that runs; None: it is started and stopped.
+    """
+    before, after = _plan(manifest), _plan(now)
+    spark = manifest.get("spark", SPARK)
+    _remove_rest(path, spark)
+    keys = size = 0
+    if before.bucket_ids != after.bucket_ids:
+        if _has_state(path / spark, before, place):
+            now["spark"] = _next_name(spark)
+            keys, size = _move(path, spark, now["spark"], before, after, session)
+            now["rescaled"] = _added_batches(manifest, path / spark, path / now["spark"])
+        reach("rescale.before_switch")
+        replace_file(path / MANIFEST, sealed(now), durable=True)
+        reach("rescale.after_switch")
+        _remove_rest(path, now.get("spark", SPARK))
+    return Rescaled(
+        (manifest["shuffle_partitions"], now["shuffle_partitions"]),
+        (manifest["buckets_per_partition"], now["buckets_per_partition"]),
+        keys,
+        size,
+    )
+
+
+def _added_batches(manifest: Mapping[str, Any], old: Path, new: Path) -> list[int]:
+    """Return the last micro-batch that was published, and the last one of the new checkpoint."""
+    from wallaroo_runtime.spark.rescale import last_commit
+
+    before, after = manifest.get("rescaled", (-1, -1))
+    last = last_commit(old)
+    return [before if last == after else last, last_commit(new)]
+
+
+def _wanted(manifest: Mapping[str, Any], partitions: int | None, buckets: int | None) -> dict[str, Any]:
+    now: dict[str, Any] = {**manifest}
+    now["shuffle_partitions"] = partitions or manifest["shuffle_partitions"]
+    now["buckets_per_partition"] = buckets or manifest["buckets_per_partition"]
+    return now
+
+
+def _plan(manifest: Mapping[str, Any]) -> Plan:
+    topology = load_document(manifest["topology"])
+    return compile_topology(
+        topology,
+        shuffle_partitions=manifest["shuffle_partitions"],
+        buckets_per_partition=manifest["buckets_per_partition"],
+        ports=Ports.from_json(manifest, topology),
+    )
+
+
+def _has_state(spark: Path, plan: Plan, place: object) -> bool:
+    """Say whether Spark has state that must be moved; checks that it can be."""
+    # Late: pyspark takes a second to import.
+    from wallaroo_runtime.spark.rescale import pending_batch, state_variables
+
+    batch = pending_batch(spark)
+    if batch is not None:
+        raise RunError.of("R662", path=place, batch=batch)
+    operators = state_variables(spark)
+    found = {name for variables in operators for name in variables if name.startswith("log_")}
+    planned = {f"log_{stage.id}" for level in plan.levels[1:] for stage in level if stage.has_state}
+    if operators and (len(operators) != len(plan.levels) - 1 or found - planned):
+        reason = "its last run has changed the application and has not processed anything since"
+        raise RunError.of(
+            "R663", USAGE, path=place, reason=reason, fix="run it until a message is processed, then again"
+        )
+    return bool(operators)
+
+
+def _move(path: Path, old: str, new: str, before: Plan, after: Plan, session: Any) -> tuple[int, int]:
+    from wallaroo_runtime.spark.rescale import rescale as rescale_state
+    from wallaroo_runtime.spark.session import create_session, stop_session
+
+    used = session or create_session(
+        after.application, master="local[*]", shuffle_partitions=after.shuffle_partitions, directory=path / "logs"
+    )
+    try:
+        moved = rescale_state(used, path / old, path / new, path / WORK, before, after)
+    except RunError:
+        _remove_rest(path, old)
+        raise
+    finally:
+        if session is None:
+            stop_session(used)
+    os.sync()  # Spark leaves it to the system when its files are safe
+    return moved.keys, moved.size
+
+
+def _next_name(spark: str) -> str:
+    """Return the name of Spark's next checkpoint.
+
+    Example:
+        >>> _next_name("spark"), _next_name("spark-2")
+        ('spark-2', 'spark-3')
+    """
+    name, _, number = spark.partition("-")
+    return f"{name}-{int(number or 1) + 1}"
+
+
+def _remove_rest(path: Path, spark: str) -> None:
+    """Remove what a rescale has left: its working files, and every checkpoint of Spark's but the one in use."""
+    for entry in path.iterdir():
+        if (entry.name == WORK or _is_outdated(entry.name, spark)) and entry.is_dir():
+            shutil.rmtree(entry)
+
+
+def _is_outdated(name: str, used: str) -> bool:
+    """Say whether a name is that of a checkpoint of Spark's, and not of the one in use."""
+    return name != used and (name == SPARK or name.startswith(f"{SPARK}-"))

@@ -1,1 +1,0 @@
-"""One run of an application: its checkpoint directory, its processes, its query."""

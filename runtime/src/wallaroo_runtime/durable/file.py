@@ -1,0 +1,77 @@
+"""Small files that another process may read at any time."""
+
+import errno
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from wallaroo_runtime.errors import RunError
+
+# What a system call says when the disk, a quota or a limit of the file size leaves no room.
+NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+
+
+def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
+    """Give `path` this content; a reader sees the old content or the new one, never a mixture.
+
+    Args:
+        path: The file; its directory exists.
+        content: All its bytes.
+        durable: Whether the new content must survive a loss of power from now on.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_directory(path.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Make the content and the name of a file survive a loss of power."""
+    _sync(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory survive a loss of power."""
+    _sync(directory, os.O_DIRECTORY)
+
+
+def _sync(path: Path, kind: int = 0) -> None:
+    descriptor = os.open(path, os.O_RDONLY | kind)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def refuse_links(directory: Path, left_out: Collection[str] = ()) -> None:
+    """Refuse a directory of ours with a symbolic link in it: nobody but a stranger has put it there.
+
+    Args:
+        directory: It may itself be reached through a link; nothing happens when it does not exist.
+        left_out: Names of directories that are for programs of the user.
+
+    Raises:
+        RunError: R711.
+    """
+    pending = [directory]
+    while pending:
+        try:
+            entries = list(os.scandir(pending.pop()))
+        except FileNotFoundError:
+            continue  # whoever uses it at the moment has removed it
+        for entry in entries:
+            if entry.is_symlink():
+                raise RunError.of("R711", path=entry.path)
+            if entry.is_dir(follow_symlinks=False) and entry.name not in left_out:
+                pending.append(Path(entry.path))

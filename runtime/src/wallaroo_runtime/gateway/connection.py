@@ -1,0 +1,140 @@
+"""One connection of the gateway, and the socket that accepts them."""
+
+import contextlib
+import resource
+import socket
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.gateway.config import CONNECTOR, SourceConfig
+from wallaroo_runtime.gateway.stall import Pace
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.gateway.framing import Cutter
+
+_RESET, _EOF = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
+_QUEUE = 1024
+
+
+@dataclass(slots=True)
+class Source:
+    """A source that listens at `address`; `cut` is None when only the worker can cut."""
+
+    config: SourceConfig
+    listener: socket.socket
+    cut: "Cutter | None"
+    address: dict[str, object]
+
+    @property
+    def is_connector(self) -> bool:
+        """Whether those who connect speak the connector protocol."""
+        return bool(self.config.framing["kind"] == CONNECTOR)
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """A connection and the part of a message that has not arrived whole.
+
+    Attributes:
+        source: The source that it came to.
+        peer: Address of the peer, for people.
+        tail: What has been received of the message that is not whole.
+        wanted: Bytes that `tail` must have before it is worth looking at it again.
+        pace: How fast that message comes.
+        is_refused: Whether nothing more of it is taken; it is closed when the peer has read why.
+    """
+
+    source: Source
+    socket: socket.socket
+    peer: str
+    tail: bytearray = field(default_factory=bytearray)
+    wanted: int = 0
+    pace: Pace = field(default_factory=Pace)
+    is_refused: bool = False
+
+    def reset(self) -> None:
+        """Close at once; the peer gets an error instead of EOF, since not all that it sent was taken."""
+        self.socket.close()
+
+    def acknowledge(self) -> None:
+        """Close with EOF: everything that the peer sent is safe."""
+        with contextlib.suppress(OSError):
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _EOF)
+        self.socket.close()
+
+    def cut_message(self) -> Diagnostic | None:
+        """Return the finding that the peer closed in the middle of a message; None when it did not."""
+        if not self.tail or self.is_refused:
+            return None
+        expected = self.wanted if self.wanted > len(self.tail) else "more"
+        received = len(self.tail)
+        return Diagnostic.of(
+            "R607", source=self.source.config.name, peer=self.peer, received=received, expected=expected
+        )
+
+    def message_too_large(self, size: int) -> Diagnostic:
+        """Return the finding that a header announces too much."""
+        config = self.source.config
+        return Diagnostic.of("R606", source=config.name, peer=self.peer, size=size, limit=config.max_message_bytes)
+
+
+def real_address(config: SourceConfig, listener: socket.socket) -> dict[str, object]:
+    """Return where a source really listens, for the status file."""
+    host, tcp_port = listener.getsockname()[:2]
+    address = f"[{host}]:{tcp_port}" if ":" in host else f"{host}:{tcp_port}"
+    return {"port": config.port, "name": config.name, "address": address, "host": host, "tcp_port": tcp_port}
+
+
+def listen(config: SourceConfig) -> socket.socket:
+    """Open the listening socket of a source.
+
+    Raises:
+        RunError: R601.
+    """
+    address = f"{config.host}:{config.tcp_port}"
+    try:
+        found = socket.getaddrinfo(
+            config.host or None, config.tcp_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, target = found[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise RunError.of("R601", source=config.name, address=address, reason=error.strerror) from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(target)
+        listener.listen(_QUEUE)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise RunError.of("R601", source=config.name, address=address, reason=error.strerror) from error
+    return listener
+
+
+def accept(source: Source) -> Connection | None:
+    """Accept one connection; None when nobody waits.
+
+    Raises:
+        OSError: There are no more descriptors or buffers.
+    """
+    try:
+        accepted, peer = source.listener.accept()
+    except (BlockingIOError, ConnectionAbortedError):
+        return None
+    accepted.setblocking(False)
+    # A peer whose machine vanished would stay here for ever.
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # A gateway that is killed closes its sockets, too. That must not look like EOF, which says that all is safe.
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    return Connection(source, accepted, f"{peer[0]}:{peer[1]}")
+
+
+def descriptor_limit() -> int:
+    """Let this process have as many descriptors as it may; returns the number."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard

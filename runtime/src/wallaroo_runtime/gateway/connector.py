@@ -1,0 +1,312 @@
+"""Connector sources: programs that send each message until they are told that it is processed."""
+
+import hmac
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.frame import encode_body
+from wallaroo_runtime.gateway import connector_protocol
+from wallaroo_runtime.gateway.config import SourceConfig
+from wallaroo_runtime.gateway.connection import Connection
+from wallaroo_runtime.gateway.connector_protocol import EndOfStream, Hello, Message, Notify, ProtocolError
+from wallaroo_runtime.gateway.connector_session import LINGER_S, Session
+from wallaroo_runtime.gateway.framing import Cut
+from wallaroo_runtime.gateway.intake import FRAME_BODY_BYTES, Intake
+from wallaroo_runtime.gateway.source_progress import point_headers
+
+MOST_OPEN_STREAMS = 1024
+MOST_STREAMS = 65_536
+MESSAGE_BYTES = 32  # about what a message costs beside key and payload
+RETRY_S = 0.05
+
+
+@dataclass(slots=True)
+class Streams:
+    """The streams of one source.
+
+    Attributes:
+        points: Stream to the id of the last message that was taken.
+        owners: Stream to the connector that sends it.
+        duplicates: Number of messages that were dropped since they had been taken before.
+    """
+
+    config: SourceConfig
+    points: dict[int, int]
+    owners: dict[int, Session] = field(default_factory=dict)
+    duplicates: int = 0
+
+
+@dataclass(slots=True)
+class Batch:
+    """Messages of one connection that become one frame."""
+
+    values: list[bytes] = field(default_factory=list)
+    keys: dict[bytes, int] = field(default_factory=dict)
+    key_indexes: list[int] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    last: dict[int, tuple[int, int]] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, message: Message, now_ms: int) -> None:
+        """Add a message."""
+        self.last[message.stream] = (len(self.values), message.id)
+        self.values.append(message.payload)
+        self.key_indexes.append(self.keys.setdefault(message.key, len(self.keys)))
+        self.times.append(message.event_time_ns // 1_000_000 if message.event_time_ns else now_ms)
+        self.size += cost(message)
+
+    def put(self, intake: Intake, port: int) -> dict[int, int]:
+        """Put them into the journal; returns how far the streams are."""
+        earliest = min(self.times)
+        flags, parts = encode_body(
+            self.values,
+            keys=list(self.keys),
+            key_indexes=self.key_indexes,
+            timestamps=() if max(self.times) == earliest else [time - earliest for time in self.times],
+            headers=point_headers(len(self.values), self.last),
+        )
+        intake.take_columns(port, len(self.values), flags, parts, earliest)
+        return {stream: point for stream, (_, point) in self.last.items()}
+
+
+def cost(message: Message) -> int:
+    """Return about how many bytes of a frame a message takes."""
+    return len(message.key) + len(message.payload) + MESSAGE_BYTES
+
+
+class Connectors:
+    """The connectors of a gateway.
+
+    Args:
+        sources: The connector sources.
+        intake: Where messages go, and what knows how far they are.
+        say: Takes findings.
+        hello_s: How long a connector may be silent at the beginning.
+    """
+
+    def __init__(
+        self, sources: Iterable[SourceConfig], intake: Intake, say: Callable[[Diagnostic], None], hello_s: float
+    ) -> None:
+        points = intake.past.points
+        self._streams = {config.port: Streams(config, dict(points[config.port])) for config in sources}
+        self._intake, self._say, self._hello_s = intake, say, hello_s
+        self._sessions: dict[Connection, Session] = {}
+        self._batch = Batch()
+
+    @property
+    def wait(self) -> bool:
+        """Whether a connector waits for something to be processed."""
+        return any(session.deliveries for session in self._sessions.values())
+
+    def timeout(self) -> float:
+        """Return in how many seconds `turn` must be called."""
+        is_busy = any(session.has_unsent or session.leaves_at for session in self._sessions.values())
+        return RETRY_S if is_busy else float("inf")
+
+    def add(self, connection: Connection) -> None:
+        """Take a new connection to a connector source."""
+        self._sessions[connection] = Session(connection, time.monotonic() + self._hello_s)
+
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection; other connectors may send its streams now."""
+        session = self._sessions.pop(connection, None)
+        if session is not None:
+            self._release(session)
+
+    def _release(self, session: Session) -> None:
+        owners = self._streams[session.connection.source.config.port].owners
+        for stream in [stream for stream, owner in owners.items() if owner is session]:
+            del owners[stream]
+        session.streams.clear()
+        session.asked.clear()
+        session.deliveries.clear()
+
+    def take(self, connection: Connection, data: bytes) -> None:
+        """Take whole frames; at the first that is wrong the connector is refused, what comes before it stays."""
+        session = self._sessions[connection]
+        finding = None
+        try:
+            for frame in connector_protocol.read_frames(data):
+                finding = self._message(session, frame) if isinstance(frame, Message) else self._control(session, frame)
+                if finding is not None:
+                    break
+        except ProtocolError as error:
+            finding = self._broke_rules(session, str(error))
+        self._put(session)
+        if finding is not None:
+            self.refuse(connection, finding)
+
+    def check(self, connection: Connection, cut: Cut) -> None:
+        """Refuse a frame that is too large, before it is gathered; one that has not said the cookie has less room."""
+        session = self._sessions[connection]
+        if connection.is_refused:
+            return
+        if cut.too_large:
+            self.refuse(connection, connection.message_too_large(cut.too_large))
+        elif session.name is None and cut.wanted > connector_protocol.CONTROL_BYTES:
+            self.refuse(connection, self._broke_rules(session, f"it begins with a frame of {cut.wanted} bytes"))
+
+    def _broke_rules(self, session: Session, reason: str) -> Diagnostic:
+        connection = session.connection
+        return Diagnostic.of("R677", source=connection.source.config.name, peer=connection.peer, reason=reason)
+
+    def _message(self, session: Session, message: Message) -> Diagnostic | None:
+        config = session.connection.source.config
+        streams = self._streams[config.port]
+        if message.stream not in session.streams:
+            return self._broke_rules(session, f"a message of stream {message.stream}, which is not open")
+        if not session.credits:
+            return self._broke_rules(session, "a message without a credit")
+        if not message.id:
+            return self._broke_rules(session, f"a message of stream {message.stream} with id 0; they begin at 1")
+        if len(message.payload) > config.max_message_bytes:
+            return session.connection.message_too_large(len(message.payload))
+        session.credits -= 1
+        if message.id <= streams.points[message.stream]:
+            streams.duplicates += 1
+            return None
+        if self._batch.size + cost(message) > FRAME_BODY_BYTES:
+            self._put(session)
+        self._batch.add(message, self._intake.now_ms())
+        streams.points[message.stream] = message.id
+        return None
+
+    def _put(self, session: Session) -> None:
+        if self._batch.values:
+            points = self._batch.put(self._intake, session.connection.source.config.port)
+            self._batch = Batch()
+            session.deliver(self._intake.taken, points)
+
+    def _control(self, session: Session, frame: Hello | Notify | EndOfStream) -> Diagnostic | None:
+        self._put(session)
+        if isinstance(frame, Hello):
+            return self._hello(session, frame)
+        if session.name is None:
+            return self._broke_rules(session, "it did not begin with HELLO")
+        if isinstance(frame, Notify):
+            self._notify(session, frame)
+            return None
+        if frame.stream not in session.streams:
+            return self._broke_rules(session, f"the end of stream {frame.stream}, which is not open")
+        session.streams.discard(frame.stream)
+        del self._streams[session.connection.source.config.port].owners[frame.stream]
+        return None
+
+    def _hello(self, session: Session, hello: Hello) -> Diagnostic | None:
+        connection = session.connection
+        config = connection.source.config
+        if session.name is not None:
+            return self._broke_rules(session, "a second HELLO")
+        reason = fix = ""
+        if hello.version != connector_protocol.VERSION:
+            reason = (
+                f"it speaks version {hello.version[:40]!r} of the protocol, the gateway {connector_protocol.VERSION!r}"
+            )
+            fix = "use a connector of that version"
+        elif not hmac.compare_digest(hello.cookie.encode(), config.framing["cookie"].encode()):
+            reason, fix = "its cookie is not that of the source", "give the connector the cookie of the source's config"
+        if reason:
+            return Diagnostic.of("R676", source=config.name, peer=connection.peer, reason=reason, fix=fix)
+        session.name, session.credits = (hello.program, hello.instance), config.framing["max_credits"]
+        session.send(connector_protocol.ok(session.credits))
+        return None
+
+    def _notify(self, session: Session, notify: Notify) -> None:
+        streams = self._streams[session.connection.source.config.port]
+        stream, owner = notify.stream, streams.owners.get(notify.stream)
+        reason = fix = ""
+        if owner is not None and owner is not session and owner.name != session.name:
+            reason, fix = f"connector {owner.connection.peer} sends it", "end that one, or number the streams otherwise"
+        elif stream not in streams.points and len(streams.points) >= MOST_STREAMS:
+            reason, fix = f"the source has had {MOST_STREAMS} streams", "go on with streams that there are"
+        elif owner is None and sum(each is session for each in streams.owners.values()) >= MOST_OPEN_STREAMS:
+            reason, fix = f"it sends {MOST_OPEN_STREAMS} streams already", "end other streams before"
+        if reason:
+            config, peer = session.connection.source.config, session.connection.peer
+            self._say(Diagnostic.of("R678", source=config.name, peer=peer, stream=stream, reason=reason, fix=fix))
+            session.send(
+                connector_protocol.notify_ack(is_accepted=False, stream=stream, point=streams.points.get(stream, 0))
+            )
+            return
+        if owner is not None and owner is not session:
+            reason = f"another connection of connector {' '.join(owner.name or ())[:80]!r} took over"
+            fix = "give connectors that run at one time different instance names"
+            finding = Diagnostic.of(
+                "R676", source=streams.config.name, peer=owner.connection.peer, reason=reason, fix=fix
+            )
+            self.refuse(owner.connection, finding)
+        is_known = stream in streams.points
+        streams.owners[stream] = session
+        point = streams.points.setdefault(stream, notify.point)
+        # What is told must not be lost: the connector need not send it again.
+        session.asked.append((self._intake.taken, stream))
+        if is_known:
+            session.deliver(self._intake.taken, {stream: point})
+
+    def refuse(self, connection: Connection, finding: Diagnostic) -> None:
+        """Tell a connector why it is refused, and take nothing more of it; it is closed when it has read that."""
+        self._say(finding)
+        session = self._sessions[connection]
+        self._release(session)
+        session.send(connector_protocol.error(f"{finding.code} {finding.message}"))
+        session.leaves_at = time.monotonic() + LINGER_S
+        connection.is_refused = True
+
+    def turn(self, now: float) -> list[Connection]:
+        """Tell connectors what they wait for; called once in every turn of the event loop.
+
+        Returns:
+            The connections that are to be closed.
+        """
+        over = []
+        for connection, session in self._sessions.items():
+            session.flush()
+            if session.is_deaf:
+                self._say(self._broke_rules(session, "it does not read what it is told"))
+                over.append(connection)
+            elif session.leaves_at is not None:
+                if now >= session.leaves_at:
+                    over.append(connection)
+            elif session.name is None and now >= session.greets_by:
+                config, peer = connection.source.config, connection.peer
+                self.refuse(connection, Diagnostic.of("R694", source=config.name, peer=peer, seconds=self._hello_s))
+            elif not session.has_unsent:
+                self._tell(session)
+        return over
+
+    def _tell(self, session: Session) -> None:
+        intake, config = self._intake, session.connection.source.config
+        while session.asked and intake.is_safe(session.asked[0][0]):
+            _, stream = session.asked.popleft()
+            session.streams.add(stream)
+            point = self._streams[config.port].points[stream]
+            session.send(connector_protocol.notify_ack(is_accepted=True, stream=stream, point=point))
+        end = intake.writer.end
+        points = session.processed(end.sequence, end.offset, intake.committed)
+        most, credits = config.framing["max_credits"], 0
+        if session.name and session.credits < config.framing["refill_credits"] and intake.accepts:
+            credits = most - session.credits
+            session.credits = most
+        if points or credits:
+            session.send(connector_protocol.ack(credits, points))
+
+    def status(self) -> list[dict[str, Any]]:
+        """Return how many streams each source has, and what was dropped, for the status file."""
+        return [
+            {
+                "name": streams.config.name,
+                "streams": len(streams.points),
+                "open": len(streams.owners),
+                "duplicates": streams.duplicates,
+            }
+            for streams in self._streams.values()
+        ]
+
+    def restart(self) -> None:
+        """Ask all connectors to connect again: the gateway ends."""
+        for session in self._sessions.values():
+            if session.name is not None and session.leaves_at is None:
+                session.send(connector_protocol.restart())

@@ -1,0 +1,399 @@
+"""The gateway: listens for the sources of an application and journals what arrives."""
+
+import contextlib
+import os
+import selectors
+import time
+from collections.abc import Callable
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.gateway.config import CONNECTOR, GatewayConfig, GeneratorConfig, SourceConfig
+from wallaroo_runtime.gateway.connection import Connection, Source, accept, descriptor_limit, listen, real_address
+from wallaroo_runtime.gateway.connector import Connectors
+from wallaroo_runtime.gateway.connector_protocol import MESSAGE_FIELDS_BYTES
+from wallaroo_runtime.gateway.framing import Cut, Cutter, Splitter, fixed_cutter
+from wallaroo_runtime.gateway.generator import Generator, Generators, Maker
+from wallaroo_runtime.gateway.intake import Intake
+from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.gateway.split import SplitThread
+from wallaroo_runtime.gateway.stall import SMALL_TAIL_BYTES, stalled
+from wallaroo_runtime.gateway.tick import Ticks
+from wallaroo_runtime.service.driver import DriverWatch
+from wallaroo_runtime.service.status import StatusFile
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+
+RECEIVE_BYTES = 1024 * 1024
+ACCEPTS_PER_TURN = 64
+SPARE_DESCRIPTORS = 64
+TICK_S = 1.0
+
+SplitterFactory = Callable[[SourceConfig], Splitter]
+MakerFactory = Callable[[GeneratorConfig], Maker]
+
+
+class Gateway:
+    """One event loop over listeners and connections; nothing in it blocks but writing to the journal.
+
+    Args:
+        config: What to listen for and where to write.
+        splitter: Makes the splitter of a source that only its worker can cut.
+        maker: Makes the maker of a generator source.
+
+    Attributes:
+        status: What it tells.
+
+    Raises:
+        RunError: R601, an address cannot be used; R610, R612 or R619 of the journal.
+    """
+
+    def __init__(self, config: GatewayConfig, splitter: SplitterFactory, maker: MakerFactory) -> None:
+        self._config = config
+        self.status = StatusFile(config.status)
+        self.status.write("starting")
+        writer: JournalWriter | None = None
+        try:
+            writer = JournalWriter(config.journal, config.segment_bytes)
+            connectors = [source for source in config.sources if source.framing["kind"] == CONNECTOR]
+            generator_ports = [generator.port for generator in config.generators]
+            past = Past(config.journal, generator_ports, [source.port for source in connectors])
+            if past.is_needed:
+                past.advance(writer.safe.offset)
+            self._sources = self._listen()
+        except RunError as error:
+            if writer is not None:
+                writer.close()  # a service tries again in the same process, which must not meet its own lock
+            for diagnostic in error.diagnostics:
+                self.status.say(diagnostic)
+            self.status.write("failed")
+            raise
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        interval_s = config.fsync_interval_ms / 1000
+        self._intake = Intake(writer, config.fsync, interval_s, config.backlog_bytes, past, self.wake)
+        generators = [
+            Generator(generator, maker(generator), past.values.get(generator.port), self.wake)
+            for generator in config.generators
+        ]
+        self._generators = Generators(generators, self._intake, self.status.say)
+        self._connectors = Connectors(connectors, self._intake, self.status.say, config.hello_s)
+        self._watch = DriverWatch(
+            config.status.parent / "driver.json", dict(config.driver) if config.driver else None, config.linger_s
+        )
+        self._ticks = Ticks(self._intake, self._watch, config.tick_ms)
+        self._splits = {
+            source.config.port: SplitThread(splitter(source.config), source.config, self.wake)
+            for source in self._sources
+            if source.cut is None
+        }
+        # Connections have a selector of their own inside the outer one, so that reading pauses and goes on at once,
+        # however many there are.
+        self._control = selectors.DefaultSelector()
+        self._traffic = selectors.EpollSelector()
+        self._control.register(self._wake_read, selectors.EVENT_READ)
+        self._reads = self._accepts = False
+        self._connections: set[Connection] = set()
+        self._ending: dict[Connection, int] = {}
+        self._waiting: set[Connection] = set()
+        self._room = bytearray(RECEIVE_BYTES)
+        self._buffered = 0
+        self._most = min(config.max_connections, descriptor_limit() - SPARE_DESCRIPTORS - len(self._sources))
+        self._limit = self._most
+        self._stopping = False
+        self._disk_full_said = self._crowded_said = False
+
+    def _listen(self) -> list[Source]:
+        sources: list[Source] = []
+        try:
+            for config in self._config.sources:
+                listener = listen(config)
+                sources.append(Source(config, listener, _cutter(config), real_address(config, listener)))
+        except RunError:
+            for source in sources:
+                source.listener.close()
+            raise
+        return sources
+
+    def addresses(self) -> list[tuple[str, int]]:
+        """Return where the sources really listen."""
+        return [source.listener.getsockname()[:2] for source in self._sources]
+
+    def wake(self) -> None:
+        """Make the loop turn; from any thread or signal handler."""
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake_write, b"\0")
+
+    def stop(self) -> None:
+        """Let `run` come to its end; from any thread or signal handler."""
+        self._stopping = True
+        self.wake()
+
+    def run(self) -> None:
+        """Serve until stopped, or until the driver is gone for too long; then make everything safe."""
+        tick_at = 0.0
+        try:
+            while not self._stopping:
+                now = time.monotonic()
+                if now >= tick_at:
+                    tick_at = now + TICK_S
+                    self._tick(now)
+                self._regulate()
+                self._ticks.turn(now)
+                waits = (tick_at - now, self._ticks.wait(now), self._intake.timeout(now), self._connectors.timeout())
+                self._serve(max(0.0, min(wait for wait in waits if wait is not None)))
+                self._generators.turn()
+                self._tell_wait()
+                self._intake.turn(time.monotonic())
+                self._acknowledge()
+                for connection in self._connectors.turn(time.monotonic()):
+                    self._drop(connection, None)
+        except (OSError, RunError) as error:
+            self._fail(error)
+            raise
+        self._close()
+
+    def _tell_wait(self) -> None:
+        """Let the driver know at once that a source waits: it then says what is processed."""
+        waits = self._generators.wait or self._connectors.wait
+        if waits != self._intake.is_awaited:
+            self._intake.is_awaited = waits
+            self._write_status("listening")
+
+    def _tick(self, now: float) -> None:
+        if self._watch.expired(now):
+            self._stopping = True
+        for connection, finding in stalled(self._connections, now, self._config.stall_s, bool(self._waiting)):
+            self._drop(connection, finding)
+        crowded, self._limit = len(self._connections) >= self._limit, self._most
+        if crowded and not self._crowded_said:
+            self.status.say(Diagnostic.of("R699", count=len(self._connections)))
+        self._crowded_said = crowded
+        full = self._intake.disk_is_full
+        if full and not self._disk_full_said:
+            self.status.say(Diagnostic.of("R614", path=self._config.journal))
+        self._disk_full_said = full
+        self._write_status("listening")
+
+    def _write_status(self, state: str) -> None:
+        intake = self._intake
+        self.status.write(
+            state,
+            sources=[source.address for source in self._sources],
+            connections=len(self._connections),
+            messages=intake.messages,
+            bytes=intake.bytes,
+            journal_id=f"{intake.writer.end.journal_id:016x}",
+            end=intake.writer.end.offset,
+            safe=intake.writer.safe.offset,
+            committed=intake.committed,
+            backlog_bytes=intake.backlog,
+            reads=intake.accepts,
+            waits=intake.is_awaited,
+            generators=self._generators.status(),
+            connectors=self._connectors.status(),
+        )
+
+    def _regulate(self) -> None:
+        """Read and accept only while there is room for what would come."""
+        reads = self._intake.accepts
+        if reads != self._reads:
+            self._reads = reads
+            if reads:
+                self._control.register(self._traffic.fileno(), selectors.EVENT_READ)
+            else:
+                self._control.unregister(self._traffic.fileno())
+            for connection in self._connections - self._waiting:
+                connection.pace.go_on(time.monotonic()) if reads else connection.pace.pause(time.monotonic())
+        if self._waiting and self._buffered < self._config.buffer_bytes:
+            for connection in self._waiting:
+                self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
+                connection.pace.go_on(time.monotonic())
+            self._waiting.clear()
+        self._accept_while(len(self._connections) < self._limit)
+
+    def _accept_while(self, accepts: bool) -> None:
+        if accepts == self._accepts:
+            return
+        self._accepts = accepts
+        for source in self._sources:
+            if accepts:
+                self._control.register(source.listener, selectors.EVENT_READ, source)
+            else:
+                self._control.unregister(source.listener)
+
+    def _serve(self, timeout: float) -> None:
+        for key, _ in self._control.select(timeout):
+            if key.fd == self._wake_read:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._wake_read, 4096)
+                self._take_splits()
+            elif isinstance(key.data, Source):
+                self._accept(key.data)
+            else:
+                self._read_connections()
+
+    def _accept(self, source: Source) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            if len(self._connections) >= self._limit:
+                return
+            try:
+                connection = accept(source)
+            except OSError:
+                # No descriptors or buffers: the next one that closes makes room, or the next tick tries again.
+                self._limit = len(self._connections)
+                return
+            if connection is None:
+                return
+            self._connections.add(connection)
+            if source.is_connector:
+                self._connectors.add(connection)
+            self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
+
+    def _read_connections(self) -> None:
+        ready: list[Connection] = [key.data for key, _ in self._traffic.select(0)]
+        # Sources in turn, not mixed: fewer and larger frames. Those that are ready at once have no order.
+        ready.sort(key=lambda connection: connection.source.config.port)
+        for connection in ready:
+            if self._intake.disk_is_full:
+                return
+            self._read(connection)
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            size = connection.socket.recv_into(self._room)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._drop(connection, connection.cut_message())
+            return
+        if not size:
+            self._end(connection)
+            return
+        if connection.is_refused:
+            return  # until it has read why
+        if connection.source.cut is None:
+            self._extend(connection, size)
+            self._split(connection)
+        elif connection.tail:
+            self._extend(connection, size)
+            if len(connection.tail) >= connection.wanted:
+                tail = connection.tail
+                self._take(connection, tail, connection.source.cut(tail, len(tail)))
+        else:
+            self._take(connection, self._room, connection.source.cut(self._room, size), size)
+
+    def _extend(self, connection: Connection, size: int) -> None:
+        connection.pace.came(size, time.monotonic())
+        connection.tail += memoryview(self._room)[:size]
+        self._buffered += size
+        if self._buffered > self._config.buffer_bytes and len(connection.tail) > SMALL_TAIL_BYTES:
+            self._hold_back(connection)
+
+    def _hold_back(self, connection: Connection) -> None:
+        """Stop reading a connection with a large part of a message, except the one that has most, so one gets whole."""
+        largest = max(self._connections, key=lambda other: len(other.tail))
+        if connection is not largest and connection not in self._waiting:
+            self._waiting.add(connection)
+            connection.pace.pause(time.monotonic())
+            self._traffic.unregister(connection.socket)
+
+    def _take(self, connection: Connection, data: bytearray, cut: Cut, size: int | None = None) -> None:
+        """Take the whole messages of `data`, which is the connection's tail, or `size` bytes that just came."""
+        view = memoryview(data)
+        size = len(data) if size is None else size
+        if cut.count:
+            self._take_whole(connection, cut.count, bytes(view[: cut.end]))
+        rest = bytearray(view[cut.end : size])
+        self._buffered += len(rest) - len(connection.tail)
+        if cut.count or not connection.tail:
+            connection.pace.begin(time.monotonic())
+        connection.tail, connection.wanted = rest, cut.wanted
+        if connection.source.is_connector:
+            self._connectors.check(connection, cut)
+        elif cut.too_large:
+            self._drop(connection, connection.message_too_large(cut.too_large))
+
+    def _take_whole(self, connection: Connection, count: int, data: bytes) -> None:
+        if connection.source.is_connector:
+            self._connectors.take(connection, data)
+        else:
+            self._intake.take(connection.source.config.port, count, data)
+
+    def _split(self, connection: Connection) -> None:
+        """Ask the worker, and read nothing more of this connection until it has answered."""
+        if connection not in self._waiting:
+            self._traffic.unregister(connection.socket)
+        self._waiting.discard(connection)
+        connection.pace.pause(time.monotonic())
+        self._splits[connection.source.config.port].ask(connection, bytes(connection.tail))
+
+    def _take_splits(self) -> None:
+        for thread in self._splits.values():
+            for connection, cut in thread.answers():
+                if isinstance(cut, Diagnostic):
+                    self._drop(connection, cut)
+                    continue
+                self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
+                connection.pace.go_on(time.monotonic())
+                self._take(connection, connection.tail, cut)
+
+    def _end(self, connection: Connection) -> None:
+        """The peer has closed its side: EOF goes back when everything is safe."""
+        if connection.tail or connection.source.is_connector:
+            self._drop(connection, connection.cut_message())
+            return
+        self._traffic.unregister(connection.socket)
+        self._ending[connection] = self._intake.taken
+
+    def _acknowledge(self) -> None:
+        for connection in [each for each, taken in self._ending.items() if self._intake.is_safe(taken)]:
+            del self._ending[connection]
+            self._forget(connection)
+            connection.acknowledge()
+
+    def _drop(self, connection: Connection, diagnostic: Diagnostic | None) -> None:
+        """Close a connection that cannot go on; what came before stays."""
+        if diagnostic is not None:
+            self.status.say(diagnostic)
+        with contextlib.suppress(KeyError):
+            self._traffic.unregister(connection.socket)
+        self._forget(connection)
+        connection.acknowledge() if connection.is_refused else connection.reset()
+
+    def _forget(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        self._waiting.discard(connection)
+        self._connectors.remove(connection)
+        self._buffered -= len(connection.tail)
+        self._limit = self._most
+
+    def _fail(self, error: OSError | RunError) -> None:
+        if isinstance(error, RunError):
+            findings = error.diagnostics
+        else:
+            reason = f"the disk failed; {error.strerror}"
+            offset = self._intake.writer.safe.offset
+            findings = [Diagnostic.of("R612", path=self._config.journal, offset=offset, reason=reason)]
+        for finding in findings:
+            self.status.say(finding)
+        self._connectors.restart()
+        self._write_status("failed")
+
+    def _close(self) -> None:
+        for source in self._sources:
+            source.listener.close()
+        self._intake.close()
+        self._acknowledge()
+        self._connectors.restart()
+        for connection in list(self._connections):
+            connection.reset() if connection.tail or connection in self._ending else connection.acknowledge()
+        for thread in self._splits.values():
+            thread.close()
+        self._generators.close()
+        self._write_status("stopped")
+
+
+def _cutter(config: SourceConfig) -> Cutter | None:
+    kind = config.framing["kind"]
+    if kind == CONNECTOR:
+        return fixed_cutter("u32be", MESSAGE_FIELDS_BYTES + config.max_message_bytes)
+    return None if kind == "worker" else fixed_cutter(kind, config.max_message_bytes)

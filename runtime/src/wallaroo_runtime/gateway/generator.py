@@ -1,0 +1,162 @@
+"""Generator sources: a worker makes their messages, a little ahead of what is processed."""
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo_runtime.gateway.config import GeneratorConfig
+from wallaroo_runtime.gateway.intake import Intake
+from wallaroo_runtime.gateway.source_progress import Last
+
+AHEAD_BYTES = 4 * 1024 * 1024
+REPLY_BYTES = 512 * 1024
+MOST_MESSAGES = 1 << 16
+SLOW_S, FAST_S = 0.1, 0.02
+
+
+class Maker(Protocol):
+    """Makes the messages of one generator."""
+
+    def make(
+        self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int
+    ) -> tuple[list[bytes], int, bool, str]:
+        """Return the messages that follow `previous` (None: the first ones), and what comes after them.
+
+        Args:
+            previous: As an earlier answer had it.
+            encoding: Of `previous`, as that answer had it; 0: not known.
+            max_count: At most so many messages.
+            max_bytes: The answer ends with the message that reaches it.
+
+        Returns:
+            The messages, their encoding, whether it has ended, and why it cannot go on (empty: it can).
+
+        Raises:
+            DiagnosticError: The worker gives no answer.
+        """
+
+
+@dataclass(slots=True)
+class Made:
+    """One answer of a maker."""
+
+    values: list[bytes]
+    encoding: int = 0
+    ended: bool = False
+    finding: Diagnostic | None = None
+
+
+@dataclass(slots=True)
+class Generator:
+    """One generator source: asks its maker in a thread, one question at a time.
+
+    A slow generator is asked for few messages at once, so that each comes out when it is made.
+    """
+
+    config: GeneratorConfig
+    maker: Maker
+    last: Last | None
+    wake: Callable[[], None]
+    messages: int = 0
+    ended: bool = False
+    waits: bool = False
+    is_asked: bool = False
+    max_count: int = 1
+    made: deque[Made] = field(default_factory=deque)
+    ahead: deque[int] = field(default_factory=deque)
+    _questions: queue.SimpleQueue[bool] = field(default_factory=queue.SimpleQueue)
+
+    def start(self) -> None:
+        """Start the thread."""
+        threading.Thread(target=self._run, name=f"generate-{self.config.port}", daemon=True).start()
+
+    def ask(self) -> None:
+        """Ask for more; the answer stands in `made` later."""
+        self.is_asked = True
+        self._questions.put(True)
+
+    def close(self) -> None:
+        """End the thread; a call in progress is not waited for."""
+        self._questions.put(False)
+
+    def _run(self) -> None:
+        while self._questions.get():
+            began = time.monotonic()
+            self.made.append(self._make())
+            spent = time.monotonic() - began
+            if spent < FAST_S:
+                self.max_count = min(2 * self.max_count, MOST_MESSAGES)
+            elif spent > SLOW_S:
+                self.max_count = max(1, self.max_count // 2)
+            self.wake()
+
+    def _make(self) -> Made:
+        try:
+            previous, known = self.last or (None, 0)
+            values, encoding, ended, reason = self.maker.make(previous, known, self.max_count, REPLY_BYTES)
+        except DiagnosticError as error:
+            return Made([], ended=True, finding=error.diagnostics[0])
+        if not reason and not values and not ended:
+            reason = "it gave no message and did not end"
+        finding = Diagnostic.of("R670", source=self.config.name, reason=reason) if reason else None
+        return Made(values, encoding, ended or bool(reason), finding)
+
+
+class Generators:
+    """The generator sources of a gateway.
+
+    Args:
+        generators: Each with its last message.
+        intake: Where messages go.
+        say: Takes findings.
+    """
+
+    def __init__(self, generators: list[Generator], intake: Intake, say: Callable[[Diagnostic], None]) -> None:
+        self._generators, self._intake, self._say = generators, intake, say
+        for generator in generators:
+            generator.start()
+
+    @property
+    def wait(self) -> bool:
+        """Whether one has made so much that it waits until that is processed."""
+        return any(generator.waits for generator in self._generators)
+
+    def turn(self) -> None:
+        """Take what was made, and ask for more where there is room; called once in every turn of the event loop."""
+        for generator in self._generators:
+            while generator.made:
+                generator.is_asked = False
+                self._take(generator, generator.made.popleft())
+            while generator.ahead and generator.ahead[0] <= self._intake.committed:
+                generator.ahead.popleft()
+            end = self._intake.writer.end.offset
+            generator.waits = bool(generator.ahead) and end - generator.ahead[0] >= AHEAD_BYTES
+            if not (generator.is_asked or generator.ended or generator.waits) and self._intake.accepts:
+                generator.ask()
+
+    def _take(self, generator: Generator, made: Made) -> None:
+        if made.values:
+            self._intake.take_values(generator.config.port, made.values, made.encoding)
+            generator.ahead.append(self._intake.writer.end.offset)
+            generator.last = Last(made.values[-1], made.encoding)
+            generator.messages += len(made.values)
+        generator.ended = made.ended
+        if made.finding is not None:
+            self._say(made.finding)
+
+    def status(self) -> list[dict[str, Any]]:
+        """Return how far each one is, for the status file."""
+        return [
+            {"name": generator.config.name, "messages": generator.messages, "ended": generator.ended}
+            for generator in self._generators
+        ]
+
+    def close(self) -> None:
+        """End the threads."""
+        for generator in self._generators:
+            generator.close()

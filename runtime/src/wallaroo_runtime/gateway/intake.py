@@ -1,0 +1,260 @@
+"""From messages to journal frames: what to write when, and when it becomes safe."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from wallaroo.fault import reach
+from wallaroo.frame import FRAMED, PLAIN, TICK_PORT, column
+from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.storage.journal.head import read_committed
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+
+FRAME_BODY_BYTES = 1024 * 1024
+_RETRY_S = 0.2
+_COMMITTED_S = 1.0
+_COMMITTED_WHILE_FULL_S = 0.02
+
+
+class SyncThread:
+    """Runs `JournalWriter.sync` beside the event loop, one call at a time.
+
+    Args:
+        writer: The journal.
+        wake: Called in the thread after each call.
+    """
+
+    def __init__(self, writer: JournalWriter, wake: Callable[[], None]) -> None:
+        self._writer, self._wake = writer, wake
+        self._wanted = threading.Event()
+        self._stopping = False
+        self.busy = False
+        self.error: OSError | None = None
+        self._thread = threading.Thread(target=self._run, name="journal-sync", daemon=True)
+        self._thread.start()
+
+    def request(self) -> None:
+        """Start a call; only when not `busy`."""
+        self.busy = True
+        self._wanted.set()
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            if self._stopping:
+                return
+            try:
+                self._writer.sync()
+            except OSError as error:
+                self.error = error
+            self.busy = False
+            self._wake()
+
+    def close(self) -> None:
+        """Wait for the call in progress and end the thread."""
+        self._stopping = True
+        self._wanted.set()
+        self._thread.join()
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Messages of one source that become one frame."""
+
+    port: int
+    timestamp_ms: int
+    count: int = 0
+    size: int = 0
+    parts: list[bytes] = field(default_factory=list)
+    flags: int = 0
+    encoding: int = FRAMED
+
+
+class Intake:
+    """Gathers messages into frames, and keeps the journal's promises in time.
+
+    Messages of one source stay together in one frame until it has 1 MiB or the next sync is due, for readers see
+    nothing before. A message of another source ends the frame, so the journal has the order of arrival.
+
+    Args:
+        writer: The journal.
+        policy: batch, interval or never.
+        interval_s: For interval, the least time between the starts of two syncs.
+        backlog_bytes: Limit of what is journaled and not committed.
+        past: What sources must know of the journal's past.
+        wake: Makes the event loop call `turn`, from another thread.
+
+    Attributes:
+        is_awaited: Whether a source waits until something is processed; the committed offset is then looked at often.
+    """
+
+    def __init__(
+        self,
+        writer: JournalWriter,
+        policy: str,
+        interval_s: float,
+        backlog_bytes: int,
+        past: Past,
+        wake: Callable[[], None],
+    ) -> None:
+        self.writer = writer
+        self.past = past
+        self.is_awaited = False
+        self._policy, self._backlog_bytes = policy, backlog_bytes
+        self._interval_s = interval_s if policy == "interval" else 0.0
+        self._sync = None if policy == "never" else SyncThread(writer, wake)
+        self._gathered: Gathered | None = None
+        self._waiting: deque[Gathered] = deque()
+        self._timestamp_ms = 0
+        self._sync_began = 0.0
+        self._retry_at = 0.0
+        self._committed_at = 0.0
+        self.committed = read_committed(writer.directory)
+        self.messages = 0
+        self.bytes = 0
+        self.disk_is_full = False
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that are journaled and not committed."""
+        return self.writer.end.offset - self.committed
+
+    @property
+    def accepts(self) -> bool:
+        """Whether sockets may be read."""
+        return not self.disk_is_full and self.backlog < self._backlog_bytes
+
+    @property
+    def taken(self) -> int:
+        """Number of messages that the journal has or will have; they are safe when `is_safe` says so of this number."""
+        return self.writer.end.sequence + sum(gathered.count for gathered in self._all())
+
+    def is_safe(self, taken: int) -> bool:
+        """Tell whether everything is safe up to a value that `taken` had."""
+        return self.writer.safe.sequence >= taken
+
+    def take(self, port: int, count: int, data: bytes) -> None:
+        """Take `count` whole messages of a source; they are kept even when the disk is full."""
+        gathered = self._gathered
+        if gathered is None or port != gathered.port or gathered.size + len(data) > FRAME_BODY_BYTES:
+            self.flush()
+            gathered = self._gathered = Gathered(port, self.now_ms())
+        gathered.parts.append(data)
+        gathered.count += count
+        gathered.size += len(data)
+        self.messages += count
+        self.bytes += len(data)
+
+    def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
+        """Take messages that are not as on a wire, as a frame of their own; kept even when the disk is full."""
+        parts = [column(list(map(len, values))), *values]
+        self._take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
+
+    def take_columns(self, port: int, count: int, flags: int, parts: list[bytes], timestamp_ms: int) -> None:
+        """Take messages with columns of their own, as a frame of their own; kept even when the disk is full."""
+        self._take_whole(Gathered(port, timestamp_ms, count, sum(map(len, parts)), parts, flags, PLAIN))
+
+    def _take_whole(self, frame: Gathered) -> None:
+        self.flush()
+        self._gathered = frame
+        self.flush()
+        self.messages += frame.count
+        self.bytes += frame.size
+
+    def tick(self) -> None:
+        """Write a tick, in its place among the messages."""
+        self.flush()
+        self._gathered = Gathered(TICK_PORT, self.now_ms())
+        self.flush()
+
+    def now_ms(self) -> int:
+        """Return the time of what arrives now, which never goes back."""
+        self._timestamp_ms = max(self._timestamp_ms, time.time_ns() // 1_000_000)
+        return self._timestamp_ms
+
+    def flush(self) -> None:
+        """Write what is gathered; when the disk is full it waits."""
+        if self._gathered is not None:
+            self._waiting.append(self._gathered)
+            self._gathered = None
+        while self._waiting:
+            frame = self._waiting[0]
+            try:
+                self.writer.append(
+                    frame.port, frame.count, frame.parts, frame.timestamp_ms, frame.flags, frame.encoding
+                )
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                self.disk_is_full = True
+                self._retry_at = time.monotonic() + _RETRY_S
+                return
+            reach("gateway.after_append")
+            self._waiting.popleft()
+        self.disk_is_full = False
+
+    def _all(self) -> Iterator["Gathered"]:
+        yield from self._waiting
+        if self._gathered is not None:
+            yield self._gathered
+
+    def turn(self, now: float) -> None:
+        """Do what is due; called once in every turn of the event loop.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        if self._sync is not None and self._sync.error is not None:
+            raise self._sync.error
+        if self.disk_is_full and now < self._retry_at:
+            return
+        busy = self._sync is not None and self._sync.busy
+        if not busy and now >= self._sync_began + self._interval_s:
+            self._begin_sync(now)
+        wait = _COMMITTED_WHILE_FULL_S if self._is_full else _COMMITTED_S
+        if now >= self._committed_at + wait:
+            self._committed_at = now
+            self.committed = max(self.committed, self.writer.remove_committed(self._remember))
+
+    @property
+    def _is_full(self) -> bool:
+        return self.is_awaited or self.backlog >= self._backlog_bytes
+
+    def _remember(self, offset: int) -> None:
+        if self.past.is_needed:
+            self.past.advance(offset)
+        else:
+            self.past.pass_over(offset)
+        self.past.save()
+
+    def _begin_sync(self, now: float) -> None:
+        self.flush()
+        if self.writer.safe == self.writer.end:
+            return
+        if self._sync is None:
+            self.writer.publish()
+        else:
+            self._sync_began = now
+            self._sync.request()
+
+    def timeout(self, now: float) -> float | None:
+        """Return in how many seconds `turn` must be called; None when only something new makes work."""
+        if self.disk_is_full:
+            return max(0.0, self._retry_at - now)
+        if self._is_full:
+            return _COMMITTED_WHILE_FULL_S
+        busy = self._sync is not None and self._sync.busy
+        if busy or (self._gathered is None and self.writer.safe == self.writer.end):
+            return None
+        return max(0.0, self._sync_began + self._interval_s - now)
+
+    def close(self) -> None:
+        """Write and make safe everything that was taken, as far as the disk has room."""
+        self.flush()
+        if self._sync is not None:
+            self._sync.close()
+        self.writer.close()

@@ -1,0 +1,139 @@
+"""What sources must know of the journal's past: the last message of a generator, how far a connector's streams are.
+
+Both are read from the frames themselves, so that they never disagree with what the journal holds. Before a segment is
+removed, what its frames say is kept in a small file.
+"""
+
+import base64
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from wallaroo.frame import FrameHeader, read_frame, split_frames
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.durable.line import pack_line, unpack_line
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.segment import list_segments
+
+NAME = "past"
+POINT_HEADER = b"wallaroo.point"
+_POINT = struct.Struct(">QQ")
+_POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack("<I", _POINT.size)
+
+
+def point_headers(count: int, points: Mapping[int, tuple[int, int]]) -> list[bytes]:
+    """Return the headers of a frame of a connector's messages: how far each stream in it is.
+
+    Args:
+        count: Number of messages.
+        points: Stream to the index of its last message, and that one's id.
+    """
+    headers = [b""] * count
+    for stream, (index, point) in points.items():
+        headers[index] = _POINT_START + _POINT.pack(stream, point)
+    return headers
+
+
+class Last(NamedTuple):
+    """The last message of a generator.
+
+    Attributes:
+        value: As the frame has it.
+        encoding: Of the frame; 0: not known.
+    """
+
+    value: bytes
+    encoding: int
+
+
+class Past:
+    """What the frames of a journal say about generators and connectors, as far as it has been read.
+
+    Args:
+        directory: The journal; its writer exists.
+        generators: Ports of generator sources.
+        connectors: Ports of connector sources.
+
+    Attributes:
+        values: Port of a generator to its last message.
+        points: Port of a connector source to its streams' last points of reference.
+
+    Raises:
+        RunError: R612, file or journal are damaged.
+    """
+
+    def __init__(self, directory: Path, generators: Iterable[int], connectors: Iterable[int]) -> None:
+        self._directory, self._path = directory, directory / NAME
+        self._generators, self._connectors = frozenset(generators), frozenset(connectors)
+        self._offset = 0
+        self.values: dict[int, Last] = {}
+        self.points: dict[int, dict[int, int]] = {port: {} for port in self._connectors}
+        segments = list_segments(directory)
+        begin = segments[0].base if segments else 0
+        if self._path.exists():
+            self._load()
+        if self.is_needed and self._offset < begin:
+            reason = f"{NAME} ends at {self._offset}; the first segment begins at {begin}"
+            raise RunError.of("R612", path=self._path, offset=self._offset, reason=reason)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether any source must know anything."""
+        return bool(self._generators or self._connectors)
+
+    def advance(self, end: int) -> None:
+        """Read the journal up to an offset, a frame boundary."""
+        segments = list_segments(self._directory)
+        start = max(self._offset, segments[0].base if segments else 0)
+        for data in JournalReader(self._directory).read(start, end):
+            for header, at, _ in split_frames(data):
+                self._fold(header, data, at)
+        self._offset = max(self._offset, end)
+
+    def pass_over(self, offset: int) -> None:
+        """Take note that no source must know anything of what comes before an offset."""
+        self._offset = max(self._offset, offset)
+
+    def _fold(self, header: FrameHeader, data: bytes, at: int) -> None:
+        if not header.count:
+            return
+        if header.port in self._generators:
+            self.values[header.port] = Last(read_frame(data, at).values()[-1], header.encoding)
+        elif header.port in self._connectors:
+            for value in filter(None, read_frame(data, at).headers):
+                stream, point = _POINT.unpack_from(value, len(_POINT_START))
+                self.points[header.port][stream] = point
+
+    def save(self) -> None:
+        """Make what is known survive a loss of power."""
+        content = {
+            "offset": self._offset,
+            "values": {str(port): base64.b64encode(last.value).decode() for port, last in self.values.items()},
+            "encodings": {str(port): last.encoding for port, last in self.values.items()},
+            "points": {
+                str(port): {str(stream): point for stream, point in streams.items()}
+                for port, streams in self.points.items()
+            },
+        }
+        replace_file(self._path, pack_line(content), durable=True)
+
+    def _load(self) -> None:
+        try:
+            content = unpack_line(self._path.read_bytes().rstrip(b"\n"))
+            if content is None:
+                reason = "it does not fit its checksum"
+                raise ValueError(reason)
+            self._offset = int(content["offset"])
+            encodings = content.get("encodings", {})  # earlier versions wrote none
+            values = {
+                int(port): Last(base64.b64decode(value), int(encodings.get(port, 0)))
+                for port, value in content["values"].items()
+            }
+            points = {int(port): streams for port, streams in content["points"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RunError.of("R612", path=self._path, offset=0, reason=str(error)) from error
+        self.values = {port: value for port, value in values.items() if port in self._generators}
+        for port in self._connectors & points.keys():
+            self.points[port] = {int(stream): int(point) for stream, point in points[port].items()}

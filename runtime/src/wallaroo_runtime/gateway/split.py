@@ -1,0 +1,55 @@
+"""Cutting by the worker: asked in a thread, so that one slow decoder holds up nobody else."""
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo_runtime.gateway.config import SourceConfig
+from wallaroo_runtime.gateway.connection import Connection
+from wallaroo_runtime.gateway.framing import Cut, Splitter, splitter_cut
+
+
+class SplitThread:
+    """Asks a splitter about the connections of one source, one after the other.
+
+    Args:
+        splitter: Who is asked.
+        config: The source.
+        wake: Called in the thread when there is an answer.
+    """
+
+    def __init__(self, splitter: Splitter, config: SourceConfig, wake: Callable[[], None]) -> None:
+        self._splitter, self._config, self._wake = splitter, config, wake
+        self._questions: queue.SimpleQueue[tuple[Connection, bytes] | None] = queue.SimpleQueue()
+        self._answers: deque[tuple[Connection, Cut | Diagnostic]] = deque()
+        threading.Thread(target=self._run, name=f"split-{config.port}", daemon=True).start()
+
+    def ask(self, connection: Connection, data: bytes) -> None:
+        """Ask for a cut; the answer comes with `answers`."""
+        self._questions.put((connection, data))
+
+    def answers(self) -> Iterator[tuple[Connection, Cut | Diagnostic]]:
+        """Yield the answers that are there; a diagnostic where there was none."""
+        while self._answers:
+            yield self._answers.popleft()
+
+    def close(self) -> None:
+        """End the thread; a call in progress is not waited for."""
+        self._questions.put(None)
+
+    def _run(self) -> None:
+        while (question := self._questions.get()) is not None:
+            connection, data = question
+            self._answers.append((connection, self._ask(data)))
+            self._wake()
+
+    def _ask(self, data: bytes) -> Cut | Diagnostic:
+        config = self._config
+        try:
+            return splitter_cut(self._splitter, data, config.framing["header_bytes"], config.max_message_bytes)
+        except DiagnosticError as error:
+            return error.diagnostics[0]
+        except ValueError as error:
+            return Diagnostic.of("W410", worker=config.name, reason=str(error))

@@ -1,0 +1,29 @@
+"""Ticks: frames without messages that tell windows how late it is."""
+
+from wallaroo_runtime.gateway.intake import Intake
+from wallaroo_runtime.service.driver import DriverWatch
+
+
+class Ticks:
+    """Writes ticks into the journal, while a driver lives and the journal has room.
+
+    Args:
+        intake: Where they go.
+        watch: Tells whether a driver lives.
+        interval_ms: From one to the next; 0: there are none.
+    """
+
+    def __init__(self, intake: Intake, watch: DriverWatch, interval_ms: int) -> None:
+        self._intake, self._watch, self._interval_s = intake, watch, interval_ms / 1000
+        self._at = 0.0
+
+    def turn(self, now: float) -> None:
+        """Write one when it is due; called once in every turn of the event loop."""
+        if self._interval_s and now >= self._at:
+            self._at = now + self._interval_s
+            if self._watch.has_driver and self._intake.accepts:
+                self._intake.tick()
+
+    def wait(self, now: float) -> float:
+        """Return in how many seconds the next one is due."""
+        return max(0.0, self._at - now) if self._interval_s else float("inf")

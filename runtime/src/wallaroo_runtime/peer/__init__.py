@@ -1,0 +1,1 @@
+"""Gateway and egress as a driver sees them, however far away they are."""

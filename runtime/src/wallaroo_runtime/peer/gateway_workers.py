@@ -1,0 +1,68 @@
+"""Workers beside a gateway: they cut and make messages where the executors' workers cannot be asked."""
+
+import secrets
+from dataclasses import replace
+from pathlib import Path
+
+from wallaroo_runtime.archive.archive import Archive, unpack
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+DIGITS = 16
+CACHE_BYTES = 16 * 1024 * 1024  # they keep no state
+
+
+class HostedWorkers:
+    """Runs workers of an application on this machine, for this process.
+
+    Args:
+        topology: Of the application.
+        directory: The archive is unpacked there, and what the workers print goes there.
+        archive: Where the workers come from; None: they are on this machine.
+        python: Interpreter of Python workers; empty: this one.
+
+    Attributes:
+        digest: SHA-256 of the archive, in hexadecimal; empty: there is none.
+        names: Of the workers.
+    """
+
+    def __init__(self, topology: Topology, directory: Path, archive: Archive | None = None, python: str = "") -> None:
+        self.digest = archive.digest if archive else ""
+        self._topology, self._directory, self._archive, self._python = topology, directory, archive, python
+        self.names = frozenset(worker.name for worker in self._topology.workers)
+        self._started: dict[str, tuple[WorkerSpec, str]] = {}
+
+    def target(self, name: str) -> str:
+        """Return the gRPC target of a worker, which is started when it is not there yet.
+
+        Raises:
+            RunError: R655 or R657, it cannot be unpacked here; why it does not start.
+        """
+        if name not in self._started:
+            spec = self._spec(name)
+            self._started[name] = spec, ensure_worker(spec).target
+        return self._started[name][1]
+
+    def _spec(self, name: str) -> WorkerSpec:
+        worker = self._topology.worker(name)
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        spec = replace(
+            WorkerSpec.of(self._topology, worker),
+            cache_bytes=CACHE_BYTES,
+            processes=1,
+            run=secrets.token_hex(DIGITS),
+            log_directory=str(self._directory),
+            python=self._python,
+        )
+        if self._archive is None:
+            return spec
+        unpacked = self._directory / f"archive-{self._archive.digest[:DIGITS]}"
+        unpack(self._archive.path, self._archive.digest, unpacked, spec.interpreter())
+        return spec.unpacked(unpacked)
+
+    def close(self) -> None:
+        """Stop what was started."""
+        for spec, _ in self._started.values():
+            stop_worker(spec)
+        self._started.clear()

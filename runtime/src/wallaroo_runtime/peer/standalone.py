@@ -1,0 +1,130 @@
+"""The processes `wallaroo gateway` and `wallaroo egress`."""
+
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import grpc
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.durable.file import refuse_links
+from wallaroo_runtime.egress.service import EgressHost, OutboxServicer
+from wallaroo_runtime.errors import RUN, USAGE, RunError
+from wallaroo_runtime.gateway.service import GatewayHost, JournalServicer, Workers
+from wallaroo_runtime.service._proto.service_pb2_grpc import (
+    add_JournalServiceServicer_to_server,
+    add_OutboxServiceServicer_to_server,
+)
+from wallaroo_runtime.service.credential import Listen, is_loopback, make_token, read_pem, read_token
+from wallaroo_runtime.service.server import serve
+
+LOOK_S = 0.2
+GRACE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """What the command line says about a service.
+
+    Attributes:
+        directory: Where it keeps its data.
+        listen: HOST:PORT; port 0 lets the system choose one.
+        token_file: Holds the token; None: `token` in the directory, made when it is not there.
+        certificate: Its certificates (PEM); None: no TLS.
+        key: Its private key (PEM).
+        workers: Of a gateway: cut and make messages; None: there are none.
+    """
+
+    directory: Path
+    listen: str
+    token_file: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    workers: Workers | None = None
+
+
+def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnostic]]:
+    """Return how a service listens, and what is worth a warning.
+
+    Raises:
+        RunError: R608, R616, R640; R645, others could reach it and there is no token of the operator's.
+    """
+    is_private = is_loopback(options.listen.rpartition(":")[0])
+    if bool(options.certificate) != bool(options.key):
+        reason = "--tls-certificate and --tls-key belong together"
+        raise RunError.of("R608", USAGE, reason=reason, fix="give both or none")
+    if options.token_file is None and not is_private:
+        raise RunError.of("R645", USAGE, service=kind, address=options.listen)
+    if options.token_file is None:
+        try:
+            options.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            token = make_token(options.directory / "token")
+        except OSError as error:
+            raise _not_usable(kind, options.directory, error) from error
+    else:
+        token = read_token(options.token_file)
+    certificate = read_pem(options.certificate) if options.certificate else b""
+    key = read_pem(options.key) if options.key else b""
+    found = [] if is_private or certificate else [Diagnostic.of("R651", service=kind, address=options.listen)]
+    return Listen(options.listen, token, certificate, key), found
+
+
+def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], None]) -> int:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        kind: `gateway` or `egress`.
+        options: See there.
+        tell: Called with the real address and the file of the token when it serves.
+
+    Returns:
+        The exit code: 1, it cannot go on; it has said why.
+
+    Raises:
+        RunError: It cannot start; R711, its directory has links.
+    """
+    stopped = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    refuse_links(options.directory, ["workers"])
+    listen, _ = listen_of(kind, options)
+    host = _host(kind, options, listen.address)
+    try:
+        server, address = serve(kind, listen, lambda server: _add(host, server))
+        host.store.address = address
+        tell(address, str(options.token_file or options.directory / "token"))
+        while not stopped.wait(LOOK_S) and not host.ended.is_set():
+            pass
+        server.stop(GRACE_S).wait()
+    finally:
+        host.close()
+    return RUN if host.ended.is_set() else 0
+
+
+def _host(kind: str, options: ServiceOptions, address: str) -> GatewayHost | EgressHost:
+    try:
+        if kind == "gateway":
+            return GatewayHost(options.directory, address, options.workers)
+        return EgressHost(options.directory, address)
+    except OSError as error:
+        raise _not_usable(kind, options.directory, error) from error
+
+
+def _not_usable(kind: str, directory: Path, error: OSError) -> RunError:
+    reason = f"the {kind} cannot use {directory}; {error.strerror or error}"
+    fix = f"give a directory of a disk of this machine, which the {kind} may write to"
+    return RunError.of("R608", USAGE, reason=reason, fix=fix)
+
+
+def _add(host: GatewayHost | EgressHost, server: grpc.Server) -> None:
+    if isinstance(host, GatewayHost):
+        add_JournalServiceServicer_to_server(JournalServicer(host), server)
+    else:
+        add_OutboxServiceServicer_to_server(OutboxServicer(host), server)

@@ -1,0 +1,63 @@
+"""Takes services that run elsewhere from whatever driver they serve."""
+
+from collections.abc import Callable, Mapping
+
+from wallaroo_runtime.peer.configuration import UNSET
+from wallaroo_runtime.peer.remote import ATTACH_PATIENCE_S, RemoteOptions, driver_of
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.client import Client
+
+Message = pb.AttachJournalRequest | pb.AttachOutboxRequest
+
+
+class Hold:
+    """Lets services work for nobody but this process, which wants nothing yet.
+
+    Args:
+        remote: Where they are.
+        application: Name of the application.
+        checkpoint: Id of the checkpoint.
+        stores: Id of the journal or outbox of each service, by the service's name; empty: the checkpoint has never
+            come to it.
+    """
+
+    def __init__(self, remote: RemoteOptions, application: str, checkpoint: str, stores: Mapping[str, str]) -> None:
+        self._remote, self._application, self._checkpoint, self._stores = remote, application, checkpoint, stores
+        self._epochs: dict[str, int] = {}
+
+    def take_gateways(self) -> None:
+        """Attach to all gateways: no other driver gets messages, or acknowledges them, any more.
+
+        Raises:
+            RunError: R642 or R643, one cannot be asked, or is not that of the checkpoint.
+        """
+        for name in self._remote.gateways:
+            self._epochs[name] = self.take("gateway", name)
+
+    def check(self) -> None:
+        """Look whether the gateways still serve this process.
+
+        Raises:
+            RunError: R644, one serves another driver; R642.
+        """
+        for name, epoch in self._epochs.items():
+            self.client("gateway", name).call("Status", pb.StatusRequest(epoch=epoch))
+
+    def take(self, kind: str, name: str = "") -> int:
+        """Attach to one service; returns the epoch in which it serves this process. Errors as of `take_gateways`."""
+        driver = driver_of(self._application, self._checkpoint, self.store(kind, name), fresh=False)
+        nothing: dict[str, Callable[..., Message]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
+        return int(self.client(kind, name).call("Attach", nothing[kind](driver=driver)).epoch)
+
+    def client(self, kind: str, name: str = "") -> Client:
+        """Return what calls a service."""
+        address = self._remote.gateways[name] if kind == "gateway" else self._remote.egress
+        return Client(self._remote.service(kind, address), ATTACH_PATIENCE_S)
+
+    def store(self, kind: str, name: str = "") -> str:
+        """Return the id of its journal or outbox."""
+        return self._stores[f"{kind} {name}".strip()]
+
+
+def _listen_to_nobody(driver: pb.Driver) -> pb.AttachJournalRequest:
+    return pb.AttachJournalRequest(driver=driver, fsync=UNSET.journal_fsync, backlog_bytes=UNSET.journal_bytes)

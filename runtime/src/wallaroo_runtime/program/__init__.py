@@ -1,0 +1,1 @@
+"""User programs: found, run as front-ends, built, packed."""

@@ -1,0 +1,127 @@
+"""Finds out what the user named: a Python program, a Go program, a worker binary, a topology, an archive."""
+
+import importlib.machinery
+import os
+import platform
+import re
+import struct
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from wallaroo.diagnostic import closest
+from wallaroo.program import is_file, split_app
+from wallaroo_runtime.errors import USAGE, WORKER, RunError
+from wallaroo_runtime.worker.launch import ELF_MACHINES
+
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
+
+
+class AppKind(Enum):
+    """What an application is given as."""
+
+    PYTHON_FILE = "python file"
+    PYTHON_MODULE = "python module"
+    GO_DIRECTORY = "go directory"
+    BINARY = "worker binary"
+    TOPOLOGY = "topology"
+    ARCHIVE = "archive"
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """An application that exists.
+
+    Attributes:
+        kind: What it is.
+        path: Absolute path of the file or directory.
+        target: How a Python front-end or worker is told what to load; empty for other kinds.
+    """
+
+    kind: AppKind
+    path: str
+    target: str = ""
+
+
+def resolve(app: str) -> App:
+    """Return what an application argument names; nothing is run or imported.
+
+    Args:
+        app: A Python file or module, either with `:function`; a Go package directory; a worker binary; a topology
+            file (`.json`); an archive (`.tar.gz`).
+
+    Raises:
+        RunError: There is no such thing (R609), or the binary cannot run here (W404, W405).
+    """
+    path = Path(app)
+    if path.suffix == ".json" and path.is_file():
+        return App(AppKind.TOPOLOGY, str(path.absolute()))
+    if path.name.endswith(ARCHIVE_SUFFIXES) and path.is_file():
+        return App(AppKind.ARCHIVE, str(path.absolute()))
+    target, _ = split_app(app)
+    function = app[len(target) :]
+    file = Path(target)
+    if file.suffix == ".py" and file.is_file():
+        return App(AppKind.PYTHON_FILE, str(file.absolute()), str(file.absolute()) + function)
+    if path.is_dir() and any(path.glob("*.go")):
+        return App(AppKind.GO_DIRECTORY, str(path.absolute()))
+    if path.is_file():
+        return _binary(path.absolute())
+    if _MODULE.match(target) and not is_file(target):
+        found = find_module(target)
+        if found:
+            return App(AppKind.PYTHON_MODULE, found, target + function)
+    raise RunError.of("R609", USAGE, app=app, reason=_reason(app, path))
+
+
+def find_module(name: str) -> str:
+    """Return the file of a module as a program started here would find it, or an empty text; imports nothing."""
+    search: Iterable[str] | None = [os.getcwd(), *(path or os.getcwd() for path in sys.path)]
+    origin = ""
+    for part in name.split("."):
+        if search is None:
+            return ""
+        spec = importlib.machinery.PathFinder.find_spec(part, list(search))
+        if spec is None:
+            return ""
+        search = spec.submodule_search_locations
+        origin = spec.origin or ""  # a folder without __init__.py can hold modules, but is none
+    return origin
+
+
+def _binary(path: Path) -> App:
+    with path.open("rb") as file:
+        head = file.read(20)
+    if head[:4] == b"\x7fELF" and len(head) == 20:
+        (number,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
+        machine = ELF_MACHINES.get(number, f"ELF machine {number:#x}")
+        if machine != platform.machine():
+            raise RunError.of("W405", WORKER, path=path, actual=machine, expected=platform.machine())
+    elif head[:2] != b"#!":
+        raise RunError.of("R609", USAGE, app=path, reason="the file is none of these")
+    if not os.access(path, os.X_OK):
+        reason, fix = "it has no execute permission", f"make it executable: `chmod +x {path}`"
+        raise RunError.of("W404", WORKER, path=path, reason=reason, fix=fix)
+    return App(AppKind.BINARY, str(path))
+
+
+def _reason(app: str, path: Path) -> str:
+    if path.is_dir():
+        return "the directory has no .go file"
+    near = _near(path)
+    return f"there is no such file or module; did you mean {near}?" if near else "there is no such file or module"
+
+
+def _near(path: Path) -> str:
+    folder = path.parent
+    try:
+        names = [each.name for each in folder.iterdir() if not each.name.startswith(".")]
+    except OSError:
+        names = []
+    # "word_cuont" may be meant to be the module of word_count.py.
+    known = {name.removesuffix(".py"): name for name in names if name.endswith(".py")} | {name: name for name in names}
+    close = closest(path.name, known)
+    return str(folder / known[close]) if close else ""

@@ -1,0 +1,106 @@
+"""Turns what the user named into a topology: a program is emitted, a document is read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.archive.archive import Archive, read_archive
+from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
+from wallaroo_runtime.program.app import AppKind, resolve
+from wallaroo_runtime.program.emit import emit
+from wallaroo_runtime.program.interface_diff import explained
+from wallaroo_runtime.topology.canonical import interface_hash
+from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load, load_document
+from wallaroo_runtime.topology.model import TcpSink, Topology
+from wallaroo_runtime.topology.override import override
+
+
+class Application(NamedTuple):
+    """What the user named, read and checked.
+
+    Attributes:
+        topology: Its topology.
+        path: The file or directory that the user named.
+        archive: The archive with its workers, when it is one.
+    """
+
+    topology: Topology
+    path: Path
+    archive: Archive | None = None
+
+
+def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -> Application:
+    """Return the topology of an application, and where it came from.
+
+    Args:
+        app: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.
+        args: What the application sees on its command line.
+        inputs: The value of `--in`; a program sees it itself, for a document it overrides the sources' addresses.
+        outputs: The value of `--out`, likewise for sinks.
+
+    Raises:
+        RunError: There is no such application (R609), or it is not correct: every finding. An archive: R655, R656.
+    """
+    resolved = resolve(app)
+    path = Path(resolved.path)
+    if resolved.kind not in (AppKind.TOPOLOGY, AppKind.ARCHIVE):
+        return Application(load_document(emit(resolved, args)), path)
+    archive = read_archive(path) if resolved.kind is AppKind.ARCHIVE else None
+    topology = override(load(archive.topology if archive else read_file(path)), inputs, outputs)
+    check_interface(topology)
+    return Application(topology, path, archive)
+
+
+def check_runnable(topology: Topology) -> None:
+    """Refuse what cannot be run: sinks without the port of a receiver.
+
+    Raises:
+        RunError: T211; every finding.
+    """
+    findings = []
+    for sink in topology.sinks():
+        if isinstance(sink, TcpSink) and not sink.port:
+            reason = f'sink "{sink.name}" needs the port of its receiver'
+            findings.append(Diagnostic.of("T211", what="sink", value=sink.place, reason=reason))
+    if findings:
+        raise RunError(findings, TOPOLOGY)
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a topology file, never much more than a document may have.
+
+    Raises:
+        RunError: R616.
+    """
+    try:
+        if not path.is_file():  # opening a FIFO would wait for a writer for ever
+            reason = "it is not a file" if path.exists() else "there is no such file"
+            raise RunError.of("R616", USAGE, path=path, reason=reason)
+        with path.open("rb") as file:
+            return file.read(MAX_DOCUMENT_BYTES + 1)
+    except OSError as error:
+        raise RunError.of("R616", USAGE, path=path, reason=error.strerror or str(error)) from error
+
+
+def check_interface(topology: Topology) -> None:
+    """Refuse a document whose pipelines were changed after a worker's front-end wrote it.
+
+    Raises:
+        RunError: T226, for each worker, with what differs.
+    """
+    expected = interface_hash(topology)
+    findings = [
+        Diagnostic.of(
+            "T226",
+            pointer=f"/workers/{number}/interface_hash",
+            worker=worker.name,
+            actual=worker.interface_hash,
+            expected=expected,
+            command="wallaroo emit APP",
+        )
+        for number, worker in enumerate(topology.workers)
+        if worker.interface_hash != expected and not topology.is_library(worker.name)
+    ]
+    if findings:
+        raise explained(RunError(findings, TOPOLOGY), topology)

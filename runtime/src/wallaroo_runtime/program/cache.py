@@ -1,0 +1,78 @@
+"""The user's cache of worker binaries: bounded, and what was used longest ago goes first."""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from wallaroo_runtime.system.lock import SHARE, TRY, locked
+
+BOUND_BYTES = 1 << 30  # some seventy binaries
+
+
+def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_bytes: int = BOUND_BYTES) -> Path:
+    """Return the binary that a compiler makes.
+
+    The go command knows best whether a binary is up to date, so each place has a file that it builds in place. What
+    is returned is a copy of that file under the hash of its content: a running worker's binary is never replaced.
+
+    Args:
+        place: What is built, and what for; any text.
+        name: File name of the binary.
+        compile_to: Makes the file at a path, or leaves it when it is up to date.
+        bound_bytes: What the cache may hold; what running workers need is kept all the same.
+    """
+    root = cache_directory() / "go"
+    slot = root / "slot" / hashlib.sha256(place.encode()).hexdigest()[:32]
+    slot.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with locked(root / "lock", SHARE):
+        slot.mkdir(exist_ok=True, mode=0o700)  # once more: it may have been removed just before the lock
+        with locked(slot / "lock"):
+            built = slot / name
+            compile_to(built)
+            final = root / "binary" / hashlib.sha256(built.read_bytes()).hexdigest()[:32] / name
+            if not final.exists():
+                final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                temporary = final.with_suffix(".part")
+                shutil.copy2(built, temporary)
+                temporary.replace(final)
+        now = time.time_ns()  # the kernel's own would be the last tick's
+        for used in (slot, final.parent):
+            os.utime(used, ns=(now, now))
+    # Where another build goes on, that one looks after the bound when it is done.
+    with suppress(BlockingIOError), locked(root / "lock", TRY):
+        _prune(root, bound_bytes)
+    return final
+
+
+def _prune(root: Path, bound_bytes: int) -> None:
+    """Remove what was used longest ago and is more than the bound; the two newest entries are the last build's."""
+    entries = sorted([*root.glob("slot/*"), *root.glob("binary/*")], key=lambda entry: -entry.stat().st_mtime_ns)
+    total = sum(file.stat().st_size for entry in entries[:2] for file in entry.iterdir())
+    running: set[Path] | None = None
+    for entry in entries[2:]:
+        total += sum(file.stat().st_size for file in entry.iterdir())
+        if total <= bound_bytes:
+            continue
+        running = _running() if running is None else running
+        if not any(file in running for file in entry.iterdir()):
+            shutil.rmtree(entry)
+
+
+def _running() -> set[Path]:
+    """Return the programs of the user's processes."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # another user's, or gone
+            found.add((process / "exe").readlink())
+    return found
+
+
+def cache_directory() -> Path:
+    """Return where this user's programs keep what can be made again."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+    return root / "wallaroo"

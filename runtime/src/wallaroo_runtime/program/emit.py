@@ -1,0 +1,183 @@
+"""Runs a front-end in emit mode, as a child process, and returns the topology document."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.program import other_wallaroo
+from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
+from wallaroo_runtime.program.app import App, AppKind
+from wallaroo_runtime.program.library import find_library, join_libraries
+from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES
+from wallaroo_runtime.worker.launch import status_text
+from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
+
+DEADLINE_SECONDS = 120.0
+STDERR = 2
+
+
+class Emitted(NamedTuple):
+    """What a program declares.
+
+    Attributes:
+        document: The topology document.
+        libraries: The programs whose components it names, by the names of their workers.
+    """
+
+    document: dict[str, Any]
+    libraries: dict[str, App]
+
+
+def emit(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_SECONDS) -> dict[str, Any]:
+    """Return the document of `emit_all`."""
+    return emit_all(app, args, deadline_seconds).document
+
+
+def emit_all(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_SECONDS) -> Emitted:
+    """Return what the program declares; what the program prints goes to our stderr.
+
+    A Go program is built first. Programs whose components it names are run likewise, and their workers put into the
+    document.
+
+    Args:
+        app: What `resolve` found; not a topology.
+        args: What the application sees on its command line, without a program name.
+        deadline_seconds: How long the setup of one program may take.
+
+    Raises:
+        RunError: With exit code 3 and the program's faults (T258 to T260 for components of others), or exit code 4 when
+            a program cannot be run.
+    """
+    result = run_front_end(app, args, deadline_seconds)
+    if "library" in result:
+        raise RunError.of("T258", TOPOLOGY, app=app.path)
+    document: dict[str, Any] = result["topology"]
+    home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
+    return Emitted(document, join_programs(document, result.get("programs", {}), home, args, deadline_seconds))
+
+
+def join_programs(
+    document: dict[str, Any], programs: Mapping[str, str], home: Path, args: Sequence[str], deadline_seconds: float
+) -> dict[str, App]:
+    """Run the front-ends of other programs, and put their workers into the document of the one that names them.
+
+    Args:
+        document: Of the program that names them; changed.
+        programs: Name of the worker and target of each.
+        home: Directory of the program that names them.
+        args: What the application sees on its command line.
+        deadline_seconds: How long the setup of one program may take.
+
+    Returns:
+        The programs by the names of their workers.
+
+    Raises:
+        RunError: As `emit_all`.
+    """
+    libraries = {name: find_library(name, home, target) for name, target in programs.items()}
+    results = {name: run_front_end(found, args, deadline_seconds) for name, found in libraries.items()}
+    if libraries:
+        join_libraries(document, {name: (libraries[name].path, result) for name, result in results.items()})
+    return libraries
+
+
+def run_front_end(app: App, args: Sequence[str], deadline_seconds: float) -> dict[str, Any]:
+    """Return what one program writes in mode `emit`, its worker with the command that starts it.
+
+    Raises:
+        RunError: As `emit`.
+    """
+    if app.kind is AppKind.GO_DIRECTORY:
+        # Late: only Go programs need it.
+        from wallaroo_runtime.program.build import build
+
+        app = replace(app, kind=AppKind.BINARY, path=str(Path(build(Path(app.path))).absolute()))
+    if app.kind is AppKind.BINARY:
+        front_end = started = [app.path]
+    else:
+        _refuse_other_wallaroo(app)
+        front_end = [sys.executable, "-m", "wallaroo.emit", app.target]
+        started = [PYTHON_PLACEHOLDER, "-m", "wallaroo.worker", app.target]
+    with tempfile.TemporaryDirectory(prefix="wallaroo-emit-") as folder:
+        file = Path(folder) / "topology.json"
+        ending = _run(front_end, args, file, deadline_seconds, app.path)
+        result = _read(file, ending, app.path)
+    for entry in own_workers(result):
+        entry["command"], entry["directory"] = list(started), os.getcwd()
+    return result
+
+
+def own_workers(result: Any) -> list[Any]:
+    """Return the entries of the program's own workers in what it wrote in mode `emit`."""
+    return [result["library"]["worker"]] if "library" in result else list(result["topology"]["workers"])
+
+
+def _refuse_other_wallaroo(app: App) -> None:
+    """Look where the child will look: after that it is too late, since it imports the wrong package itself."""
+    directories = [os.getcwd(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    if app.kind is AppKind.PYTHON_FILE:
+        directories.insert(0, os.path.dirname(app.path))
+    found = other_wallaroo(directories)
+    if found:
+        raise RunError.of("T221", TOPOLOGY, file=found, found=found)
+
+
+def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_seconds: float, path: str) -> str:
+    """Run the front-end to its end; returns how it ended."""
+    added = {"WALLAROO_MODE": "emit", "WALLAROO_ARGS": json.dumps(list(args)), "WALLAROO_EMIT_FILE": str(file)}
+    sys.stdout.flush()
+    try:
+        child = subprocess.Popen(
+            command, env=os.environ | added, stdin=subprocess.DEVNULL, stdout=STDERR, start_new_session=True
+        )
+    except OSError as err:
+        fix = "build it again with `wallaroo build DIR`"
+        raise RunError.of("W404", WORKER, path=command[0], reason=err.strerror or str(err), fix=fix) from err
+    try:
+        status = child.wait(deadline_seconds)
+    except subprocess.TimeoutExpired:
+        reason = f"{path} gave no topology within {deadline_seconds:g} s"
+        fix = "look for an endless loop in its setup"
+        raise RunError.of("W401", WORKER, worker="main", reason=reason, fix=fix) from None
+    finally:
+        _end_group(child)
+    return status_text(status)
+
+
+def _end_group(child: "subprocess.Popen[bytes]") -> None:
+    # The program may have left processes of its own behind; its group is ours to end.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _read(file: Path, ending: str, path: str) -> dict[str, Any]:
+    if not file.is_file():
+        reason = f"{path} wrote no topology; {ending}"
+        fix = "see what it printed above; a worker binary must be built with an SDK of this release"
+        raise RunError.of("W401", WORKER, worker="main", reason=reason, fix=fix)
+    size = file.stat().st_size
+    if size > MAX_DOCUMENT_BYTES:
+        raise RunError.of("T104", TOPOLOGY, size=size, limit=MAX_DOCUMENT_BYTES)
+    try:
+        result = json.loads(file.read_bytes())
+        if "diagnostics" in result:
+            findings = [Diagnostic.from_json(entry) for entry in result["diagnostics"]]
+        else:
+            own_workers(result)
+            checked: dict[str, Any] = result
+            return checked
+    except (ValueError, TypeError, KeyError) as err:
+        reason = f"its result in mode emit is damaged: {type(err).__name__}: {err}"
+        raise RunError.of("W410", WORKER, worker="main", reason=reason) from err
+    is_ours = all(finding.code.startswith("T") for finding in findings)
+    raise RunError(findings, TOPOLOGY if is_ours else WORKER)

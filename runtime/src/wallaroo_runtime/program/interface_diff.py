@@ -1,0 +1,45 @@
+"""Tells in which parts a topology and the program that it names differ, where their hashes do."""
+
+from dataclasses import replace
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan.change import compare
+from wallaroo_runtime.program.app import resolve
+from wallaroo_runtime.program.emit import emit
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import Topology, Worker
+
+HASH_CODES = ("T226", "W403")
+MAX_LINES = 20
+
+
+def explained(error: RunError, topology: Topology) -> RunError:
+    """Return the error with the differing parts below each finding that two interface hashes differ.
+
+    The worker's program is run once more, in emit mode, to see what it declares; where it cannot be, the finding says
+    why.
+    """
+    findings = [_explained(finding, topology) for finding in error.diagnostics]
+    return RunError(findings, error.exit_code)
+
+
+def _explained(finding: Diagnostic, topology: Topology) -> Diagnostic:
+    worker = next((worker for worker in topology.workers if f'"{worker.name}"' in finding.message), None)
+    if finding.code not in HASH_CODES or worker is None or finding.traceback:
+        return finding
+    return replace(finding, traceback="\n".join(_differences(topology, worker)))
+
+
+def _differences(topology: Topology, worker: Worker) -> list[str]:
+    """Return a line for each part in which the document is not what the worker's program declares now."""
+    target = worker.command[-1]
+    try:
+        program = load_document(emit(resolve(target), worker.args))
+    except RunError as error:
+        return [f"{target} does not say what it declares: {error.diagnostics[0].message}"]
+    lines = [change.text for change in compare(program, topology) if change.is_interface]
+    if not lines:
+        return [f"{target} declares what the document says; the document was emitted by another program"]
+    more = [f"and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+    return [f"from what {target} declares to the document:", *lines[:MAX_LINES], *more]

@@ -1,0 +1,106 @@
+"""Programs that host components for other programs: finds them, checks what is asked of them, adds their workers."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic, did_you_mean
+from wallaroo_runtime.errors import TOPOLOGY, RunError
+from wallaroo_runtime.program.app import App, AppKind, resolve
+
+Json = Mapping[str, Any]
+PROGRAMS = (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE, AppKind.GO_DIRECTORY, AppKind.BINARY)
+
+
+def find_library(worker: str, home: Path, target: str) -> App:
+    """Return the program of a worker as another program names it.
+
+    Args:
+        worker: Name of the worker.
+        home: Directory of the program that names it; paths are relative to that.
+        target: A Python file or module, a Go package directory, or a worker binary.
+
+    Raises:
+        RunError: R609, when there is none.
+    """
+    file, colon, function = target.partition(":")
+    place = home / file
+    app = resolve(f"{place}{colon}{function}" if place.exists() else target)
+    if app.kind not in PROGRAMS:
+        reason = f'worker "{worker}" needs a program; this is a {app.kind.value}'
+        raise RunError.of("R609", TOPOLOGY, app=target, reason=reason)
+    return app
+
+
+def join_libraries(document: dict[str, Any], results: Mapping[str, tuple[str, Json]]) -> None:
+    """Put the workers of libraries into the document of the program that uses them.
+
+    Args:
+        document: Of the program; changed.
+        results: Name of a worker to the path of its program and what that wrote in mode `emit`.
+
+    Raises:
+        RunError: T259, T260: every component that is not what a step needs.
+    """
+    findings = []
+    steps = [step for pipeline in document["pipelines"] for step in pipeline["steps"]]
+    codecs = {part["path"]: part["codec"] for pipeline in document["pipelines"] for part in pipeline["sources"]}
+    codecs |= {step["path"]: step["codec"] for step in steps}
+    for name, (path, result) in results.items():
+        if "library" not in result:
+            findings.append(
+                Diagnostic.of(
+                    "T260",
+                    worker=name,
+                    app=path,
+                    what="declares an application of its own",
+                    expected="components for other programs",
+                    fix="return a library",
+                )
+            )
+            continue
+        mine = [step for step in steps if step["worker"] == name]
+        known = {component["name"]: component for component in result["library"]["components"]}
+        for step in mine:
+            findings.extend(_findings(step, name, path, known, codecs))
+        document["workers"].append(_entry(result["library"], name, mine))
+    if findings:
+        raise RunError(findings, TOPOLOGY)
+
+
+def _findings(step: Json, worker: str, path: str, known: Mapping[str, Json], codecs: Json) -> Iterator[Diagnostic]:
+    pipeline, _, number = step["path"].split("/")
+    pointer = f"/pipelines/{pipeline}/steps/{number}"
+    component = known.get(step["component"])
+    if component is None:
+        yield Diagnostic.of(
+            "T259",
+            pointer=pointer,
+            component=step["component"],
+            worker=worker,
+            app=path,
+            hint=did_you_mean(step["component"], known),
+            known=", ".join(f'"{name}"' for name in sorted(known)) or "none",
+        )
+        return
+    inputs = {codecs[source] for source in step["inputs"]}
+    wanted = {"kind": {step["kind"]}, "output": {step["codec"]}, "input": inputs}
+    for what, values in wanted.items():
+        if values != {component[what]}:
+            given = " and ".join(f'"{value}"' for value in sorted(values))
+            yield Diagnostic.of(
+                "T260", pointer=pointer, worker=worker, app=path,
+                what=f'has component "{step["component"]}" with {what} "{component[what]}"',
+                expected=f"{what} {given}", fix="declare the same in both programs",
+            )  # fmt: skip
+
+
+def _entry(library: Json, name: str, steps: list[Any]) -> dict[str, Any]:
+    """Return the worker's entry; its components stand at the paths of the steps that name them."""
+    known = {component["name"]: component for component in library["components"]}
+    components = []
+    for step in steps:
+        component = known.get(step["component"], {})
+        parts = {part: component[part] for part in ("symbol", "file", "line") if part in component}
+        components.append({"path": step["path"]} | parts)
+    return {**library["worker"], "name": name, "components": components}

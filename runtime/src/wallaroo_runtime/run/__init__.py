@@ -1,0 +1,1 @@
+"""One run of an application, from start to end."""

@@ -1,0 +1,131 @@
+"""The parts of a run that is under way, looked at together."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.peer.process import Process
+from wallaroo_runtime.peer.restart import Keeper
+from wallaroo_runtime.run.idle import Activity
+from wallaroo_runtime.run.peers import Peers
+from wallaroo_runtime.run.snapshot import Snapshot
+from wallaroo_runtime.spark.placement import Moves, by_executor
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.spark.query import RunningQuery
+
+RATE_WINDOW_S = 5.0
+
+
+class Flow:
+    """Gateways, journals, query and egress of a run.
+
+    Args:
+        peers: They are ready.
+        query: It was started.
+        note: Tells the user of a process that was started again, and of a source that has ended.
+    """
+
+    def __init__(
+        self,
+        peers: Peers,
+        query: "RunningQuery",
+        note: Callable[[str], None],
+    ) -> None:
+        self._peers, self._query = peers, query
+        self._note = note
+        self._ended: set[str] = set()
+        self._gone: set[str] = set()
+        self._processes = [*peers.gateways, peers.egress]
+        self._keepers = [Keeper(each, note) if isinstance(each, Process) else each for each in self._processes]
+        self._told: list[list[Any]] = [[] for _ in self._processes]
+        self._moves = Moves()
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def check(self) -> None:
+        """Raise what ended the query; start gateway and egress again, or raise what ended them."""
+        error = self._query.exception()
+        if error is not None:
+            raise error
+        self._tell_workers()
+        for keeper in self._keepers:
+            keeper.check()
+        for number, gateway in enumerate(self._peers.gateways):
+            status = gateway.status()
+            self._tell_sources(status.get("generators", ()))
+            # Spark tells its source of a micro-batch when the next one begins, which it never does while nothing comes.
+            is_waiting = status.get("waits") or not status.get("reads", True)
+            if is_waiting and (offsets := self._query.progress().offsets):
+                self._peers.tails[number].commit(offsets[number])
+
+    def _tell_workers(self) -> None:
+        """Tell of each process of a worker that ended by itself, once."""
+        endings = self._query.progress().endings
+        for place in endings.keys() - self._gone:
+            self._gone.add(place)
+            self._note(endings[place])
+
+    def _tell_sources(self, generators: Sequence[Mapping[str, Any]]) -> None:
+        for generator in generators:
+            name = generator["name"]
+            if generator["ended"] and name not in self._ended:
+                self._ended.add(name)
+                self._note(f'source "{name}" has come to its end')
+
+    def new_findings(self) -> Iterator[Diagnostic]:
+        """Yield what query, gateway and egress have found wrong since the last call."""
+        yield from self._query.new_findings()
+        for number, process in enumerate(self._processes):
+            found = process.status().get("diagnostics", [])
+            told = self._told[number]
+            for finding in found:
+                if finding not in told:
+                    yield Diagnostic.from_json(finding)
+            self._told[number] = found
+
+    def activity(self) -> Activity:
+        """Return how far everything has come."""
+        progress = self._query.progress()
+        is_held = self._query.is_held
+        done = self._is_delivered() and (is_held or not self._query.is_busy)
+        # In messages: ticks are no activity.
+        return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records_in)
+
+    def _is_delivered(self) -> bool:
+        sinks = self._peers.egress.status().get("sinks", [])
+        return all(sink["pending_bytes"] == 0 or sink["state"] == "unreachable" for sink in sinks)
+
+    def snapshot(self, state: str) -> Snapshot:
+        """Return the numbers of this moment; tell of state that has moved."""
+        progress = self._query.progress()
+        for text in self._moves.look(progress.homes):
+            self._note(text)
+        received = self._peers.received() + progress.records_in
+        processed = progress.messages_in + progress.records_in
+        delivered = self._peers.delivered() + progress.records_out
+        now = time.monotonic()
+        self._samples.append((now, processed))
+        while now - self._samples[0][0] > RATE_WINDOW_S:
+            self._samples.popleft()
+        (first, before), span = self._samples[0], now - self._samples[0][0]
+        rate = (processed - before) / span if span > 0 and first < now else 0.0
+        return Snapshot(
+            state=state,
+            messages_in=received,
+            messages_processed=processed,
+            messages_out=delivered,
+            dead_letters=progress.dead_letters,
+            batches=progress.batches,
+            rate=rate,
+            lag=max(0, received - processed),
+            bytes_by_file=progress.bytes_by_file,
+            bytes_by_grpc=progress.bytes_by_grpc,
+            executors=by_executor(progress.homes),
+            run={
+                "messages_in": received - self._peers.received_before,
+                "messages_out": delivered - self._peers.delivered_before,
+                "dead_letters": progress.dead_letters - progress.dead_letters_before,
+            },
+        )

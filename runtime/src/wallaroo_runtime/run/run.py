@@ -1,0 +1,324 @@
+"""One run of an application, from its name to its end."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from wallaroo_runtime.archive.archive import check_platform
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.directory import Place, default_directory
+from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory
+from wallaroo_runtime.checkpoint.url import check_answer, check_services, is_remote
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.peer.configuration import needs_worker, open_sources, stop_left_behind
+from wallaroo_runtime.peer.limits import Bounds
+from wallaroo_runtime.peer.remote import RemoteOptions
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.program.application import Application, check_runnable, load_application
+from wallaroo_runtime.program.interface_diff import explained
+from wallaroo_runtime.run.idle import IdleWatch
+from wallaroo_runtime.run.monitor import Flow
+from wallaroo_runtime.run.peers import Peers
+from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
+from wallaroo_runtime.topology.model import Topology
+
+BUCKETS_PER_PARTITION = 4
+LOOK_S = 0.1
+PARTITIONS = "spark.sql.shuffle.partitions"
+PROGRESS_S = 1.0
+SIGNALS_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the command line says about a run.
+
+    Attributes:
+        app: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.
+        args: What the application sees on its command line.
+        inputs: `--in`; overrides the sources of a topology file or archive.
+        outputs: `--out`; overrides the sinks of a topology file or archive.
+        master: Address of the Spark master.
+        checkpoint: The checkpoint directory; None: the application's own.
+        location: The checkpoint, when it is at a URL of a file system that Hadoop knows; else empty.
+        fresh: Whether to start over.
+        on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
+        pin_code: Whether to refuse a checkpoint that was last run with other code.
+        stop_when_idle: Seconds without input after which the run ends; None: it goes on.
+        check_persist: Whether a change of state that is not persisted is a dead letter; for development, slow.
+        worker_python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
+        kafka_jars: Spark's Kafka connector: a directory, or jars with commas between; empty: what fits PySpark.
+        conf: Further settings of Spark.
+        bounds: Limits of journal, outbox and state cache.
+        remote: Gateways and egress that run elsewhere.
+    """
+
+    app: str
+    args: tuple[str, ...] = ()
+    inputs: str = ""
+    outputs: str = ""
+    master: str = "local[*]"
+    checkpoint: Path | None = None
+    location: str = ""
+    fresh: bool = False
+    on_error: str = ""
+    pin_code: bool = False
+    stop_when_idle: float | None = None
+    check_persist: bool = False
+    worker_python: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    kafka_jars: str = ""
+    bounds: Bounds = field(default_factory=Bounds)
+    remote: RemoteOptions = field(default_factory=RemoteOptions)
+
+
+def execute(options: RunOptions, reporter: Reporter) -> None:
+    """Run an application until it is stopped by a signal, or idle.
+
+    Raises:
+        RunError: It cannot start, or it failed; everything that was started has ended.
+    """
+    with _stop_signals() as stopped:
+        application = load_application(options.app, options.args, options.inputs, options.outputs)
+        topology = application.topology
+        check_runnable(topology)
+        if application.archive and cores(options.master):
+            check_platform(application.path, application.archive.manifest)
+        check_services(options.location, options.remote)
+        check_java()
+        check_master(options.master)
+        check_answer(options.location)
+        place = Place.take(_path_of(options, application))
+        try:
+            if options.fresh:
+                stop_left_behind(place.path)
+                place.clear()
+            place.check_links()
+            wanted = int(options.conf.get(PARTITIONS, shuffle_partitions(options.master)))
+            checkpoint = Checkpoint(
+                place,
+                topology,
+                shuffle_partitions=wanted,
+                buckets_per_partition=BUCKETS_PER_PARTITION,
+                pin_code=options.pin_code,
+                remote=options.remote,
+                directory=_directory_of(options, topology, place),
+            )
+            plan = compile_topology(
+                topology,
+                shuffle_partitions=checkpoint.shuffle_partitions,
+                buckets_per_partition=checkpoint.buckets_per_partition,
+                ports=checkpoint.ports,
+            )
+            _run(options, reporter, application, plan, checkpoint, stopped)
+        finally:
+            place.release()
+
+
+def _path_of(options: RunOptions, application: Application) -> Path:
+    """Return the directory of this machine that a run uses."""
+    topology = application.topology
+    if not options.location:
+        return options.checkpoint or default_directory(topology.name, topology.workers[0].language, application.path)
+    return default_directory(topology.name, topology.workers[0].language, Path(options.location))
+
+
+def _directory_of(options: RunOptions, topology: Topology, place: Place) -> Directory:
+    """Return where the record of the application is; Spark is started when only it gets there."""
+    if not options.location:
+        return LocalDirectory(place.path)
+    from wallaroo_runtime.spark.hadoop import HadoopDirectory
+
+    session = _session(options, topology, shuffle_partitions(options.master), place.path / "logs")
+    directory = HadoopDirectory(session, options.location)
+    if options.fresh:
+        directory.clear()
+    return directory
+
+
+def _session(options: RunOptions, topology: Topology, partitions: int, logs: Path) -> Any:
+    """Return the running Spark session, with Kafka's connector where it is used; our signal handlers stay."""
+    from wallaroo_runtime.spark.connector import connector_jars, jar_settings
+    from wallaroo_runtime.spark.kafka import uses_kafka
+    from wallaroo_runtime.spark.session import REMOTE_FILES, create_session, memory_settings
+
+    memory = memory_settings(options.master, options.bounds.state_cache_bytes)
+    files = REMOTE_FILES if is_remote(options.location) else {}
+    # spark-submit has been given them for a driver that it starts.
+    needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ
+    jars = jar_settings(connector_jars(options.kafka_jars)) if needs_jars else {}
+    with _kept_signals():
+        return create_session(
+            topology.name,
+            master=options.master,
+            shuffle_partitions=partitions,
+            directory=logs,
+            settings=memory
+            | files
+            | jars
+            | {name: value for name, value in options.conf.items() if name != PARTITIONS},
+        )
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """Give an event that SIGINT and SIGTERM set; a second SIGINT interrupts whatever goes on."""
+    stopped = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if stopped.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stopped.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _kept_signals() -> Iterator[None]:
+    """Put back our handlers: PySpark installs one for SIGINT when it starts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run(
+    options: RunOptions,
+    reporter: Reporter,
+    application: Application,
+    plan: Plan,
+    checkpoint: Checkpoint,
+    stopped: threading.Event,
+) -> None:
+    # Late: pyspark takes a second to import, and a run that cannot start need not wait for it.
+    from wallaroo_runtime.spark.failure import JavaEnded, needing_java
+    from wallaroo_runtime.spark.kafka import check_kafka
+    from wallaroo_runtime.spark.query import QueryOptions, start_query
+    from wallaroo_runtime.spark.session import open_cluster, stop_session
+
+    topology = application.topology
+    logs = checkpoint.path / "logs"
+    digest = application.archive.digest if application.archive else ""
+    peers = Peers(topology, plan, checkpoint, options.remote, options.bounds, fresh=options.fresh, archive=digest)
+    for finding in open_sources(topology):
+        reporter.warn(finding)
+    with ExitStack() as stack:
+        peers.start(stack)
+        for finding in checkpoint.repairs:
+            reporter.warn(finding)
+        tell_past(reporter, checkpoint, peers.received())
+        if stopped.is_set():
+            return
+        session = _session(options, topology, checkpoint.shuffle_partitions, logs)
+        stack.callback(stop_session, session)
+        if opened := open_cluster(session.sparkContext.getConf()):
+            reporter.warn(opened)
+        with needing_java(logs / "spark.log"):
+            check_kafka(session, topology)
+        if stopped.is_set():
+            return
+        query_options = QueryOptions(
+            checkpoint=f"{checkpoint.directory}/{checkpoint.spark}",
+            logs=logs,
+            journals=peers.journals,
+            output=peers.output,
+            on_error=options.on_error,
+            cache_bytes=options.bounds.state_cache_bytes,
+            check_persist=options.check_persist,
+            max_outbox_bytes=options.bounds.outbox_bytes,
+            archive=application.archive,
+            python=options.worker_python,
+        )
+        try:
+            with needing_java(logs / "spark.log"):
+                query = start_query(session, plan, topology, query_options)
+        except RunError as error:
+            raise explained(error, topology) from error
+        stack.callback(query.stop)
+        if not peers.gateways:
+            peers.start_gateway(stack, query.targets if cores(options.master) else _beside(options, application, stack))
+        flow = Flow(peers, query, reporter.note)
+        flow.check()
+        reporter.initialized(peers.addresses(), checkpoint.path)
+        try:
+            _watch(options, reporter, flow, stopped)
+        except JavaEnded:
+            # Who signals all processes of a run, as a service manager does, may reach Java's first.
+            if not stopped.wait(SIGNALS_S):
+                raise
+        for gateway in peers.gateways:
+            gateway.stop()
+        query.stop()
+        peers.egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
+        reporter.progress(flow.snapshot("stopped"))
+
+
+def _beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
+    """Start the workers that a gateway of ours asks: on a cluster those of the executors are out of its reach."""
+    from wallaroo_runtime.peer.gateway_workers import HostedWorkers
+
+    topology = application.topology
+    directory = _path_of(options, application) / "workers"
+    workers = HostedWorkers(topology, directory, application.archive, options.worker_python)
+    stack.callback(workers.close)
+    return {source.worker: workers.target(source.worker) for source in filter(needs_worker, topology.sources())}
+
+
+def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:
+    """Tell what a checkpoint has from earlier runs, and in what this one differs from them.
+
+    Args:
+        reporter: Takes the notes.
+        checkpoint: Opened for this run.
+        count: Messages that sources have taken so far.
+    """
+    if checkpoint.continues:
+        reporter.note(f"continuing from {checkpoint.directory}, {count:,} messages so far; --fresh starts over")
+    if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
+        kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
+        remedy = "`wallaroo state rescale` changes it"
+        reporter.note(f"the checkpoint keeps its {kept} shuffle partitions; a new one would get {wanted}; {remedy}")
+    for name in checkpoint.changed_code:
+        reporter.note(f'the code of worker "{name}" is not that of the last run')
+    for change in checkpoint.changes:
+        reporter.note(f"changed since the last run: {change.text}")
+
+
+def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: threading.Event) -> None:
+    """Look after the run until it shall end; raises when a part of it fails."""
+    now = time.monotonic()
+    idle = IdleWatch(options.stop_when_idle, now) if options.stop_when_idle is not None else None
+    told = now
+    while not stopped.wait(LOOK_S):
+        flow.check()
+        for finding in flow.new_findings():
+            reporter.warn(finding)
+        now = time.monotonic()
+        if now - told >= PROGRESS_S:
+            told = now
+            reporter.progress(flow.snapshot("running"))
+        if idle is not None and idle.is_over(flow.activity(), now):
+            return

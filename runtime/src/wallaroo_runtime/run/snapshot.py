@@ -1,0 +1,63 @@
+"""What a run looks like at one moment, and to whom it is told."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from wallaroo.diagnostic import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Numbers of a run.
+
+    Attributes:
+        state: `running` or `stopped`.
+        messages_in: Messages that arrived since the checkpoint began.
+        messages_processed: Those of them that finished batches have dealt with.
+        messages_out: Messages that the receivers' TCP has taken since the checkpoint began, and in this run
+            sinks of Spark.
+        dead_letters: Messages that user code failed on, since the checkpoint began.
+        batches: Micro-batches of this run.
+        rate: Messages processed per second, lately.
+        lag: Messages that arrived and are not processed yet.
+        bytes_by_file: Bytes of journals that tasks have read from files in this run.
+        bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
+        executors: The partitions whose state each executor has, by its number and machine; the stages are those that
+            `explain` names.
+        run: `messages_in`, `messages_out` and `dead_letters` of this run alone.
+    """
+
+    state: str
+    messages_in: int
+    messages_processed: int
+    messages_out: int
+    dead_letters: int
+    batches: int
+    rate: float
+    lag: int
+    bytes_by_file: int = 0
+    bytes_by_grpc: int = 0
+    executors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    run: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as a JSON object."""
+        return {**asdict(self), "rate": round(self.rate, 1)}
+
+
+class Reporter(Protocol):
+    """Tells the user what happens; every method is called from one thread."""
+
+    def note(self, text: str) -> None:
+        """Tell something worth knowing."""
+
+    def warn(self, finding: Diagnostic) -> None:
+        """Tell of something wrong that does not end the run."""
+
+    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
+        """Tell that sources listen, at which addresses (name, HOST:PORT), and that the query is active."""
+
+    def progress(self, snapshot: Snapshot) -> None:
+        """Tell the numbers; called about once a second and once at the end."""

@@ -1,0 +1,169 @@
+"""Calls of a service: with its token, over its channel, again while it is away, and with errors of the catalogue."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import grpc
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service._proto.service_pb2_grpc import JournalServiceStub, OutboxServiceStub
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.service.failure import FAILURES_KEY, read_failures
+from wallaroo_runtime.system.backoff import Backoff
+
+MESSAGE_BYTES = 2 * 1024 * 1024
+PATIENCE_S = 60.0
+CALL_S = 30.0
+OPTIONS = (
+    ("grpc.max_send_message_length", MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+)
+PASSING = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.INTERNAL,
+    }
+)
+
+_channels: dict[tuple[str, str], grpc.Channel] = {}  # a PySpark worker process runs many tasks
+_lock = threading.Lock()
+
+
+def channel_to(service: Service) -> grpc.Channel:
+    """Return the channel of this process to a service."""
+    key = (service.address, service.authority)
+    with _lock:
+        if key not in _channels:
+            if service.authority:
+                credentials = grpc.ssl_channel_credentials(service.authority.encode())
+                _channels[key] = grpc.secure_channel(service.address, credentials, options=OPTIONS)
+            else:
+                _channels[key] = grpc.insecure_channel(service.address, options=OPTIONS)
+        return _channels[key]
+
+
+def close_channels() -> None:
+    """Close all channels of this process."""
+    with _lock:
+        for channel in _channels.values():
+            channel.close()
+        _channels.clear()
+
+
+class Away(RunError):
+    """The service cannot be reached now; carries R642."""
+
+
+class Client:
+    """Calls one service.
+
+    Args:
+        service: Which, and with what epoch.
+        patience_s: How long to go on trying while it cannot be reached.
+
+    Attributes:
+        stub: Its methods, as gRPC has them.
+        metadata: What each call must carry.
+    """
+
+    def __init__(self, service: Service, patience_s: float = PATIENCE_S) -> None:
+        self.service, self._patience_s = service, patience_s
+        channel = channel_to(service)
+        self.stub: Any = JournalServiceStub(channel) if service.kind == "gateway" else OutboxServiceStub(channel)
+        self.metadata = (("authorization", f"Bearer {service.token}"),)
+
+    def call(self, method: str, request: Any) -> Any:
+        """Call a method that may be repeated.
+
+        Raises:
+            RunError: What the service says is wrong; R641; R642, it was away for too long; R648.
+        """
+        patience = Patience(self, self._patience_s)
+        while True:
+            try:
+                return getattr(self.stub, method)(request, timeout=CALL_S, metadata=self.metadata)
+            except grpc.RpcError as error:
+                patience.wait(error)
+
+    def look(self, method: str, request: Any, seconds: float) -> Any:
+        """Call a method once.
+
+        Args:
+            method: Its name.
+            request: Its argument.
+            seconds: How long it may take.
+
+        Raises:
+            Away: It cannot be reached now.
+            RunError: What the service says is wrong; R641; R648.
+        """
+        try:
+            return getattr(self.stub, method)(request, timeout=seconds, metadata=self.metadata)
+        except grpc.RpcError as error:
+            failure = self.failure(error)
+            is_away = error.code() in PASSING and not findings_of(error)
+            raise (Away(failure.diagnostics) if is_away else failure) from error
+
+    def failure(self, error: grpc.RpcError) -> RunError:
+        """Return what a failed call means."""
+        kind, address = self.service.kind, self.service.address
+        code, details = error.code(), (error.details() or "")[:300]
+        found = findings_of(error)
+        if found:
+            return RunError(found)
+        if code is grpc.StatusCode.UNAUTHENTICATED:
+            return RunError.of("R641", service=kind, address=address)
+        if code in PASSING:
+            return RunError.of("R642", service=kind, address=address, reason=details or code.name)
+        return self.broke_rules(f"{code.name} {details}")
+
+    def broke_rules(self, reason: str) -> RunError:
+        """Return the error for an answer that must not be."""
+        return RunError.of("R648", service=self.service.kind, address=self.service.address, reason=reason)
+
+
+class Patience:
+    """Decides how long a call is repeated.
+
+    Args:
+        client: Whose calls.
+        seconds: How long, from the last call of `progressed` on.
+        now: Monotonic time in seconds.
+    """
+
+    def __init__(self, client: Client, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._client, self._seconds, self._now = client, seconds, now
+        self.progressed()
+
+    def progressed(self) -> None:
+        """Begin anew: something was answered."""
+        self._deadline = self._now() + self._seconds
+        self._backoff = Backoff(0.05, 1.0)
+
+    def wait(self, error: grpc.RpcError) -> None:
+        """Wait before the next try.
+
+        Raises:
+            RunError: There is no sense in one.
+        """
+        is_passing = error.code() in PASSING and not findings_of(error)
+        if not is_passing or self._now() >= self._deadline:
+            raise self._client.failure(error) from error
+        time.sleep(self._backoff.next())
+
+
+def findings_of(error: grpc.RpcError) -> list[Diagnostic]:
+    """Return the diagnostics that a service has answered with; empty when it has not."""
+    trailing: Mapping[str, Any] = dict(error.trailing_metadata() or ())
+    return read_failures(trailing.get(FAILURES_KEY, b""))

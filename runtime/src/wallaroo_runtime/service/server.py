@@ -1,0 +1,142 @@
+"""The gRPC server of a service: its listener, its token, its errors."""
+
+import functools
+import hmac
+import inspect
+import os
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NoReturn, TypeVar
+
+import grpc
+
+from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.service.client import MESSAGE_BYTES
+from wallaroo_runtime.service.credential import Listen
+from wallaroo_runtime.service.failure import FAILURES_KEY, pack_failures
+from wallaroo_runtime.service.store import Store
+
+THREADS = 256
+OPTIONS = (
+    ("grpc.max_send_message_length", MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES),
+    ("grpc.max_metadata_size", 16 * 1024),
+    ("grpc.so_reuseport", 0),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+)
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class TokenCheck(grpc.ServerInterceptor):  # type: ignore[misc]
+    """Refuses every call without the token, before any of it is read.
+
+    Args:
+        token: It.
+    """
+
+    def __init__(self, token: str) -> None:
+        self._expected = f"Bearer {token}".encode()
+
+    def intercept_service(
+        self, continuation: Callable[[Any], Any], handler_call_details: grpc.HandlerCallDetails
+    ) -> Any:
+        """Look at the metadata of a call."""
+        given = [value for key, value in handler_call_details.invocation_metadata if key == "authorization"]
+        text = given[0] if len(given) == 1 else ""
+        value = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+        if hmac.compare_digest(value, self._expected):
+            return continuation(handler_call_details)
+        return grpc.stream_stream_rpc_method_handler(_refuse)
+
+
+def _refuse(requests: Iterator[bytes], context: grpc.ServicerContext) -> NoReturn:
+    context.abort(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
+    raise AssertionError  # abort raises
+
+
+def answering(method: Method) -> Method:
+    """Let a method of a service answer a `RunError` as such, and a full disk as R653.
+
+    A method that yields stays one that yields.
+    """
+
+    @functools.wraps(method)
+    def unary(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            return method(self, request, context)
+        except RunError as error:
+            _answer(error, context)
+        except OSError as error:
+            _answer(_no_room(error, self._host.store), context)
+
+    @functools.wraps(method)
+    def stream(self: Any, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        try:
+            yield from method(self, request, context)
+        except RunError as error:
+            _answer(error, context)
+        except OSError as error:
+            _answer(_no_room(error, self._host.store), context)
+
+    return stream if inspect.isgeneratorfunction(method) else unary  # type: ignore[return-value]
+
+
+def _no_room(error: OSError, store: Store) -> RunError:
+    if error.errno not in NO_ROOM:
+        raise error
+    return RunError.of("R653", service=store.kind, address=store.address, reason=error.strerror or str(error))
+
+
+def _answer(error: RunError, context: grpc.ServicerContext) -> NoReturn:
+    context.set_trailing_metadata(((FAILURES_KEY, pack_failures(error.diagnostics)),))
+    context.abort(grpc.StatusCode.FAILED_PRECONDITION, error.diagnostics[0].message[:300])
+    raise AssertionError  # abort raises
+
+
+def _refusal(address: str) -> str:
+    """Return why the system lets nobody listen at an address, which gRPC only logs; empty: it does now."""
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if "]" in host else socket.AF_INET
+    try:
+        socket.create_server((host.strip("[]"), int(port)), family=family).close()
+    except OSError as error:
+        number = error.errno or 0
+        return os.strerror(number) if number > 0 else error.strerror or str(error)
+    return ""
+
+
+def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tuple[grpc.Server, str]:
+    """Start a server.
+
+    Args:
+        kind: `gateway` or `egress`.
+        listen: Where, and for whom.
+        add: Adds the service.
+
+    Returns:
+        The server and its address.
+
+    Raises:
+        RunError: R608, it cannot listen there.
+    """
+    server = grpc.server(
+        ThreadPoolExecutor(THREADS, thread_name_prefix=kind), options=OPTIONS, interceptors=[TokenCheck(listen.token)]
+    )
+    add(server)
+    try:
+        if listen.certificate:
+            credentials = grpc.ssl_server_credentials([(listen.key, listen.certificate)])
+            port = server.add_secure_port(listen.address, credentials)
+        else:
+            port = server.add_insecure_port(listen.address)
+    except (RuntimeError, ValueError) as error:
+        reason = f"the {kind} cannot listen at {listen.address}; {_refusal(listen.address) or str(error)[:200]}"
+        fix = "stop the program that uses the address, or give another --listen"
+        raise RunError.of("R608", USAGE, reason=reason, fix=fix) from error
+    server.start()
+    return server, f"{listen.address.rpartition(':')[0]}:{port}"

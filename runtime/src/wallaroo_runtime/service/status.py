@@ -1,0 +1,70 @@
+"""The file in which a process beside the driver tells its state."""
+
+import json
+import os
+import sys
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.system.process import process_start_time
+
+KEPT_DIAGNOSTICS = 100
+SAID_PER_CODE = 1000
+
+
+class StatusFile:
+    """Writes the state of this process as JSON, atomically, and only when it has changed.
+
+    The document always has `pid`, `start_time` (clock ticks since boot), `state` and `diagnostics` (the latest 100).
+
+    Args:
+        path: The file.
+
+    Attributes:
+        text: What was told last, even when a full disk has not taken it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._written: bytes | None = None
+        self._complained = False
+        self.text = "{}"
+        self._said: dict[str, int] = {}
+        self._process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
+        self.diagnostics: deque[Diagnostic] = deque(maxlen=KEPT_DIAGNOSTICS)
+
+    def say(self, diagnostic: Diagnostic) -> None:
+        """Keep a diagnostic for the status, and print it to stderr.
+
+        At most 1000 of one code are printed: a peer may cause any number.
+        """
+        self.diagnostics.append(diagnostic)
+        said = self._said[diagnostic.code] = self._said.get(diagnostic.code, 0) + 1
+        if said <= SAID_PER_CODE:
+            print(diagnostic, file=sys.stderr, flush=True)
+        if said == SAID_PER_CODE:
+            print(f"{diagnostic.code} is not said any more", file=sys.stderr, flush=True)
+
+    def write(self, state: str, **values: Any) -> None:
+        """Write the status when it differs from what was written last."""
+        document = {
+            **self._process,
+            "state": state,
+            **values,
+            "diagnostics": [diagnostic.to_json() for diagnostic in self.diagnostics],
+        }
+        content = json.dumps(document, indent=2).encode() + b"\n"
+        if content == self._written:
+            return
+        self.text = content.decode()
+        try:
+            replace_file(self._path, content)
+            self._written = content
+        except OSError as error:
+            # A full disk must not end the process; the next write tries again.
+            if not self._complained:
+                print(f"{self._path} cannot be written; {error.strerror}", file=sys.stderr, flush=True)
+            self._complained = True

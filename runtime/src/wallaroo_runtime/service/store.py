@@ -1,0 +1,122 @@
+"""What a service keeps of the driver that it serves: `attachment.json`, beside its data."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb
+
+PROTOCOL_VERSION = 1
+ATTACHMENT_FILE = "attachment.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """The latest driver.
+
+    Attributes:
+        epoch: Rises with each driver; 0: there was none.
+        driver: Random id of the driver's process.
+        application: Name of its application.
+        checkpoint: Random id of its checkpoint.
+        config: What it wants the service to do.
+    """
+
+    epoch: int = 0
+    driver: str = ""
+    application: str = ""
+    checkpoint: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Store:
+    """Decides which drivers are served; one thread at a time uses it.
+
+    Args:
+        directory: Of the service.
+        kind: `gateway` or `egress`.
+        address: Where it listens, for errors.
+
+    Attributes:
+        attachment: The latest driver.
+
+    Raises:
+        RunError: R616, its file is damaged.
+    """
+
+    def __init__(self, directory: Path, kind: str, address: str) -> None:
+        self._path, self.kind, self.address = directory / ATTACHMENT_FILE, kind, address
+        try:
+            self.attachment = Attachment(**json.loads(self._path.read_bytes()))
+        except FileNotFoundError:
+            self.attachment = Attachment()
+        except (OSError, ValueError, TypeError) as error:
+            raise RunError.of("R616", path=self._path, reason=f"it is damaged: {error}") from error
+
+    def admit(self, driver: pb.Driver, store: str, config: Mapping[str, Any]) -> tuple[Attachment, bool]:
+        """Return how a driver would be served, and whether the data of an earlier checkpoint must go first.
+
+        Args:
+            driver: Who wants to attach.
+            store: Id of the journal or outbox that is here.
+            config: What it wants.
+
+        Raises:
+            RunError: R643, the checkpoint refers to another one; R648, R649.
+        """
+        now = self.attachment
+        if driver.protocol_version != PROTOCOL_VERSION or not driver.id or not driver.checkpoint:
+            reason = f"a driver speaks version {driver.protocol_version}; expected {PROTOCOL_VERSION}"
+            raise self.refused(reason)
+        is_other = bool(now.checkpoint) and now.checkpoint != driver.checkpoint
+        is_cleared = is_other and driver.fresh and now.application == driver.application
+        if driver.store and driver.store != store:
+            what = "journal" if self.kind == "gateway" else "outbox"
+            raise RunError.of(
+                "R643",
+                path=driver.application,
+                what=what,
+                expected=driver.store,
+                service=self.kind,
+                address=self.address,
+                actual=store,
+            )
+        if is_other and not is_cleared:
+            raise RunError.of("R649", service=self.kind, address=self.address, actual=now.application)
+        wanted = Attachment(now.epoch, driver.id, driver.application, driver.checkpoint, dict(config))
+        return (wanted if now.driver == driver.id else replace(wanted, epoch=now.epoch + 1)), is_cleared
+
+    def refused(self, reason: str) -> RunError:
+        """Return an R648: what a driver wants cannot be."""
+        return RunError.of("R648", service=self.kind, address=self.address, reason=reason)
+
+    def save(self, attachment: Attachment) -> None:
+        """Serve this driver from now on; survives a loss of power."""
+        replace_file(self._path, json.dumps(asdict(attachment), indent=2).encode(), durable=True)
+        self.attachment = attachment
+
+    def check_look(self, epoch: int) -> None:
+        """Refuse a look of another driver than the latest; epoch 0 is of one that has not attached.
+
+        Raises:
+            RunError: As `check`.
+        """
+        if epoch:
+            self.check(epoch)
+
+    def check(self, epoch: int) -> None:
+        """Refuse a call of another driver than the latest.
+
+        Raises:
+            RunError: R644; R648, no driver ever had that epoch.
+        """
+        latest = self.attachment.epoch
+        if epoch < latest:
+            raise RunError.of("R644", service=self.kind, address=self.address, epoch=epoch, latest=latest)
+        if epoch > latest or not epoch:
+            reason = f"a call has epoch {epoch}; the latest is {latest}"
+            raise self.refused(reason)

@@ -1,0 +1,70 @@
+"""Holds micro-batches back while the outbox is full."""
+
+import os
+import threading
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.failure import TaskFailure
+from wallaroo_runtime.storage.place import Output
+
+MAX_OUTBOX_BYTES = 4 * 1024 * 1024 * 1024
+LOOK_S = 0.1
+
+
+class OutboxRoom:
+    """The function of `foreachBatch` around the one that publishes; a micro-batch runs no user code before that.
+
+    Args:
+        publish: Runs and publishes a micro-batch.
+        outbox: Where to.
+        limit_bytes: No micro-batch begins while more than that waits for sinks.
+
+    Attributes:
+        failure: Why it stopped the query, when it did.
+        is_waiting: Whether a micro-batch waits for room.
+    """
+
+    def __init__(self, publish: Callable[[DataFrame, int], None], outbox: Output, limit_bytes: int) -> None:
+        self.failure: RunError | None = None
+        self.is_waiting = False
+        self._publish, self._outbox, self._limit_bytes = publish, outbox, limit_bytes
+        self._findings: list[Diagnostic] = []
+        self._ended = threading.Event()
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Publish one micro-batch when there is room for it."""
+        try:
+            self._wait()
+            self._publish(frame, batch)
+        except RunError as error:  # of an egress elsewhere that was asked how much waits
+            self.failure = error
+            raise TaskFailure(error) from error
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self.failure = RunError.of("R626", path=self._outbox.name, reason=os.strerror(error.errno or 0))
+            raise TaskFailure(self.failure) from error
+
+    def _wait(self) -> None:
+        while (size := self._outbox.size()) > self._limit_bytes:
+            if not self.is_waiting:
+                self._findings.append(Diagnostic.of("R625", size=size, limit=self._limit_bytes))
+                self.is_waiting = True
+            if self._ended.wait(LOOK_S):
+                reason, fix = "it was told to stop while it waited for the sinks", "run again to continue"
+                raise TaskFailure(RunError.of("R611", reason=reason, fix=fix))
+        self.is_waiting = False
+
+    def end(self) -> None:
+        """Let a micro-batch that waits fail; the next run processes it."""
+        self._ended.set()
+
+    def new_findings(self) -> list[Diagnostic]:
+        """Return what was found since the last call: that the outbox is full, once each time."""
+        found, self._findings = self._findings, []
+        return found

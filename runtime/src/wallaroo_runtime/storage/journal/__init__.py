@@ -1,0 +1,10 @@
+"""The journal: what arrived, in order of arrival, in files that only grow.
+
+ARCHITECTURE.md, "Files of a run", has the layout. One process writes a journal, any number read it.
+"""
+
+from wallaroo_runtime.storage.journal.head import Position, read_committed
+from wallaroo_runtime.storage.journal.reader import JournalReader, Range
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+
+__all__ = ["JournalReader", "JournalWriter", "Position", "Range", "read_committed"]

@@ -1,0 +1,87 @@
+"""Two small files of a journal: `head`, how far it may be read, and `committed`, how far it is done with."""
+
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.system.lock import locked
+
+_HEAD = struct.Struct("<QQQI")
+HEAD_BYTES = _HEAD.size + 4
+_TRIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A frame boundary of a journal.
+
+    Attributes:
+        offset: Frame bytes from the beginning of the journal.
+        sequence: Sequence number of the message that begins there.
+        journal_id: Identity of the journal.
+    """
+
+    offset: int
+    sequence: int
+    journal_id: int
+
+
+def pack_head(position: Position) -> bytes:
+    """Return the 32 bytes of the file `head`."""
+    content = _HEAD.pack(position.offset, position.sequence, position.journal_id, 0)
+    return content + zlib.crc32(content).to_bytes(4, "little")
+
+
+def read_head(directory: Path) -> Position | None:
+    """Read the file `head`; None when there is none, or none that is whole."""
+    try:
+        descriptor = os.open(directory / "head", os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        # The writer overwrites the 32 bytes in place, so that a read may meet half of a write: read again.
+        for _ in range(_TRIES):
+            content = os.pread(descriptor, HEAD_BYTES + 1, 0)
+            if len(content) == HEAD_BYTES and zlib.crc32(content[:-4]) == int.from_bytes(content[-4:], "little"):
+                offset, sequence, journal_id, _ = _HEAD.unpack(content[:-4])
+                return Position(offset, sequence, journal_id)
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def read_committed(directory: Path) -> int:
+    """Return the offset below which nothing is needed any more; 0 when nothing was committed yet.
+
+    Raises:
+        RunError: R612, the file does not fit its checksum.
+    """
+    path = directory / "committed"
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return 0
+    offset, *checksum = text.split() or [b""]
+    # After a loss of power the file may be empty. A smaller offset only keeps bytes for longer.
+    if not text.strip(b"\0\n"):
+        return 0
+    # Earlier versions wrote no checksum.
+    if not offset.isdigit() or checksum and checksum != [_checksum(offset)]:
+        raise RunError.of("R612", path=path, offset=0, reason="the file does not fit its checksum")
+    return int(offset)
+
+
+def _checksum(offset: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(offset)
+
+
+def write_committed(directory: Path, offset: int) -> None:
+    """Move the committed offset forward; a smaller one changes nothing."""
+    with locked(directory):  # Spark's source and the driver both do this
+        if offset > read_committed(directory):
+            text = b"%d" % offset
+            replace_file(directory / "committed", b"%s %s\n" % (text, _checksum(text)))

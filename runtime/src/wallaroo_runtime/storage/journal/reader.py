@@ -1,0 +1,201 @@
+"""The reading side of a journal, for other processes than the writer's."""
+
+import os
+from bisect import bisect_right
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.journal.head import Position, read_head, write_committed
+from wallaroo_runtime.storage.journal.segment import (
+    SEGMENT_HEADER_BYTES,
+    Segment,
+    damaged,
+    frame_boundaries,
+    list_segments,
+    read_segment_header,
+    verify_frames,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The frames from one boundary of a journal to another one, in offsets."""
+
+    start: int
+    end: int
+
+
+class JournalReader:
+    r"""Reads what the writer of a journal has made safe; those bytes never change.
+
+    It holds no file open between calls and can be pickled.
+
+    Args:
+        directory: The journal.
+        journal_id: The journal that it must be; None: whichever is there at the first look.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> from wallaroo_runtime.storage.journal.writer import JournalWriter
+        >>> directory = Path(mkdtemp())
+        >>> writer = JournalWriter(directory)
+        >>> writer.append(0, 1, [b"\x00\x00\x00\x02hi"], timestamp_ms=0)
+        >>> writer.close()
+        >>> reader = JournalReader(directory)
+        >>> end = reader.end()
+        >>> end.offset, end.sequence, [len(piece) for piece in reader.read(0, end.offset)]
+        (46, 1, [46])
+    """
+
+    def __init__(self, directory: Path | str, journal_id: int | None = None) -> None:
+        self.directory = Path(directory)
+        self._journal_id = journal_id
+
+    def end(self) -> Position:
+        """Return how far the journal may be read now.
+
+        Raises:
+            RunError: R619, the journal is not there or is another one.
+        """
+        head = read_head(self.directory)
+        if head is None or self._journal_id not in (None, head.journal_id):
+            raise self._missing(None if head is None else head.journal_id)
+        self._journal_id = head.journal_id
+        return head
+
+    def id(self) -> int | None:
+        """Return the journal's id, from `head` or a segment; None when there is no journal."""
+        if (head := read_head(self.directory)) is not None:
+            return head.journal_id
+        for segment in list_segments(self.directory):
+            with segment.path.open("rb") as file:
+                header = read_segment_header(file.fileno())
+            if header is not None:
+                return header.journal_id
+        return None
+
+    def limit(self, start: int, max_bytes: int) -> Position:
+        """Return the last frame boundary at most `max_bytes` behind `start`, but at least one frame further.
+
+        Where nothing follows `start` it is the end.
+
+        Raises:
+            RunError: R612 or R619.
+        """
+        end = self.end()
+        if end.offset - start <= max_bytes:
+            return end
+        chosen = None
+        for offset, sequence in self._boundaries(start, end.offset):
+            if chosen is not None and offset - start > max_bytes:
+                break
+            chosen = Position(offset, sequence, end.journal_id)
+        return chosen or end
+
+    def split(self, start: int, end: int, parts: int) -> list[Range]:
+        """Cut [start, end) at frame boundaries into at most `parts` ranges of about the same size.
+
+        Raises:
+            RunError: R612 or R619.
+        """
+        if start >= end:
+            return []
+        ranges: list[Range] = []
+        begin = start
+        for offset, _ in self._boundaries(start, end):
+            # Cut where the next target, a multiple of size / parts, has been reached.
+            if (offset - start) * parts >= (end - start) * (len(ranges) + 1) and offset < end:
+                ranges.append(Range(begin, offset))
+                begin = offset
+        return [*ranges, Range(begin, end)]
+
+    def read(self, start: int, end: int, chunk_bytes: int = 1024 * 1024) -> Iterator[bytes]:
+        """Yield the frames of [start, end), verified; each piece is whole frames.
+
+        Args:
+            start: A frame boundary.
+            end: A frame boundary that `end`, `limit` or `split` gave.
+            chunk_bytes: A piece has at most this many bytes, unless one frame alone has more.
+
+        Raises:
+            RunError: R612, bytes are lost or changed; R619, the journal is not there or is another one.
+        """
+        sequence: int | None = None
+        for segment, first, stop in self._pieces(start, end):
+            with self._opened(segment) as descriptor:
+                sequence = yield from _verified(segment, descriptor, (first, stop), chunk_bytes, sequence)
+
+    def commit(self, offset: int) -> None:
+        """Tell the writer that nothing below `offset` is needed any more; a smaller one than before changes nothing."""
+        try:
+            write_committed(self.directory, offset)
+        except OSError as error:
+            # On a full disk (which the gateway tells about) the commit of a later batch does the same.
+            if error.errno not in NO_ROOM:
+                raise
+
+    def _boundaries(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        for segment, first, stop in self._pieces(start, end):
+            with self._opened(segment) as descriptor:
+                yield from frame_boundaries(descriptor, segment, first, stop)
+
+    def _pieces(self, start: int, end: int) -> Iterator[tuple[Segment, int, int]]:
+        """Yield the segments that hold [start, end), each with the part of the range that it holds."""
+        if start >= end:
+            return
+        segments = list_segments(self.directory)
+        if not segments:
+            raise self._missing(None)
+        index = bisect_right([segment.base for segment in segments], start) - 1
+        if index < 0:
+            raise damaged(self.directory, start, f"the first segment begins at {segments[0].base}")
+        while start < end:
+            last = index + 1 == len(segments)
+            stop = end if last else min(end, segments[index + 1].base)
+            yield segments[index], start, stop
+            start, index = stop, index + 1
+
+    @contextmanager
+    def _opened(self, segment: Segment) -> Iterator[int]:
+        try:
+            descriptor = os.open(segment.path, os.O_RDONLY)
+        except FileNotFoundError:
+            raise damaged(segment.path, segment.base, "the segment was removed") from None
+        try:
+            header = read_segment_header(descriptor)
+            if header is None or header.base != segment.base:
+                raise damaged(segment.path, segment.base, "the file has no valid header")
+            if self._journal_id not in (None, header.journal_id):
+                raise self._missing(header.journal_id)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _missing(self, actual: int | None) -> RunError:
+        expected = "any" if self._journal_id is None else f"{self._journal_id:016x}"
+        found = "none" if actual is None else f"{actual:016x}"
+        return RunError.of("R619", path=self.directory, expected=expected, actual=found)
+
+
+def _verified(
+    segment: Segment, descriptor: int, part: tuple[int, int], chunk_bytes: int, sequence: int | None
+) -> Generator[bytes, None, int | None]:
+    """Yield the frames of a part of a segment; returns the sequence number that must follow."""
+    at, stop = part
+    wanted = chunk_bytes
+    while at < stop:
+        size = min(max(wanted, chunk_bytes), stop - at)
+        data = os.pread(descriptor, size, SEGMENT_HEADER_BYTES + at - segment.base)
+        progress = verify_frames(data, sequence)
+        if progress.fault:
+            raise damaged(segment.path, at + progress.end, progress.fault)
+        if not progress.end and (len(data) < size or progress.wanted > stop - at):
+            raise damaged(segment.path, at, "the frame is not whole")
+        if progress.end:
+            yield data[: progress.end]
+        at, wanted, sequence = at + progress.end, progress.wanted, progress.sequence
+    return sequence

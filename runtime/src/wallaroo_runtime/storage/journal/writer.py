@@ -1,0 +1,152 @@
+"""The writing side of a journal."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from wallaroo.fault import reach
+from wallaroo.frame import FRAMED, FrameHeader, write_frame
+from wallaroo_runtime.durable.file import sync_directory, sync_file
+from wallaroo_runtime.storage.journal.head import Position, pack_head, read_committed
+from wallaroo_runtime.storage.journal.recovery import recover
+from wallaroo_runtime.storage.journal.segment import SEGMENT_HEADER_BYTES, SegmentHeader, create_segment, write_all
+from wallaroo_runtime.system.lock import lock_directory
+
+SEGMENT_BYTES = 64 * 1024 * 1024
+
+
+class JournalWriter:
+    """Appends frames to a journal; the only writer of its directory, which it locks.
+
+    Everything but `sync` belongs to one thread; `sync` may run in another one, one call at a time.
+
+    Args:
+        directory: The journal; made when it does not exist.
+        segment_bytes: A segment that has this many bytes of frames gets no more.
+
+    Attributes:
+        end: Position behind the last frame.
+        safe: Position up to which readers may read.
+
+    Raises:
+        RunError: R610, another process writes it; R612 or R619, it cannot be continued.
+    """
+
+    def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.directory = directory
+        self._segment_bytes = segment_bytes
+        self._lock_file = lock_directory(directory)
+        try:
+            self._segments, self._descriptor, self.end = recover(directory)
+            self._head = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o600)
+        except BaseException:
+            os.close(self._lock_file)
+            raise
+        self._mutex = threading.Lock()
+        self._retired: list[int] = []
+        self._directory_changed = True
+        self.safe = Position(0, 0, self.end.journal_id)
+        self.sync()
+        os.fsync(self._head)
+
+    def append(
+        self,
+        port: int,
+        count: int,
+        parts: Sequence[bytes],
+        timestamp_ms: int,
+        flags: int = 0,
+        encoding: int = FRAMED,
+    ) -> None:
+        """Append one frame of `count` messages, by default as they were on the wire.
+
+        Raises:
+            OSError: It could not be written; nothing of it is left. `errno` is in `NO_ROOM` when the disk is full.
+        """
+        position = self.end
+        frame = write_frame(FrameHeader(port, count, position.sequence, flags, encoding, timestamp_ms), parts)
+        segment = self._segments[-1]
+        if position.offset - segment.base >= self._segment_bytes:
+            self._roll()
+            segment = self._segments[-1]
+        at = SEGMENT_HEADER_BYTES + position.offset - segment.base
+        try:
+            write_all(self._descriptor, frame, at)
+        except OSError:
+            os.ftruncate(self._descriptor, at)
+            raise
+        with self._mutex:
+            self.end = Position(position.offset + len(frame), position.sequence + count, position.journal_id)
+
+    def _roll(self) -> None:
+        position = self.end
+        segment, descriptor = create_segment(
+            self.directory, SegmentHeader(position.offset, position.sequence, position.journal_id)
+        )
+        with self._mutex:
+            self._retired.append(self._descriptor)
+            self._descriptor = descriptor
+            self._directory_changed = True
+        self._segments.append(segment)
+
+    def sync(self) -> None:
+        """Make everything that was appended before this call safe, then let readers see it.
+
+        Raises:
+            OSError: It is not known what is on the disk; the writer must not be used any more.
+        """
+        with self._mutex:
+            position, descriptor = self.end, self._descriptor
+            retired, self._retired = self._retired, []
+            directory_changed, self._directory_changed = self._directory_changed, False
+        for old in retired:
+            os.fsync(old)
+            os.close(old)
+        os.fsync(descriptor)
+        reach("gateway.after_sync")
+        if directory_changed:
+            sync_directory(self.directory)
+        self._move_head(position)
+
+    def publish(self) -> None:
+        """Let readers see everything that was appended, without making it survive a loss of power."""
+        for old in self._retired:
+            os.close(old)
+        self._retired = []
+        self._move_head(self.end)
+
+    def _move_head(self, position: Position) -> None:
+        reach("gateway.before_publish")
+        write_all(self._head, pack_head(position), 0)
+        self.safe = position
+
+    def remove_committed(self, before: Callable[[int], None]) -> int:
+        """Remove the segments that nobody needs any more; the last segment always stays.
+
+        Args:
+            before: Called with the offset below which everything is about to go.
+
+        Returns:
+            The committed offset.
+        """
+        committed = read_committed(self.directory)
+        bound = min(committed, self.safe.offset)
+        kept = max((at for at, segment in enumerate(self._segments) if segment.base <= bound), default=0)
+        if kept:
+            # Recovery takes a missing segment above the committed offset for a loss, so that offset must last.
+            sync_file(self.directory / "committed")
+            before(self._segments[kept].base)
+        for _ in range(kept):
+            self._segments.pop(0).path.unlink(missing_ok=True)
+        return committed
+
+    def close(self) -> None:
+        """Make everything safe, and give the journal free for another writer."""
+        try:
+            self.sync()
+            os.fsync(self._head)
+        finally:
+            for descriptor in (self._descriptor, self._head, self._lock_file):
+                os.close(descriptor)

@@ -1,0 +1,115 @@
+"""Whether log, positions and files of an outbox belong together; looked at before anything is delivered."""
+
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.log import Base, LogReader, OutboxFile, Record
+from wallaroo_runtime.storage.outbox.position import Delivered, read_position
+
+_BLOCK_BYTES = 1024 * 1024
+
+
+def last_published(directory: Path) -> Base:
+    """Return what the log says of all its records together.
+
+    Raises:
+        RunError: R620, the log is damaged.
+    """
+    reader = LogReader(directory)
+    for _ in reader.records():
+        continue
+    reader.close()
+    return reader.base
+
+
+def check_outbox(directory: Path, ports: Collection[int]) -> None:
+    """Compare the positions of sinks with the log, and what is not delivered with its files.
+
+    An egress may deliver meanwhile; nobody may publish.
+
+    Args:
+        directory: The outbox.
+        ports: Of the sinks that it serves.
+
+    Raises:
+        RunError: R620, something is missing, was changed or belongs to another outbox.
+    """
+    reader = LogReader(directory)
+    records: list[Record] = []
+    begin: Base | None = None
+    for record in reader.records():
+        begin = begin or _before(record, reader.base)
+        records.append(record)
+    total = reader.base
+    reader.close()
+    for port in sorted(ports):
+        if total.messages[port]:
+            _check_port(directory, port, begin or total, records, total)
+
+
+def _before(record: Record, after: Base) -> Base:
+    """Return what was counted before a log's first record, from what was counted with it."""
+    base = Base(record.number, messages=after.messages.copy())
+    for file in record.files:
+        base.messages[file.port] -= file.messages
+    return base
+
+
+def _check_port(directory: Path, port: int, begin: Base, records: list[Record], total: Base) -> None:
+    name, position = f"position-{port}", read_position(directory, port)
+    # Records of earlier versions do not say how long their position was there.
+    if not (directory / name).exists() and any(record.offsets for record in records):
+        raise _damaged(directory, f"{name} is missing; {total.messages[port]} messages were published for that sink")
+    if position.record > total.number:
+        raise _damaged(directory, f"{name} is at record {position.record}; the log ends before record {total.number}")
+    low, high = _counts(port, begin, records, position)
+    if not low <= position.messages <= high:
+        expected = f"{low}" if low == high else f"{low} to {high}"
+        reason = f"{name} counts {position.messages} messages up to record {position.record}; the log {expected}"
+        raise _damaged(directory, reason)
+    for record, index, file in _files(port, records):
+        if (record, index) >= (position.record, position.file):
+            _check_file(directory, port, (record, index), file)
+
+
+def _files(port: int, records: list[Record]) -> Iterator[tuple[int, int, OutboxFile]]:
+    for record in records:
+        for index, file in enumerate(record.files):
+            if file.port == port:
+                yield record.number, index, file
+
+
+def _counts(port: int, begin: Base, records: list[Record], position: Delivered) -> tuple[int, int]:
+    """Return how many messages may have been delivered at a position: all before its file, and some of it."""
+    low = begin.messages[port]
+    at = (position.record, position.file)
+    for record, index, file in _files(port, records):
+        if (record, index) == at:
+            return low, low + file.messages
+        if (record, index) > at:
+            break
+        low += file.messages
+    return low, low
+
+
+def _check_file(directory: Path, port: int, place: tuple[int, int], file: OutboxFile) -> None:
+    path, crc, size = directory / file.name, 0, 0
+    try:
+        with path.open("rb") as opened:
+            while block := opened.read(_BLOCK_BYTES):
+                crc, size = zlib.crc32(block, crc), size + len(block)
+    except FileNotFoundError:
+        position = read_position(directory, port)
+        if place < (position.record, position.file):
+            return  # delivered meanwhile
+        raise _damaged(directory, f"{file.name} is missing; it is not delivered yet") from None
+    if size != file.bytes:
+        raise _damaged(directory, f"{file.name} has {size} bytes; expected {file.bytes}")
+    if file.crc32 is not None and crc != file.crc32:
+        raise _damaged(directory, f"{file.name} has checksum {crc:08x}; expected {file.crc32:08x}")
+
+
+def _damaged(directory: Path, reason: str) -> RunError:
+    return RunError.of("R620", path=directory, reason=reason)

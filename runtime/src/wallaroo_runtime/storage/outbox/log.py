@@ -1,0 +1,213 @@
+"""The outbox log: one line per published micro-batch."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo_runtime.durable.line import pack_line, unpack_line
+from wallaroo_runtime.errors import RunError
+
+LOG_NAME = "log"
+_BLOCK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxFile:
+    """A published file, as its record names it."""
+
+    port: int
+    partition: int
+    name: str
+    bytes: int
+    messages: int
+    crc32: int | None = None  # of the whole file; earlier versions recorded none
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A published micro-batch; `number` counts all records from 0, removed ones included.
+
+    `offsets` is what Spark has planned for it, as the file of its checkpoint says; empty: not known.
+    """
+
+    number: int
+    query: str
+    batch: int
+    files: tuple[OutboxFile, ...]
+    offsets: str = ""
+
+
+@dataclass(slots=True)
+class Base:
+    """What is known of the records that were removed from the beginning of the log.
+
+    Attributes:
+        number: Number of the first record that the log still has.
+        batches: Highest batch of each query.
+        messages: Number of messages of each port.
+        offsets: Of the last record.
+    """
+
+    number: int = 0
+    batches: dict[str, int] = field(default_factory=dict)
+    messages: Counter[int] = field(default_factory=Counter)
+    offsets: str = ""
+
+    def add(self, record: Record) -> None:
+        """Take in the record that comes next."""
+        self.number = record.number + 1
+        self.batches[record.query] = max(record.batch, self.batches.get(record.query, -1))
+        self.offsets = record.offsets
+        for file in record.files:
+            self.messages[file.port] += file.messages
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that stands in the first line of a log that was cut."""
+        messages = {str(port): count for port, count in self.messages.items()}
+        return {"base": self.number, "batches": self.batches, "messages": messages, "offsets": self.offsets}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "Base":
+        """Read what `to_json` gave."""
+        messages = Counter({int(port): count for port, count in value["messages"].items()})
+        return cls(value["base"], dict(value["batches"]), messages, value.get("offsets", ""))
+
+
+def record_of(value: dict[str, Any], number: int) -> Record:
+    """Read the record of a line."""
+    files = tuple(OutboxFile(**file) for file in value["files"])
+    return Record(number, value["query"], value["batch"], files, value.get("offsets", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The last micro-batch of an outbox.
+
+    Attributes:
+        query: Id of Spark's query; empty: there was none yet.
+        batch: Its number; -1: there was none yet.
+        offsets: What Spark had planned for it; empty: not known.
+    """
+
+    query: str = ""
+    batch: int = -1
+    offsets: str = ""
+
+    @classmethod
+    def of(cls, base: Base) -> "Published":
+        """Return the last one of a log that was read to its end."""
+        query = next(reversed(base.batches), "")
+        return cls(query, base.batches.get(query, -1), base.offsets)
+
+
+class LogReader:
+    """Follows a log while another process appends to it or replaces it by a shorter one.
+
+    Args:
+        directory: The outbox.
+        number: The first record to return; earlier ones only count.
+    """
+
+    def __init__(self, directory: Path, number: int = 0) -> None:
+        self._path = directory / LOG_NAME
+        self._descriptor = -1
+        self._identity: tuple[int, int] | None = None
+        self._at = 0
+        self._first = number
+        self.base = Base()
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records that have come since the last call.
+
+        Raises:
+            RunError: R620, a line that is not the last one is damaged.
+        """
+        while True:
+            yield from self._follow()
+            if not self._reopen():
+                return
+
+    def changed(self) -> tuple[int, int, int]:
+        """Return something that differs after the log has changed; cheap."""
+        try:
+            stat = self._path.stat()
+        except FileNotFoundError:
+            return (0, 0, 0)
+        return (stat.st_dev, stat.st_ino, stat.st_size)
+
+    def close(self) -> None:
+        """Close the file; the next call of `records` opens it again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor, self._identity, self._at = -1, None, 0
+
+    def _reopen(self) -> bool:
+        """Open the log when there is one and it is another file than the one that is open."""
+        device, inode, _ = self.changed()
+        if not inode or self._identity == (device, inode):
+            return False
+        self.close()
+        try:
+            self._descriptor = os.open(self._path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        stat = os.fstat(self._descriptor)
+        self._identity = (stat.st_dev, stat.st_ino)
+        self._first = max(self._first, self.base.number)
+        self.base = Base()
+        return True
+
+    def _follow(self) -> Iterator[Record]:
+        size = _BLOCK_BYTES
+        while self._descriptor >= 0 and (block := os.pread(self._descriptor, size, self._at)):
+            whole = block.rfind(b"\n") + 1
+            if not whole and len(block) < size:
+                return  # the line is being written, or is torn and will be cut
+            size = _BLOCK_BYTES if whole else 2 * size
+            for line in block[:whole].splitlines():
+                self._at += len(line) + 1
+                record = self._take(line)
+                if record is not None and record.number >= self._first:
+                    yield record
+
+    def _take(self, line: bytes) -> Record | None:
+        value = unpack_line(line)
+        if value is None:
+            reason = f"record {self.base.number} of its log does not fit its checksum"
+            raise RunError.of("R620", path=self._path.parent, reason=reason)
+        if "base" in value:
+            self.base = Base.from_json(value)
+            return None
+        record = record_of(value, self.base.number)
+        self.base.add(record)
+        return record
+
+
+def cut_delivered(directory: Path, positions: dict[int, int]) -> bytes | None:
+    """Return the content of the log without the records at its beginning that are delivered; None: nothing to cut.
+
+    Args:
+        directory: The outbox.
+        positions: For each port that has one, the number of the record that is next.
+    """
+    content = (directory / LOG_NAME).read_bytes()
+    base, at = Base(), 0
+    while at < len(content):
+        end = content.index(b"\n", at)
+        value = unpack_line(content[at:end])
+        if value is None:
+            raise RunError.of("R620", path=directory, reason=f"record {base.number} of its log is damaged")
+        if "base" in value:
+            base = Base.from_json(value)
+        else:
+            record = record_of(value, base.number)
+            ports = {file.port for file in record.files} - {DEAD_LETTER_PORT}
+            if any(positions.get(port, 0) <= record.number for port in ports):
+                break
+            base.add(record)
+        at = end + 1
+    return None if 2 * at < len(content) else pack_line(base.to_json()) + content[at:]

@@ -1,0 +1,254 @@
+"""The outbox: output that counts, in the order in which it must be delivered."""
+
+import os
+import re
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from wallaroo.fault import reach
+from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo_runtime.durable.file import replace_file, sync_directory
+from wallaroo_runtime.durable.line import pack_line
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.log import LOG_NAME, LogReader, OutboxFile, Published, Record, cut_delivered
+from wallaroo_runtime.storage.outbox.position import begin_position, forget_position, read_position, read_retained
+from wallaroo_runtime.storage.outbox.staging import StagedFile
+
+COMPACT_BYTES = 1024 * 1024
+_QUERY = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_STAGED = re.compile(r"(.+)-(\d+)-\d+-\d+-\d+-\d+\.frames")
+
+
+class Outbox:
+    """Publishes the staged files of micro-batches, each micro-batch once; only the driver has one.
+
+    Args:
+        directory: The outbox; made when it does not exist.
+        dead_letters: Where files of port 65535 go.
+        staging: The staging directory, whose leftovers of earlier runs are removed now; None: they stay.
+        ports: Of the sinks that there are; what is kept for others, which are gone, is removed. None: of any.
+        fsync: Whether what is published survives a loss of power.
+        compact_bytes: The log is cut when it is longer and its beginning is delivered.
+
+    Raises:
+        RunError: R620, the log is damaged.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        dead_letters: Path | str,
+        staging: Path | str | None = None,
+        *,
+        ports: Collection[int] | None = None,
+        fsync: bool = True,
+        compact_bytes: int = COMPACT_BYTES,
+    ) -> None:
+        self.directory, self.dead_letters = Path(directory), Path(dead_letters)
+        self._fsync, self._compact_bytes, self._ports = fsync, compact_bytes, ports
+        for folder in (self.directory, self.dead_letters):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._log = self.directory / LOG_NAME
+        self._cut_torn_line()
+        reader = LogReader(self.directory)
+        self._waiting: dict[int, deque[tuple[int, int, int]]] = {}  # by port: record, index of the file, bytes
+        self._size = 0
+        known: set[str] = set()
+        for record in reader.records():
+            known.update(file.name for file in record.files if self._has_sink(file.port))
+            self._await(record)
+        reader.close()
+        self._base = reader.base
+        self._compact_at = max(compact_bytes, self._log.stat().st_size)
+        self._remove_unknown(known)
+        for port in filter(lambda port: not self._has_sink(port), self._base.messages):
+            forget_position(self.directory, port)
+        for path in Path(staging).glob("*.frames") if staging is not None else ():
+            path.unlink(missing_ok=True)
+
+    @property
+    def name(self) -> str:
+        """The directory, for people."""
+        return str(self.directory)
+
+    @staticmethod
+    def read_staged(file: StagedFile) -> Iterator[bytes]:
+        """Yield the content of a staged file."""
+        yield Path(file.path).read_bytes()
+
+    def last_batch(self, query: str) -> int | None:
+        """Return the highest batch of a query that was published; None when there is none."""
+        return self._base.batches.get(query)
+
+    def last(self) -> Published:
+        """Return which micro-batch was the last."""
+        return Published.of(self._base)
+
+    def letters(self) -> int:
+        """Return how many dead letters were ever published."""
+        return self._base.messages[DEAD_LETTER_PORT]
+
+    def messages(self) -> dict[int, int]:
+        """Return how many messages were ever published for each port; 65535: dead letters."""
+        return dict(self._base.messages)
+
+    def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
+        """Make the output of a micro-batch count: all of it, in partition order, or nothing.
+
+        A batch that is known, or that comes before a known one of its query, is left alone and its files are removed.
+        One without output leaves a record, too: so the log says which micro-batch was the last.
+
+        Args:
+            query: Id of Spark's query.
+            batch: Number of the micro-batch.
+            files: What tasks have staged.
+            offsets: What Spark has planned, as its checkpoint says; empty: not known.
+
+        Returns:
+            Whether the batch was new.
+
+        Raises:
+            RunError: R620, a staged file is missing or has another length; nothing was published.
+            OSError: The disk failed; publish the same again.
+        """
+        if not _QUERY.fullmatch(query):
+            reason = f"query {query!r} cannot be part of a file name"
+            raise ValueError(reason)
+        if batch <= self._base.batches.get(query, -1):
+            self._remove_staged(query, batch, files)
+            return False
+        moves = self._moves(query, batch, files)
+        for source, _, size in moves:
+            self._check(source, size)
+        for source, target, _ in moves:
+            # The staged file stays until the record is written: a publication that failed may be repeated.
+            target.unlink(missing_ok=True)
+            target.hardlink_to(source)
+        if self._fsync and moves:
+            for folder in {target.parent for _, target, _ in moves}:
+                sync_directory(folder)
+        named = [
+            OutboxFile(file.port, file.partition, target.name, file.bytes, file.messages, file.crc32)
+            for file, (_, target, _) in zip(self._ordered(files), moves, strict=True)
+        ]
+        reach("driver.before_record")
+        for port in {file.port for file in named} - {DEAD_LETTER_PORT, *self._base.messages}:
+            begin_position(self.directory, port)
+        if named or offsets:
+            self._append(Record(self._base.number, query, batch, tuple(named), offsets))
+        reach("driver.after_publish")
+        self._remove_staged(query, batch, files)
+        self._compact()
+        return True
+
+    def size(self) -> int:
+        """Return the bytes of all files that are not delivered yet."""
+        for port, waiting in self._waiting.items():
+            at = read_position(self.directory, port)
+            while waiting and waiting[0][:2] < (at.record, at.file):
+                self._size -= waiting.popleft()[2]
+        return self._size
+
+    def _has_sink(self, port: int) -> bool:
+        return self._ports is None or port in self._ports
+
+    def _await(self, record: Record) -> None:
+        """Note what a record's files wait for."""
+        for index, file in enumerate(record.files):
+            if file.port != DEAD_LETTER_PORT and self._has_sink(file.port):
+                self._waiting.setdefault(file.port, deque()).append((record.number, index, file.bytes))
+                self._size += file.bytes
+
+    @staticmethod
+    def _ordered(files: Sequence[StagedFile]) -> list[StagedFile]:
+        return sorted(files, key=lambda file: (file.partition, file.port, file.path))
+
+    def _moves(self, query: str, batch: int, files: Sequence[StagedFile]) -> list[tuple[Path, Path, int]]:
+        moves: list[tuple[Path, Path, int]] = []
+        names: set[Path] = set()
+        for file in self._ordered(files):
+            dead = file.port == DEAD_LETTER_PORT
+            folder = self.dead_letters if dead else self.directory
+            stem = f"{query}-{batch}-{file.partition}" + ("" if dead else f"-{file.port}")
+            target, again = folder / f"{stem}.frames", 1
+            while target in names:
+                target, again = folder / f"{stem}-{again}.frames", again + 1
+            names.add(target)
+            moves.append((Path(file.path), target, file.bytes))
+        return moves
+
+    def _check(self, path: Path, size: int) -> None:
+        try:
+            actual = path.stat().st_size
+        except FileNotFoundError:
+            raise RunError.of("R620", path=self.directory, reason=f"staged file {path} is missing") from None
+        if actual != size:
+            reason = f"staged file {path} has {actual} bytes; expected {size}"
+            raise RunError.of("R620", path=self.directory, reason=reason)
+
+    def _append(self, record: Record) -> None:
+        files = [{name: getattr(file, name) for name in OutboxFile.__slots__} for file in record.files]
+        line = pack_line({"query": record.query, "batch": record.batch, "files": files, "offsets": record.offsets})
+        descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            start = os.fstat(descriptor).st_size
+            try:
+                written = os.write(descriptor, line)
+                if written < len(line):
+                    os.write(descriptor, line[written:])
+                if self._fsync:
+                    os.fsync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, start)
+                raise
+        finally:
+            os.close(descriptor)
+        self._base.add(record)
+        self._await(record)
+
+    def _cut_torn_line(self) -> None:
+        descriptor = os.open(self._log, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            end = os.fstat(descriptor).st_size
+            whole, block = end, b""
+            while whole > 0 and b"\n" not in block:
+                start = max(0, whole - 65536)
+                block = os.pread(descriptor, whole - start, start)
+                whole = start + block.rfind(b"\n") + 1 if b"\n" in block else start
+            if whole < end:
+                os.ftruncate(descriptor, whole)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        sync_directory(self.directory)
+
+    def _remove_unknown(self, known: set[str]) -> None:
+        """Remove files that a publication moved here before it failed, and those of sinks that are gone."""
+        for path in self.directory.glob("*.frames"):
+            if path.name not in known:
+                path.unlink()
+
+    @staticmethod
+    def _remove_staged(query: str, batch: int, files: Sequence[StagedFile]) -> None:
+        """Remove what other attempts of this batch, and attempts of batches before, have left in staging."""
+        for folder in {Path(file.path).parent for file in files}:
+            for path in folder.glob("*.frames"):
+                match = _STAGED.fullmatch(path.name)
+                if match and match[1] == query and int(match[2]) <= batch:
+                    path.unlink(missing_ok=True)
+
+    def _compact(self) -> None:
+        """Cut from the log the first records, as far as all their files are delivered, when that halves it."""
+        if self._log.stat().st_size < self._compact_at:
+            return
+        ports = set(self._base.messages) - {DEAD_LETTER_PORT}
+        needed = dict.fromkeys(ports, self._base.number)
+        for port in filter(self._has_sink, ports):
+            position = read_retained(self.directory, port) or read_position(self.directory, port)
+            needed[port] = position.record
+        content = cut_delivered(self.directory, needed)
+        if content is not None:
+            replace_file(self._log, content, durable=self._fsync)
+        # Where little could be cut the next try comes when the log has doubled: a sink that is away costs no rereading.
+        self._compact_at = max(self._compact_bytes, 2 * self._log.stat().st_size)

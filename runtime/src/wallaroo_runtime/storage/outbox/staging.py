@@ -1,0 +1,148 @@
+"""Staging: the output of one task attempt, in files of its own, before it is known whether the attempt counts."""
+
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from wallaroo.frame import check_frame
+from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.errors import RunError
+
+_BUFFER_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A finished staging file; small enough to travel through the driver.
+
+    Attributes:
+        port: Port of the sink, or 65535 for dead letters.
+        path: Absolute path of the file.
+        bytes: Its length.
+        crc32: Checksum of all its bytes.
+        messages: Number of messages in it.
+        partition: Spark's partition that wrote it; files are delivered in the order of their partitions.
+    """
+
+    port: int
+    path: str
+    bytes: int
+    crc32: int
+    messages: int
+    partition: int
+
+
+class _Open:
+    """A staging file that is being written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file: BinaryIO = open(  # noqa: SIM115 - lives as long as its writer
+            path, "wb", buffering=_BUFFER_BYTES, opener=lambda name, flags: os.open(name, flags, 0o600)
+        )
+        self.bytes = self.crc32 = self.messages = 0
+
+    def write(self, frame: bytes) -> None:
+        self.file.write(frame)
+        self.bytes += len(frame)
+        self.crc32 = zlib.crc32(frame, self.crc32)
+        self.messages += check_frame(frame).count
+
+
+class StagingWriter:
+    """Writes the frames of one task attempt, one file per port, each made with its first frame.
+
+    Args:
+        directory: The staging directory; made when it does not exist.
+        query: Id of the query: letters, digits, `.`, `_`, `-`.
+        batch: Id of the micro-batch.
+        partition: Spark's partition.
+        stage_attempt: Spark's stage attempt number.
+        task_attempt: Spark's task attempt id; no two attempts may share a name.
+        fsync: Whether `finish` makes the files survive a loss of power.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> from wallaroo.frame import encode_frame
+        >>> writer = StagingWriter(Path(mkdtemp()), "q", batch=7, partition=0, stage_attempt=0, task_attempt=12)
+        >>> writer.write(3, encode_frame([b"a", b"b"], port=3))
+        >>> [(file.port, file.messages, Path(file.path).name) for file in writer.finish()]
+        [(3, 2, 'q-7-0-0-12-3.frames')]
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        query: str,
+        batch: int,
+        partition: int,
+        stage_attempt: int,
+        task_attempt: int,
+        *,
+        fsync: bool = True,
+    ) -> None:
+        self._directory = Path(directory).absolute()
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._prefix = f"{query}-{batch}-{partition}-{stage_attempt}-{task_attempt}"
+        self._partition, self._fsync = partition, fsync
+        self._files: dict[int, _Open] = {}
+
+    def write(self, port: int, frame: bytes) -> None:
+        """Append one whole frame to the file of a port.
+
+        Raises:
+            FrameError: The frame is damaged.
+            RunError: R626, there is no room on the disk.
+            OSError: The file cannot be written.
+        """
+        with self._room_told():
+            if port not in self._files:
+                self._files[port] = _Open(self._directory / f"{self._prefix}-{port}.frames")
+            self._files[port].write(frame)
+
+    def so_far(self) -> list[StagedFile]:
+        """Return what was written until now, as `finish` would if nothing more came.
+
+        A writer that cannot know whether more will come tells this each time; of one file, the longest counts.
+        """
+        return [
+            StagedFile(port, str(staged.path), staged.bytes, staged.crc32, staged.messages, self._partition)
+            for port, staged in sorted(self._files.items())
+        ]
+
+    @contextmanager
+    def _room_told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            raise RunError.of("R626", path=self._directory, reason=os.strerror(error.errno or 0)) from error
+
+    def finish(self) -> list[StagedFile]:
+        """Close the files and return what to publish; nothing may be written afterwards.
+
+        Raises:
+            RunError: R626, there is no room on the disk; `abort` removes the files.
+            OSError: A file cannot be written; likewise.
+        """
+        for staged in self._files.values():
+            with self._room_told():
+                staged.file.flush()
+                if self._fsync:
+                    os.fsync(staged.file.fileno())
+                staged.file.close()
+        return self.so_far()
+
+    def abort(self) -> None:
+        """Close and remove the files; harmless when there are none."""
+        for staged in self._files.values():
+            # What is buffered may find no room again; the file goes in any case.
+            with suppress(OSError):
+                staged.file.close()
+            staged.path.unlink(missing_ok=True)
+        self._files.clear()

@@ -1,0 +1,166 @@
+"""Where the journal is read and output is put; a place pickles into tasks and opens what they need there."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.storage.journal.head import Position
+from wallaroo_runtime.storage.journal.reader import JournalReader, Range
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
+
+
+class Journal(Protocol):
+    """A journal as it is read; `JournalReader` says what each method does."""
+
+    def end(self) -> Position:
+        """Return how far it may be read now."""
+
+    def limit(self, start: int, max_bytes: int) -> Position:
+        """Return the last frame boundary at most `max_bytes` behind `start`, but at least one frame further."""
+
+    def split(self, start: int, end: int, parts: int) -> list[Range]:
+        """Cut [start, end) into at most `parts` ranges."""
+
+    def read(self, start: int, end: int, chunk_bytes: int) -> Iterator[bytes]:
+        """Yield the frames of [start, end) in pieces of whole frames."""
+
+    def commit(self, offset: int) -> None:
+        """Tell that nothing below `offset` is needed any more."""
+
+
+class Staging(Protocol):
+    """Takes the output of one task attempt; `StagingWriter` says what each method does."""
+
+    def write(self, port: int, frame: bytes) -> None:
+        """Append one whole frame to the file of a port."""
+
+    def so_far(self) -> list[StagedFile]:
+        """Return what was written until now, as `finish` would if nothing more came."""
+
+    def finish(self) -> list[StagedFile]:
+        """Make the files safe and return what to publish."""
+
+    def abort(self) -> None:
+        """Remove the files."""
+
+
+class Output(Protocol):
+    """Where the driver publishes; `Outbox` says what each method does."""
+
+    @property
+    def name(self) -> str:
+        """What people call it: a directory, or the address of an egress."""
+
+    def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str) -> bool:
+        """Make the output of a micro-batch count, once."""
+
+    def letters(self) -> int:
+        """Return how many dead letters were ever published."""
+
+    def size(self) -> int:
+        """Return the bytes of all files that are not delivered yet."""
+
+    def read_staged(self, file: StagedFile) -> Iterable[bytes]:
+        """Yield the frames of a staged file in pieces of whole frames."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalPlace:
+    """Where a journal is.
+
+    Attributes:
+        directory: It, when tasks and driver read its files.
+        service: The gateway that serves it; None: files are read.
+    """
+
+    directory: str = ""
+    service: Service | None = None
+
+    def __str__(self) -> str:
+        return self.directory if self.service is None else f"{self.service.store} of {self.service.address}"
+
+    def open(self, journal_id: int | None = None) -> Journal:
+        """Return the journal.
+
+        Args:
+            journal_id: That it must be; None: whichever is there.
+        """
+        if self.service is None:
+            return JournalReader(self.directory, journal_id)
+        # Late: a run on files needs no gRPC in the driver.
+        from wallaroo_runtime.storage.remote_journal import RemoteJournal
+
+        return RemoteJournal(self.service, journal_id)
+
+    def to_options(self) -> dict[str, str]:
+        """Return the place as options of a Spark source; Spark shows the value of `token` to nobody."""
+        service = self.service.to_json() if self.service else None
+        place = json.dumps({"directory": self.directory, "service": service})
+        return {"place": place, "token": self.service.token if self.service else ""}
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> "JournalPlace":
+        """Read what `to_options` gave."""
+        place = json.loads(options["place"])
+        service = Service.from_json(place["service"], options["token"]) if place["service"] else None
+        return cls(place["directory"], service)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPlace:
+    """Where output goes.
+
+    Attributes:
+        staging: Directory of staged files.
+        outbox: Directory of the outbox.
+        dead_letters: Directory of dead letters.
+        service: The egress that takes it all; None: the directories are written.
+    """
+
+    staging: str = ""
+    outbox: str = ""
+    dead_letters: str = ""
+    service: Service | None = None
+
+    @classmethod
+    def on(cls, checkpoint: Path) -> "OutputPlace":
+        """Return the directories of a checkpoint directory."""
+        return cls(str(checkpoint / "staging"), str(checkpoint / "outbox"), str(checkpoint / "dead-letters"))
+
+    def writer(self, query: str, batch: int, partition: int, stage_attempt: int, task_attempt: int) -> Staging:
+        """Return what takes the output of a task attempt; arguments as `StagingWriter` has them."""
+        if self.service is None:
+            return StagingWriter(self.staging, query, batch, partition, stage_attempt, task_attempt)
+        from wallaroo_runtime.storage.remote_staging import RemoteStaging
+
+        return RemoteStaging(self.service, query, batch, partition, stage_attempt, task_attempt)
+
+    @staticmethod
+    def read(file: StagedFile) -> Iterator[bytes]:
+        """Yield the frames of a staged file of a directory in pieces of whole frames; works in tasks."""
+        yield Path(file.path).read_bytes()[: file.bytes]
+
+    @staticmethod
+    def remove(files: Iterable[StagedFile]) -> None:
+        """Remove staged files that are done with; what is left of other attempts goes when output is opened."""
+        for file in files:
+            Path(file.path).unlink(missing_ok=True)
+
+    def open(self, ports: Collection[int] | None = None) -> Output:
+        """Return what the driver publishes to; leftovers of earlier runs are removed from staging.
+
+        Args:
+            ports: Of the sinks that there are; what is kept for others is removed. None: of any.
+
+        Raises:
+            RunError: R620, it is damaged.
+        """
+        if self.service is None:
+            return Outbox(Path(self.outbox), Path(self.dead_letters), Path(self.staging), ports=ports)
+        from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
+
+        return RemoteOutbox(self.service)

@@ -1,0 +1,56 @@
+"""The outbox of an egress, as the driver uses it."""
+
+from collections.abc import Iterator, Sequence
+
+import grpc
+
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.client import CALL_S, PATIENCE_S, Client
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.storage.outbox.staging import StagedFile
+from wallaroo_runtime.storage.remote_journal import joined
+from wallaroo_runtime.storage.remote_staging import staged_message
+
+
+class RemoteOutbox:
+    """Publishes at an egress.
+
+    Args:
+        service: The egress; the driver has attached.
+        patience_s: How long it may be away.
+
+    Raises (from every method): `RunError` of the egress, R641, R642, R644 or R648.
+    """
+
+    def __init__(self, service: Service, patience_s: float = PATIENCE_S) -> None:
+        self._client = Client(service, patience_s)
+        self._epoch = service.epoch
+
+    @property
+    def name(self) -> str:
+        """The egress's address."""
+        return f"the egress at {self._client.service.address}"
+
+    def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
+        """Make the output of a micro-batch count, once; a call that was not answered may be repeated."""
+        staged = map(staged_message, files)
+        request = pb.PublishRequest(epoch=self._epoch, query=query, batch=batch, files=staged, offsets=offsets)
+        return bool(self._client.call("Publish", request).is_new)
+
+    def letters(self) -> int:
+        """Return how many dead letters were ever published."""
+        return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).dead_letters)
+
+    def size(self) -> int:
+        """Return the bytes of all files that are not delivered yet."""
+        return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).backlog_bytes)
+
+    def read_staged(self, file: StagedFile) -> Iterator[bytes]:
+        """Yield the frames of a staged file in pieces of whole frames."""
+        request = pb.ReadStagedRequest(epoch=self._epoch, file=staged_message(file))
+        try:
+            yield from joined(
+                self._client.stub.ReadStaged(request, timeout=CALL_S, metadata=self._client.metadata), self._client
+            )
+        except grpc.RpcError as error:
+            raise self._client.failure(error) from error

@@ -1,0 +1,152 @@
+"""Turns the submission of an application into the command that runs its driver, and keeps a driver running."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
+from wallaroo_runtime.program.app import resolve
+from wallaroo_runtime.spark.yarn import driver_settings
+from wallaroo_runtime.system.backoff import Backoff
+from wallaroo_runtime.worker.launch import status_text
+
+CLUSTER_KINDS = ("yarn", "k8s://")
+LIMIT, WINDOW_S = 10, 600.0
+BACKOFF = Backoff(1.0, 30.0)
+INTERRUPTED = 130
+# What a driver says of a fault that the next one would find again.
+FINAL = frozenset({0, USAGE, TOPOLOGY, INTERRUPTED})
+PR_SET_PDEATHSIG = 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def check_deploy_mode(master: str, deploy_mode: str) -> None:
+    """Refuse cluster mode where Spark has none for Python.
+
+    Raises:
+        RunError: R660.
+    """
+    if deploy_mode == "cluster" and not master.startswith(CLUSTER_KINDS):
+        raise RunError.of("R660", USAGE, master=master)
+
+
+def client_command(arguments: Sequence[str]) -> list[str]:
+    """Return the command whose process is the driver; PySpark starts the JVM beside it through spark-submit.
+
+    Args:
+        arguments: Of `wallaroo run`.
+    """
+    return [sys.executable, "-m", "wallaroo_runtime.cli.driver", "run", *arguments]
+
+
+def cluster_command(
+    app: str,
+    master: str,
+    conf: Mapping[str, str],
+    settings: Mapping[str, str],
+    arguments: Sequence[str],
+    files: Sequence[Path] = (),
+) -> list[str]:
+    """Return the command of spark-submit that starts the driver on the cluster.
+
+    Args:
+        app: The archive or topology; spark-submit gives it to the driver.
+        master: As spark-submit takes it.
+        conf: Settings of the user.
+        settings: Of the driver's JVM, unless the user has set them.
+        arguments: Of `wallaroo run`, without application and master.
+        files: Further ones that the driver gets, which `arguments` name without a directory.
+    """
+    pyspark = find_spec("pyspark")
+    assert pyspark is not None and pyspark.origin is not None
+    home = os.environ.get("SPARK_HOME") or str(Path(pyspark.origin).parent)
+    path = Path(resolve(app).path)
+    driver = Path(__file__).parents[1] / "cli" / "driver.py"
+    own = {**settings, **(driver_settings(os.environ) if master == "yarn" else {})}
+    pairs = [item for pair in {**own, **conf}.items() for item in ("--conf", "=".join(pair))]
+    command = [f"{home}/bin/spark-submit", "--master", master, "--deploy-mode", "cluster", *pairs]
+    shipped = ",".join(str(file.absolute()) for file in (path, *files))
+    return [*command, "--files", shipped, str(driver), "run", path.name, "--master", master, *arguments]
+
+
+class DriverKeeper:
+    """Runs a driver, and runs it again when it fails.
+
+    Args:
+        command: Of the driver.
+        ready_line: What it prints when it is initialized.
+        restarts: Whether it is run again.
+    """
+
+    def __init__(self, command: Sequence[str], ready_line: str, *, restarts: bool) -> None:
+        self._command, self._ready_line, self._restarts = list(command), ready_line, restarts
+        self._stopped = threading.Event()
+        self._child: subprocess.Popen[str] | None = None
+        self._was_ready = False
+
+    def run(self) -> int:
+        """Run until the driver ends for good; returns its exit code.
+
+        A driver that fails before any was initialized is not run again: it would fail again.
+
+        Raises:
+            RunError: R661, it has failed too often.
+        """
+        before = {number: signal.signal(number, self._forward) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            return self._run()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _run(self) -> int:
+        failures: deque[float] = deque()
+        while True:
+            code = self._run_once()
+            is_final = code in FINAL or self._stopped.is_set() or not self._restarts
+            if is_final or (code > 0 and not self._was_ready):
+                return code if code >= 0 else 128 - code
+            now = time.monotonic()
+            failures.append(now)
+            while failures[0] < now - WINDOW_S:
+                failures.popleft()
+            ending = status_text(code)
+            if len(failures) > LIMIT:
+                raise RunError.of("R661", count=len(failures), seconds=f"{WINDOW_S:g}", reason=ending)
+            backoff = BACKOFF.after(len(failures))
+            print(f"the driver ended; {ending}; it is started again in {backoff:g} s", file=sys.stderr, flush=True)
+            if self._stopped.wait(backoff):
+                return INTERRUPTED
+
+    def _run_once(self) -> int:
+        """Run one driver to its end, passing on what it prints."""
+        # Of its own session: what a terminal sends to all must reach it once.
+        self._child = child = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - no other thread runs
+        )  # fmt: skip
+        assert child.stdout is not None
+        with child.stdout:
+            for line in child.stdout:
+                self._was_ready |= line.strip() == self._ready_line
+                print(line, end="", flush=True)
+        return child.wait()
+
+    def _forward(self, number: int, frame: Any) -> None:
+        self._stopped.set()
+        if self._child is not None and self._child.poll() is None:
+            self._child.send_signal(number)
+
+
+def _end_with_parent() -> None:
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,108 @@
+"""Addresses that a command line gives in place of a topology's."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.diagnostic import closest
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.topology.kind import LAST_PORT, PORT_DIGITS
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """HOST:PORT, for the source or sink of that name, or for the next one when the name is empty."""
+
+    name: str
+    host: str
+    port: int
+
+
+def parse_addresses(text: str, what: str) -> list[Address]:
+    """Read `[NAME@]HOST:PORT,...`; a host in brackets may be an IPv6 address.
+
+    Args:
+        text: The value of `--in` or `--out`.
+        what: `source` or `sink`, for the error.
+
+    Raises:
+        RunError: T211.
+
+    Example:
+        >>> parse_addresses("votes@127.0.0.1:7010,[::1]:7011", "source")
+        [Address(name='votes', host='127.0.0.1', port=7010), Address(name='', host='::1', port=7011)]
+    """
+    return [_parse(item, what) for item in text.split(",")]
+
+
+def parse_address(what: str, text: str) -> tuple[str, int]:
+    """Read one HOST:PORT.
+
+    Args:
+        what: The option, for the error.
+        text: Its value.
+
+    Raises:
+        RunError: T211.
+
+    Example:
+        >>> parse_address("--host", "127.0.0.1:7010")
+        ('127.0.0.1', 7010)
+    """
+    address = _parse(text, what)
+    if address.name:
+        reason = "a name is of no use here"
+        raise RunError.of("T211", USAGE, what=what, value=json.dumps(text, ensure_ascii=False), reason=reason)
+    return address.host, address.port
+
+
+def _parse(item: str, what: str) -> Address:
+    name, _, rest = item.rpartition("@")
+    host, colon, port = rest.rpartition(":")
+    reason = ""
+    if not colon or not host:
+        reason = "it has no port" if not colon else "it has no host"
+    elif not (port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS and int(port) <= LAST_PORT):
+        reason = f"{port[:80]!r} is not a port"
+    elif host.startswith("[") != host.endswith("]") or (":" in host and not host.startswith("[")):
+        reason = "an IPv6 address stands in brackets, as in [::1]:7010"
+    if reason:
+        raise RunError.of("T211", USAGE, what=what, value=json.dumps(item, ensure_ascii=False), reason=reason)
+    return Address(name, host.strip("[]"), int(port))
+
+
+def override(topology: Topology, inputs: str, outputs: str) -> Topology:
+    """Return the topology with other addresses and nothing else changed.
+
+    Args:
+        topology: As it was loaded.
+        inputs: The value of `--in`; empty: the sources keep their addresses.
+        outputs: The value of `--out`; empty: the sinks keep theirs.
+
+    Raises:
+        RunError: T211; R608, more addresses than sources or sinks, or a name that none has.
+    """
+    document = json.loads(json.dumps(topology.document))
+    for option, what, text in (("--in", "source", inputs), ("--out", "sink", outputs)):
+        ends = [end for pipeline in document["pipelines"] for end in pipeline[f"{what}s"] if "host" in end]
+        if text:
+            _put(ends, parse_addresses(text, what), option, what)
+    return load_document(document)
+
+
+def _put(ends: Sequence[dict[str, Any]], addresses: Sequence[Address], option: str, what: str) -> None:
+    free = list(ends)
+    for address in sorted(addresses, key=lambda address: not address.name):
+        names = [end["name"] for end in free]
+        if address.name and address.name not in names:
+            close = closest(address.name, names)
+            fix = f"did you mean {close}@?" if close else f"use one of {', '.join(names) or 'none, all are given'}"
+            raise RunError.of("R608", USAGE, reason=f'{option}: no {what} is called "{address.name}"', fix=fix)
+        if not free:
+            reason = f"{option} has {len(addresses)} addresses; the application has {len(ends)} {what}s"
+            raise RunError.of("R608", USAGE, reason=reason, fix=f"give at most {len(ends)}")
+        end = free.pop(names.index(address.name) if address.name else 0)
+        end["host"], end["port"] = address.host, address.port
