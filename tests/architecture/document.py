@@ -42,6 +42,8 @@ COPIES = {
 TEST_FILES = ("tests/**/*.py", "api/python/tests/**/*.py", "runtime/tests/**/*.py", "api/go/**/*_test.go")
 VECTORS = "topology-schema/vectors/topologies/invalid/*.json"
 
+CODE = re.compile(r"\b[TPWCRI][0-9]{3}\b")
+
 
 def layer_names(root: Path) -> Iterator[tuple[str, str]]:
     """Yield package and file of the table of the runtime's layers."""
@@ -93,7 +95,8 @@ def untested_codes(root: Path, folders: tuple[str, ...] = TEST_FILES) -> list[st
     """Return the codes that no test file names."""
     files = [path for pattern in folders for path in root.glob(pattern) if "architecture" not in path.parts]
     text = "".join(path.read_text(encoding="utf-8") for path in [*files, *root.glob(VECTORS)])
-    return [code for code in codes(root) if not re.search(rf"\b{code}\b", text)]
+    named = set(CODE.findall(text))
+    return [code for code in codes(root) if code not in named]
 
 
 def unused_codes(root: Path) -> list[str]:
@@ -102,4 +105,5 @@ def unused_codes(root: Path) -> list[str]:
     text = "".join(
         (root / name).read_text(encoding="utf-8") for name in names if "/tests/" not in name and "_test." not in name
     )
-    return [code for code in codes(root) if not re.search(rf"\b{code}\b", text)]
+    named = set(CODE.findall(text))
+    return [code for code in codes(root) if code not in named]

@@ -34,6 +34,7 @@ def test_every_code_can_be_reported() -> None:
     assert " ".join(document.unused_codes(ROOT)) == ""
 
 
+@pytest.mark.slow
 def test_vectors_are_fresh() -> None:
     script = ROOT / "topology-schema" / "vectors" / "make_vectors.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
@@ -81,6 +82,7 @@ def test_public_surface_of_the_python_sdk(rewrites_golden: bool) -> None:
     recorded("surface.python", sorted(surface()), rewrites_golden)
 
 
+@pytest.mark.slow
 def test_public_surface_of_the_go_sdk(rewrites_golden: bool) -> None:
     lines = []
     for package in GO_PACKAGES:

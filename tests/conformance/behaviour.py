@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
+from wallaroo import piece
 from wallaroo.codec import CODECS, Codec
-from wallaroo.frame import FrameError
+from wallaroo.frame import FrameError, read_frame
 from wallaroo.piece import Joiner
 from wallaroo.worker import bucket, call, chain, exit, stage, state
 from wallaroo.worker.value import NotSerializableError, StateReadError
@@ -86,6 +87,20 @@ def damage_is_empty(original: Any) -> Any:
             original(self, entries)
 
     return read
+
+
+def refuses_empty(original: Any) -> Any:
+    def read(header: Any, data: bytes, start: int) -> Any:
+        if not header.count:
+            msg = "a frame without messages"
+            raise FrameError(msg)
+        return original(header, data, start)
+
+    return read
+
+
+def as_whole_states(_: Any) -> Any:
+    return lambda self, entry: read_frame(entry)
 
 
 def without_absent(original: Any) -> Any:
@@ -170,6 +185,9 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "no-cache": (Cache, "take", lambda _: lambda self, key, version: None),
     "first-entry-wins": (State, "read", first_entry_wins),
     "damaged-log-is-empty": (State, "read", damage_is_empty),
+    "refuses-empty-frames": (stage, "read_body", refuses_empty),
+    "pieces-are-states": (Joiner, "take", as_whole_states),
+    "whole-states": (piece, "PIECE_BYTES", lambda _: 1 << 30),
     "absent-is-a-state": (Joiner, "take", without_absent),
     "runs-as-framed": (bucket, "is_in_order", lambda _: lambda frames: True),
     "none-goes-on": (chain.ChainWriter, "_result", none_goes_on),

@@ -43,3 +43,16 @@ func (x *Executor) attended(run func() error) (err error) {
 	hasReturned = true
 	return err
 }
+
+// apart runs user code of a call without a stream in a goroutine of its own: one that user code ends by runtime.Goexit is
+// the failure of this call, and the process goes on.
+func apart(code, name string, run func() error) error {
+	var err error = &Failure{Code: code, Reason: name + ": called runtime.Goexit, which ends a goroutine of the worker"}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = run()
+	}()
+	<-ended
+	return err
+}

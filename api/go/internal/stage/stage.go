@@ -300,6 +300,9 @@ func (x *Executor) feedAll(frames []byte) (err error) {
 		if err != nil {
 			return err
 		}
+		if x.frame.Count == 0 {
+			continue
+		}
 		x.decoder.Reset()
 		switch {
 		case n.source != nil:

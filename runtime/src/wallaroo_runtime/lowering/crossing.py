@@ -1,9 +1,11 @@
 """What stages of one task pass on to later stages of the same task: messages that change the worker."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from wallaroo.frame import HEADER_BYTES, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Stage
 
 
@@ -29,6 +31,7 @@ class Crossing:
 
     def __init__(self, ports: frozenset[int]) -> None:
         self._held: dict[int, list[bytes]] = {port: [] for port in ports}
+        self._taken: Counter[tuple[str, int]] = Counter()  # messages, by stage and port
 
     def keep(self, outputs: Iterable[pb.Output]) -> list[pb.Output]:
         """Keep what is for later stages; returns the rest."""
@@ -44,4 +47,24 @@ class Crossing:
         """Yield the frames that a stage receives, in the order in which they were sent."""
         for node in stage.entries:
             if node.kind is NodeKind.RECEIVE:
-                yield from self._held[node.port]
+                for frame in self._held[node.port]:
+                    self._taken[stage.id, node.port] += read_header(frame).count
+                    yield frame
+
+    def check(self, stages: Iterable[Stage], batch: int) -> None:
+        """Check that each stage has taken all messages that were sent to it.
+
+        Args:
+            stages: That have run.
+            batch: The micro-batch.
+
+        Raises:
+            RunError: I902.
+        """
+        for stage in stages:
+            for port in self._held.keys() & {node.port for node in stage.entries if node.kind is NodeKind.RECEIVE}:
+                sent = sum(read_header(frame).count for frame in self._held[port])
+                taken = self._taken[stage.id, port]
+                if taken != sent:
+                    reason = f'stage "{stage.id}" has taken {taken} of {sent} messages of port {port}'
+                    raise RunError.of("I902", batch=batch, reason=reason)

@@ -9,6 +9,7 @@ from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
+from wallaroo_runtime.spark.account import Balance
 from wallaroo_runtime.spark.failure import TaskFailure
 from wallaroo_runtime.spark.level import ReadCounts
 from wallaroo_runtime.spark.placement import Homes
@@ -49,6 +50,7 @@ class Publisher:
         rows: Sinks of Spark.
         counts: What tasks tell the driver.
         planned: What Spark has planned; None: nothing is told to the outbox.
+        balance: Compares what tasks have counted; None: nothing is compared.
     """
 
     def __init__(
@@ -58,10 +60,11 @@ class Publisher:
         rows: RowSinks | None = None,
         counts: ReadCounts | None = None,
         planned: Planned | None = None,
+        balance: Balance | None = None,
     ) -> None:
         self.failure: RunError | None = None
         self._outbox, self._policy, self._rows = outbox, policy, rows
-        self._counts, self._planned = counts, planned
+        self._counts, self._planned, self._balance = counts, planned, balance
         self.homes: Homes = {}
         self.endings: Homes = {}
         self.batches = self.messages = self.letters = self.letters_before = 0
@@ -79,11 +82,12 @@ class Publisher:
             if self._is_ended:
                 return
             try:
+                files = longest(StagedFile(*row[1:]) for row in rows)
+                self._check(batch, files)
                 if self._planned is not None:
-                    query, offsets = self._planned.query, self._planned.offsets(batch)
-                    self._publish(query, batch, longest(StagedFile(*row[1:]) for row in rows), offsets)
+                    self._publish(self._planned.query, batch, files, self._planned.offsets(batch))
                 elif rows:
-                    self._publish(rows[0]["query"], batch, longest(StagedFile(*row[1:]) for row in rows))
+                    self._publish(rows[0]["query"], batch, files)
             except RunError as error:
                 self.failure = error
                 raise TaskFailure(error) from error
@@ -100,6 +104,11 @@ class Publisher:
         """
         with self._publishing:
             self._is_ended = True
+
+    def _check(self, batch: int, files: list[StagedFile]) -> None:
+        if self._balance is not None and self._counts is not None:
+            planned = None if self._planned is None else self._planned.messages(batch)
+            self._balance.check(batch, dict(self._counts.accounts.value), files, planned)
 
     def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str = "") -> None:
         letters = [file for file in files if file.port == DEAD_LETTER_PORT]

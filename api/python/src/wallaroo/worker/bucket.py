@@ -149,6 +149,8 @@ class BucketRun:
                 turn.tick(header)
                 continue
             frame = read_body(header, data, start + HEADER_BYTES)
+            if not header.count and (header.port in self._stage.states or header.port in self._stage.windows):
+                continue
             if self._is_of_state(header.port):
                 yield self._read(frame, state)
             else:
@@ -156,7 +158,7 @@ class BucketRun:
 
     def _read(self, frame: Frame, state: BucketState) -> Messages:
         header = frame.header
-        if header.port not in self._stage.states or (header.count and not frame.keys):
+        if header.port not in self._stage.states or not frame.keys:
             msg = f"a frame of port {header.port} with {len(frame.keys)} keys is not for stage {self._stage.id}"
             raise FrameError(msg)
         if frame.absent:

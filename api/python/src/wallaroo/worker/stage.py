@@ -118,6 +118,8 @@ class Stage:
                 raise FrameError(msg)
             number, source, wire = self._readers[header.port]
             frame = read_body(header, frames, start + HEADER_BYTES)
+            if not header.count:
+                continue
             timestamp_ms = timestamp_ms or header.timestamp_ms
             self.box.source_port, self.box.timestamp_ms = header.port, header.timestamp_ms
             self.entered[number] += header.count
@@ -339,7 +341,7 @@ class Stage:
         sink_exit = SinkExit(node, sink.name, stage, self.box)
         self._exits.append(sink_exit)
         names[f"put{number}"], names[f"mark{number}"] = sink_exit.values.append, sink_exit.sequences.append
-        names[f"other{number}"] = sink_exit.other
+        names[f"other{number}"], names[f"short{number}"] = sink_exit.other, sink_exit.short
 
     def _fail(
         self, node: pb.Node, step: str, code: str = "C501", is_payload: bool = False
