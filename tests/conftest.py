@@ -41,6 +41,7 @@ APART = {
             "fault",
             "feature",
             "full_disk",
+            "memory_cases",
             "mixed_language",
             "poison_run",
         ),

@@ -9,8 +9,6 @@ from support.case import PROGRAMS, Case, payloads
 from wallaroo.experimental.stream import TIME
 from wallaroo.testing import Message, Record, Run, run
 
-pytestmark = pytest.mark.slow
-
 LATER = timedelta(hours=1)  # after which all windows are over
 
 
@@ -50,7 +48,14 @@ def processed(case: Case, language: str) -> Run:
     return app
 
 
-@pytest.mark.parametrize(("name", "language"), PROGRAMS)
+def starts_processes(name: str, language: str) -> bool:
+    return language == "go" or name.startswith("mixed_")
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [pytest.param(*each, marks=pytest.mark.slow if starts_processes(*each) else ()) for each in PROGRAMS],
+)
 def test_case_gives_the_expected_output(name: str, language: str) -> None:
     case = Case(name)
     app = processed(case, language)

@@ -182,6 +182,14 @@ def test_a_generator_goes_on_where_it_was() -> None:
         assert (app.generate(), app.output("1")) == (3, [b"-1", b"-2", b"-3", b"-4", b"-5"])
 
 
+def test_a_message_that_is_refused_takes_the_others_along() -> None:
+    with run(accounts) as app:
+        with pytest.raises(DiagnosticError, match="R721"):
+            app.send([b"ada 1", lambda: 1])
+        app.send([b"ada x", ("ada", 2)])
+        assert (app.dead_letters[0].sequence, app.output()) == (0, [b"('ada', 2)"])
+
+
 def refused(setup: Setup, what: Callable[[Run], object]) -> str:
     with run(setup) as app, pytest.raises(DiagnosticError) as error:
         what(app)

@@ -72,25 +72,25 @@ def _lost_letter() -> Planted:
 
 def _wrong_bucket() -> Planted:
     """Every third frame goes to the bucket beside its own."""
-    real, numbers = Engine._sorted, count()
+    real, numbers = Engine._to_bucket, count()
 
-    def sorted_(self: Engine, output: Any, *rest: Any) -> Iterator[Row]:
+    def to_bucket(self: Engine, output: Any, *rest: Any) -> Iterator[Row]:
         for row in real(self, output, *rest):
             bucket = (row.bucket + 1) % self.plan.bucket_count if next(numbers) % 3 == 2 else row.bucket
             yield replace(row, bucket=bucket)
 
-    return Engine, "_sorted", sorted_
+    return Engine, "_to_bucket", to_bucket
 
 
 def _twice_at_shuffle() -> Planted:
     """Every fourth frame goes into the shuffle twice."""
-    real, numbers = Engine._sorted, count()
+    real, numbers = Engine._to_bucket, count()
 
-    def sorted_(self: Engine, *given: Any) -> Iterator[Row]:
+    def to_bucket(self: Engine, *given: Any) -> Iterator[Row]:
         for row in real(self, *given):
             yield from [row] * (2 if next(numbers) % 4 == 3 else 1)
 
-    return Engine, "_sorted", sorted_
+    return Engine, "_to_bucket", to_bucket
 
 
 def _twice_at_crossing() -> Planted:

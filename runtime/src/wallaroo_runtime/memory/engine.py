@@ -140,7 +140,7 @@ class Engine:
             frames = chain(filter(None, mine), crossing.take(stage))
             for outputs in self._process(stage, task, frames):
                 for output in crossing.keep(outputs):
-                    yield from self._sorted(output, ordinal, batch)
+                    yield from self._to_bucket(output, ordinal, batch)
                     ordinal += 1
         if self.has_ticks:
             yield from self._ticks(calls)
@@ -154,7 +154,7 @@ class Engine:
     def _process(self, stage: Stage, partition: int, frames: Iterable[bytes]) -> Iterator[list[pb.Output]]:
         return ProcessCall(self._channels[stage.worker], self._opening(stage, partition)).run(frames)
 
-    def _sorted(self, output: pb.Output, ordinal: int, batch: Batch) -> Iterator[Row]:
+    def _to_bucket(self, output: pb.Output, ordinal: int, batch: Batch) -> Iterator[Row]:
         """Yield an output that has a bucket; the others are done with."""
         if output.bucket < 0:
             batch.take(output)
@@ -204,7 +204,7 @@ class Engine:
             else:
                 outputs = list(chain.from_iterable(self._process(stage, bucket, crossing.take(stage))))
             for output in crossing.keep(outputs):
-                yield from self._sorted(output, ordinal, batch)
+                yield from self._to_bucket(output, ordinal, batch)
                 ordinal += 1
 
     def _state(self, session: StateSession, stage: Stage, bucket: int, frames: list[bytes]) -> list[pb.Output]:

@@ -92,10 +92,10 @@ class MemoryRun:
         items = [item if isinstance(item, Message) else Message(item) for item in messages]
         first = self._sequence
         frames: list[bytes] = []
-        for is_payload, group in _runs(items):
-            frames += self._frames(part, group, is_payload)
-            self._sequence += len(group)
         try:
+            for is_payload, group in _runs(items):
+                frames += self._frames(part, group, is_payload)
+                self._sequence += len(group)
             self._run(frames)
         except BaseException:
             self._sequence = first

@@ -44,7 +44,8 @@ class MemoryServer:
         self._receivers: dict[str, Receiver] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._servers: list[asyncio.Server] = []
-        self._generators = [source for source in run.topology.sources() if isinstance(source, GeneratorSource)]
+        sources = enumerate(run.topology.sources())
+        self._generators = [str(at) for at, source in sources if isinstance(source, GeneratorSource)]
 
     @property
     def pending(self) -> int:
@@ -134,11 +135,11 @@ class MemoryServer:
         self.run.receive(source, data, count)
         self._received(count)
 
-    def _generate(self, source: Source) -> None:
-        count = self.run.generate(GENERATED, source.name)
+    def _generate(self, source: str) -> None:
+        count = self.run.generate(GENERATED, source)
         self._received(count)
         if count < GENERATED:
-            self._generators.remove(source)  # type: ignore[arg-type]
+            self._generators.remove(source)
 
     def _received(self, count: int) -> None:
         self.received += count

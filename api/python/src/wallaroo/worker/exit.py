@@ -149,9 +149,7 @@ class SinkExit:
         self._frame_bytes, self._box = stage.frame_bytes, box
         self.values: list[Any] = []
         self.sequences: list[int] = []
-        self.short = (
-            dead_letter.MAX_VALUE_BYTES // 4
-        )  # so many characters are never too large
+        self.short = dead_letter.MAX_VALUE_BYTES // 4  # so many characters are never too large
 
     def clear(self) -> None:
         """Forget the messages of this call."""
