@@ -264,10 +264,8 @@ func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
 func (x *Executor) enter() *pb.Skip {
 	ordinal := x.ordinal
 	x.ordinal++
-	if x.skips != nil {
-		if skip := x.skips[ordinal]; skip != nil {
-			return skip
-		}
+	if skip := x.skips[ordinal]; skip != nil {
+		return skip
 	}
 	x.flight.At(ordinal)
 	return nil
@@ -300,11 +298,9 @@ func (x *Executor) feedAll(frames []byte) (err error) {
 		if err != nil {
 			return err
 		}
-		if x.frame.Count == 0 {
-			continue
-		}
 		x.decoder.Reset()
 		switch {
+		case x.frame.Count == 0:
 		case n.source != nil:
 			err = x.runSource(n)
 		case n.received != nil:
