@@ -50,6 +50,7 @@ def test_the_last_one_stays_however_small_the_bound_is(root: Path) -> None:
     assert len(list(root.rglob("app"))) == 2
 
 
+@pytest.mark.slow
 def test_the_program_of_a_running_process_stays() -> None:
     sleep = shutil.which("sleep")
     assert sleep is not None

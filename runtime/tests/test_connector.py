@@ -66,6 +66,7 @@ def test_without_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_maven_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     maven(tmp_path, 'echo "[ERROR] Could not find artifact"; exit 1')
@@ -74,6 +75,7 @@ def test_what_maven_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "; Maven failed\n" in failure("", tmp_path / "cache")
 
 
+@pytest.mark.slow
 def test_each_jar_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.chdir(tmp_path)

@@ -15,6 +15,7 @@ from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.system.process import process_start_time
 
 
+@pytest.mark.slow
 def test_a_process_is_known_by_its_start_time() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert isinstance(process_start_time(child.pid), int)

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import signal, subprocess
 from concurrent import futures
@@ -32,6 +34,7 @@ print("ends", *sorted(set(ends)))
 """
 
 
+@pytest.mark.slow
 def test_an_open_channel_keeps_no_program_from_starting() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "ends 0"), done.stderr

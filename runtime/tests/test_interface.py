@@ -56,6 +56,7 @@ def edited(app: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_document_that_was_changed_by_hand(app: Path) -> None:
     assert refused(edited(app)) == (
         'T226 worker "main" has interface hash HASH; the document has HASH\n'
@@ -67,12 +68,14 @@ def test_a_document_that_was_changed_by_hand(app: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_program_that_is_gone(app: Path) -> None:
     path = edited(app)
     app.unlink()
     assert f"  | {app} does not say what it declares: {app} is not a Python file" in refused(path)
 
 
+@pytest.mark.slow
 def test_a_program_that_was_changed_after_its_document_was_emitted(app: Path) -> None:
     topology = load_application(str(app), (), "", "").topology
     app.write_text(PROGRAM.replace('name="reverse"', 'name="turn around"'))

@@ -10,6 +10,7 @@ from wallaroo_runtime.worker.launch import environment
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", ["", "0", "77", "random"])
 def test_hash_of_a_text_is_the_same_in_every_worker(seed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs for Wallaroo make keys with hash(), e.g. `hash(data.email) % 10`."""

@@ -96,6 +96,7 @@ def test_programs_are_found_beside_the_one_that_names_them(tmp_path: Path) -> No
     assert 'worker "scorer" needs a program; this is a topology' in caught.value.diagnostics[0].message
 
 
+@pytest.mark.slow
 def test_a_library_alone_cannot_be_run(tmp_path: Path) -> None:
     result = json.dumps(library(SCORE))
     script = tmp_path / "scorer"

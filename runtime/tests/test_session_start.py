@@ -9,6 +9,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.session import create_session
 
 
+@pytest.mark.slow
 def test_only_lines_of_this_start_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(settings: dict[str, str]) -> None:  # as Java does: it says why, and PySpark only that it has ended
         os.write(1, b"of this start\n")
