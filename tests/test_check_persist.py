@@ -6,7 +6,7 @@ import pytest
 
 from support.run import Receiver, Run, framed
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
 APP = """
 import wallaroo
 

@@ -9,7 +9,7 @@ import pytest
 from support.case import Case
 from support.run import Receiver, Run, framed
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
 CASE = Case("mixed_language")
 ROUNDS = 3
 ORDERS = 400

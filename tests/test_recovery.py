@@ -104,7 +104,7 @@ def is_ahead(word: str, held: str) -> bool:
     return bucket != other and bucket % 2 == other % 2
 
 
-@pytest.mark.parametrize("language", ["python", "go"])
+@pytest.mark.parametrize("language", [pytest.param("python", marks=pytest.mark.long), "go"])
 def test_worker_killed_while_a_call_is_in_flight(language: str, tmp_path: Path) -> None:
     rng = random.Random(5)
     expected: Counter[str] = Counter()
@@ -176,11 +176,13 @@ def kill_tasks_before_their_commit(program: Path, folder: Path, rounds: int) -> 
         return receiver.lines(), expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", ["python", "go"])
 def test_task_killed_between_reply_and_commit_leaves_no_stale_copy(language: str, tmp_path: Path) -> None:
     assert_exact(*kill_tasks_before_their_commit(app(language), tmp_path, 4))
 
 
+@pytest.mark.long
 def test_a_stale_copy_would_be_noticed(tmp_path: Path) -> None:
     """Run the same with a worker that uses the copy at hand, whatever version is asked for."""
     program = app("python")

@@ -25,6 +25,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", ["python", "go"])
 def test_a_driver_killed_and_started_elsewhere_goes_on(site: Site, language: str) -> None:
     app = CASE.app(language)
@@ -161,6 +162,7 @@ def replay_at_egress(site: Site, run: Run) -> None:
     assert (done.returncode, done.stderr) == (0, "1 replayed\n")
 
 
+@pytest.mark.long
 def test_a_gateway_for_each_source(tmp_path: Path) -> None:
     app = Case("market_spread").app("python")
     with running(Site(tmp_path, QUOTES, ORDERS)) as site, Receiver() as receiver:

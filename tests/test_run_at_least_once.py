@@ -17,7 +17,7 @@ import pytest
 from support.kafka import free_port
 from support.run import WAIT_S, Receiver, Run, framed
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
 MESSAGES = 6000
 APPLICATION = """
 import wallaroo

@@ -15,7 +15,13 @@ TCP = [name for name in NAMES if Case(name).setting("runner", "tcp") == "tcp" an
 TURNS = [(name, Case(name).languages[at % len(Case(name).languages)]) for at, name in enumerate(TCP)]
 
 
-@pytest.mark.parametrize(("name", "language"), TURNS)
+# What only Spark shows: shared states, windows, two programs. The others run here with the long runs.
+SHOWN = {"market_spread_shared", "alerts_windowed", "mixed_language"}
+
+
+@pytest.mark.parametrize(
+    ("name", "language"), [pytest.param(*turn, marks=() if turn[0] in SHOWN else pytest.mark.long) for turn in TURNS]
+)
 def test_case_gives_the_expected_output(name: str, language: str, tmp_path: Path) -> None:
     case = Case(name)
     expected, inputs = case.expected(language), case.inputs()

@@ -17,7 +17,7 @@ from support.run import WAIT_S, Run, wait_until
 pytestmark = pytest.mark.jvm
 
 
-@pytest.mark.parametrize("language", Case("celsius_connectors").languages)
+@pytest.mark.parametrize("language", [pytest.param("python", marks=pytest.mark.long), "go"])
 def test_celsius_through_connectors(language: str, tmp_path: Path) -> None:
     case = Case("celsius_connectors")
     expected = case.expected(language)

@@ -170,6 +170,7 @@ def test_two_hundred_thousand_messages_of_eight_words(bench: Bench) -> None:
     bench.check()
 
 
+@pytest.mark.long
 def test_restart_continues_from_the_checkpoint_with_the_topology_file(bench: Bench, tmp_path: Path) -> None:
     assert running(bench).stop() == 0, running(bench).said()
     done = wallaroo("emit", CASE.app(bench.language), "--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")

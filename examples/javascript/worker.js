@@ -64,7 +64,7 @@ const failureOf = (error) => ({ code: error instanceof Failure ? error.code : "I
 class Service {
   constructor(program, endpoints) {
     const processes = endpoints.length;
-    Object.assign(this, { program, endpoints, cache: new Cache(Number(env.WALLAROO_STATE_CACHE_BYTES ?? 2 ** 28) / processes) });
+    Object.assign(this, { program, endpoints, cache: new Cache(Number(env.WALLAROO_STATE_CACHE_BYTES ?? 2 ** 29) / processes) });
     this.checks = env.WALLAROO_CHECK_PERSIST === "1";
   }
 

@@ -13,9 +13,10 @@ from wallaroo.frame import read_frame, split_frames
 from wallaroo_runtime.peer.configuration import stop_left_behind
 from wallaroo_runtime.peer.process import announce
 from wallaroo_runtime.storage.outbox.log import LogReader
+from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker.channel import close_all
 from wallaroo_runtime.worker.directory import worker_directory
-from wallaroo_runtime.worker.owner import Owner, start_time
+from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
@@ -44,7 +45,7 @@ def plain_spec(tmp_path: Path) -> WorkerSpec:
 def executor(plain_spec: WorkerSpec, wait_until: Callable[..., None]) -> Iterator[Owner]:
     """Give a process in the part of the executor; what it owns must be gone soon after it."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    owner = Owner(process.pid, start_time(process.pid))
+    owner = Owner(process.pid, process_start_time(process.pid) or 0)
     parent = worker_directory(plain_spec, owner).parent
     yield owner
     close_all()

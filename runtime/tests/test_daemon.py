@@ -10,8 +10,9 @@ import pytest
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.service.driver import DriverWatch, process_start_time
+from wallaroo_runtime.service.driver import DriverWatch
 from wallaroo_runtime.service.status import StatusFile
+from wallaroo_runtime.system.process import process_start_time
 
 
 def test_a_process_is_known_by_its_start_time() -> None:

@@ -16,7 +16,7 @@ from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.directory import default_directory
 from wallaroo_runtime.cli import main as cli
-from wallaroo_runtime.service.driver import process_start_time
+from wallaroo_runtime.system.process import process_start_time
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
 WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").read_bytes())

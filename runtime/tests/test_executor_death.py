@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker import control
-from wallaroo_runtime.worker.owner import is_java, start_time
+from wallaroo_runtime.worker.owner import is_java
 
 pytestmark = pytest.mark.jvm
 END_S = 20.0  # 5 s on a machine that does nothing else
@@ -39,7 +40,7 @@ def descendants(pid: int) -> list[int]:
 
 def left(family: dict[int, int]) -> list[int]:
     """Return those of the processes that still run."""
-    return [pid for pid, started in family.items() if start_time(pid) == started]
+    return [pid for pid, started in family.items() if process_start_time(pid) == started]
 
 
 def test_nothing_is_left_of_a_killed_executor(tmp_path: Path, wait_until: Callable[..., None]) -> None:
@@ -51,12 +52,12 @@ def test_nothing_is_left_of_a_killed_executor(tmp_path: Path, wait_until: Callab
         directory = Path(json.loads(line)["main"].removeprefix("unix:")).parent
         config = json.loads((directory / "supervisor.json").read_text())
         (executor,) = [pid for pid in descendants(driver.pid) if is_java(pid)]
-        assert config["owner"] == [executor, start_time(executor)]
+        assert config["owner"] == [executor, process_start_time(executor)]
         worker_pid = control.ask(directory, {"op": "wait"}, 10.0)["pid"]
         supervisor = int(Path(f"/proc/{worker_pid}/stat").read_text().rpartition(")")[2].split()[1])
         seen = (worker_pid, supervisor, *descendants(executor))
         # A helper of Spark's may have ended by itself meanwhile: it has no start time any more.
-        family = {pid: started for pid in seen if (started := start_time(pid))}
+        family = {pid: started for pid in seen if (started := process_start_time(pid))}
         assert len(family) >= 4, "worker, supervisor, PySpark's daemon and its processes"
         os.kill(executor, signal.SIGKILL)
         wait_until(lambda: not directory.parent.exists() and not left(family), "supervisor and worker to end", END_S)

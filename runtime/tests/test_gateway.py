@@ -18,9 +18,9 @@ import pytest
 
 from wallaroo.frame import read_frame, split_frames
 from wallaroo_runtime.gateway.framing import fixed_cutter
-from wallaroo_runtime.service.driver import process_start_time
 from wallaroo_runtime.storage.journal.head import read_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.system.process import process_start_time
 
 pytestmark = pytest.mark.slow
 DEADLINE_S = 90.0

@@ -285,6 +285,7 @@ def test_program_with_c_is_not_packed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_dependencies_come_along(program: Path, tmp_path: Path) -> None:
     (program / "requirements.txt").write_text("numpy<3\n", encoding="utf-8")
     (program / "app.py").write_text(

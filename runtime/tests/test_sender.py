@@ -98,7 +98,7 @@ class Egress:
         return value
 
     def sink(self, index: int = 0) -> dict[str, Any]:
-        return dict((self.status().get("sinks") or [{}] * 9)[index])
+        return {"state": ""} | (self.status().get("sinks") or [{}] * 9)[index]
 
     def wait(self, holds: Callable[[], object], seconds: float = DEADLINE_S) -> None:
         deadline = time.monotonic() + seconds

@@ -21,6 +21,7 @@ from wallaroo_runtime.spark.master import check_master
 from wallaroo_runtime.spark.session import open_cluster
 from wallaroo_runtime.submit import submit
 from wallaroo_runtime.submit.submit import DriverKeeper
+from wallaroo_runtime.system.backoff import Backoff
 
 CASE = Path(__file__).parents[2] / "tests" / "cases" / "reverse"
 MASTER = "spark://127.0.0.1:1"  # nobody listens there
@@ -216,8 +217,7 @@ def starts(tmp_path: Path) -> int:
 
 @pytest.fixture(autouse=True)
 def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submit, "FIRST_BACKOFF_S", 0.01)
-    monkeypatch.setattr(submit, "LAST_BACKOFF_S", 0.01)
+    monkeypatch.setattr(submit, "BACKOFF", Backoff(0.01, 0.01))
 
 
 @pytest.mark.slow

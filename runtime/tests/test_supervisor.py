@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker import discovery
 from wallaroo_runtime.worker.directory import worker_directory
 from wallaroo_runtime.worker.log import RotatingLog
-from wallaroo_runtime.worker.owner import Owner, start_time
+from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 PLAIN_WORKER = Path(__file__).with_name("plain_worker.py")
@@ -35,7 +36,7 @@ def test_worker_is_shared_and_restarted(plain_spec: WorkerSpec, executor: Owner)
 def test_nothing_is_left_when_the_executor_is_killed(plain_spec: WorkerSpec, executor: Owner, wait_until: Wait) -> None:
     connection = discovery.ensure_worker(plain_spec, executor)
     os.kill(executor.pid, signal.SIGKILL)
-    wait_until(lambda: start_time(connection.pid) == 0, "the worker to end")
+    wait_until(lambda: process_start_time(connection.pid) is None, "the worker to end")
     wait_until(lambda: not connection.directory.exists(), "the directory to be removed")
 
 
@@ -49,7 +50,7 @@ def test_death_of_the_supervisor_takes_the_worker_along(
 ) -> None:
     connection = discovery.ensure_worker(plain_spec, executor)
     os.kill(supervisor_of(connection.pid), signal.SIGKILL)
-    wait_until(lambda: start_time(connection.pid) == 0, "the worker to end")
+    wait_until(lambda: process_start_time(connection.pid) is None, "the worker to end")
     assert discovery.recover_worker(connection, executor).generation == 1
 
 
@@ -62,7 +63,7 @@ def test_many_tasks_start_one_supervisor(plain_spec: WorkerSpec, executor: Owner
 def test_stop_ends_worker_and_supervisor(plain_spec: WorkerSpec, executor: Owner) -> None:
     connection = discovery.ensure_worker(plain_spec, executor)
     assert discovery.stop_worker(plain_spec, executor)
-    assert start_time(connection.pid) == 0
+    assert process_start_time(connection.pid) is None
     assert not connection.directory.exists()
     assert not discovery.stop_worker(plain_spec, executor)
     assert not connection.directory.parent.exists()

@@ -14,8 +14,8 @@ from wallaroo.frame import TICK_PORT, FrameHeader, split_frames
 from wallaroo_runtime.gateway.__main__ import worker_maker, worker_splitter
 from wallaroo_runtime.gateway.config import GatewayConfig, SourceConfig
 from wallaroo_runtime.gateway.gateway import Gateway
-from wallaroo_runtime.service.driver import process_start_time
 from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.system.process import process_start_time
 
 DEADLINE_S = 90.0
 Wait = Callable[..., None]

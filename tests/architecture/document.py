@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from architecture.source import hand_written
+from architecture.source import ROOT, hand_written
 
 PACKAGES = "runtime/src/wallaroo_runtime"
 ROOT_DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
@@ -14,6 +14,8 @@ DOCUMENTS = (
     "docs/operators.md",
     "docs/features.md",
     "docs/compatibility.md",
+    "docs/measurements.md",
+    *(f"docs/internals/{path.name}" for path in sorted((ROOT / "docs/internals").glob("*.md"))),
     "tests/conformance/README.md",
     "topology-schema/SPECIFICATION.md",
 )

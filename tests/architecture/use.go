@@ -1,6 +1,5 @@
 // Command use names what is public in packages of the module that it is run in and used by no example of its package, and examples
-// that are not run. It looks at example*_test.go. The type checker tells what is used there, so that one type's method does not
-// count as another's. Who uses a function uses the types of its parameters and results, too.
+// that are not run. It looks at example*_test.go. Who uses a function uses the types of its parameters and results, too.
 package main
 
 import (
@@ -110,31 +109,17 @@ func usesOf(examples []*ast.File, info *types.Info) (used map[types.Object]bool,
 	return used, mentioned
 }
 
-// surface returns the public names of a package and the public methods of its types.
+// surface returns the public names of a package.
 func surface(p *types.Package) (public []types.Object) {
 	for _, name := range p.Scope().Names() {
-		object := p.Scope().Lookup(name)
-		if !object.Exported() {
-			continue
-		}
-		public = append(public, object)
-		named, _ := object.Type().(*types.Named)
-		if _, isType := object.(*types.TypeName); !isType || named == nil {
-			continue
-		}
-		for method := range named.Methods() {
-			if method.Exported() {
-				public = append(public, method)
-			}
+		if object := p.Scope().Lookup(name); object.Exported() {
+			public = append(public, object)
 		}
 	}
 	return public
 }
 
 func full(object types.Object) string {
-	if function, is := object.(*types.Func); is {
-		return function.FullName()
-	}
 	return object.Pkg().Path() + "." + object.Name()
 }
 

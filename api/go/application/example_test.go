@@ -75,17 +75,6 @@ func ExampleApplication_Check() {
 	//   fix: give HOST:PORT with a port of 0 to 65535
 }
 
-func ExampleApplication_ToJson() {
-	app := application.MakeApplication("Words").OnError("fail")
-	app.NewPipeline("Words", lines).To(shout{}).ToSink(texts)
-	fmt.Println(strings.Join(strings.Split(app.ToJson(), "\n")[:4], "\n"))
-	// Output:
-	// {
-	//   "topology_version": 1,
-	//   "name": "Words",
-	//   "on_error": "fail",
-}
-
 func ExampleApplication_OnError() {
 	app := application.MakeApplication("Words").OnError("fail")
 	pipeline := app.NewPipeline("Words", lines).OnError("dead_letter").To(shout{}).ToSink(texts)

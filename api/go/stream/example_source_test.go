@@ -149,9 +149,3 @@ func ExampleSparkSource() {
 	// json to_json(struct(*)) symbol
 	// csv value, key map[path:checked]
 }
-
-// Each sink says for itself what becomes of a failure.
-func ExampleSink_OnError() {
-	example.Show(passed(textSource, textSink.OnError("fail")).ToJson(), "sinks", "kind", "on_error")
-	// Output: tcp fail
-}

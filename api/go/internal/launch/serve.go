@@ -21,7 +21,7 @@ import (
 
 const (
 	socketName        = "worker.sock"
-	defaultCacheBytes = 512 << 20
+	defaultCacheBytes = 512 << 20 // as SPECIFICATION.md says
 	// besideCacheBytes is for the program itself and for messages on their way.
 	besideCacheBytes = 192 << 20
 	// gracePeriod is for calls in flight; the whole end may take 5 s.

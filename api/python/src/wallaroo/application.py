@@ -173,17 +173,6 @@ class Application:
         offers: Components of a library, by the name under which other programs know them.
         connectors: The connectors' configs by name; scripts of `wallaroo.experimental` look for theirs here.
 
-    Example:
-        >>> import wallaroo
-        >>> def application_setup(args) -> Application:
-        ...     lines = wallaroo.TCPSourceConfig("127.0.0.1", 7010, wallaroo.Decoder(bytes.decode, 4, ">I"))
-        ...     out = wallaroo.TCPSinkConfig("127.0.0.1", 7002, wallaroo.Encoder(str.encode))
-        ...     pipeline = wallaroo.source("lines", lines).to(wallaroo.Computation(str.upper, "upper"))
-        ...     return wallaroo.build_application("Upper", pipeline.to_sink(out))
-        >>> app = application_setup([])
-        >>> app.name, [(type(node).__name__, node.name) for node in app.nodes()]
-        ('Upper', [('Source', 'lines'), ('Step', 'upper'), ('Sink', 'Upper')])
-
     Source: Wallaroo 0.1, where `build()` gives a list for the engine in its place.
     """
 

@@ -3,6 +3,7 @@
 The texts stand in the error catalogue (`errors.json`), which all languages share.
 """
 
+import difflib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,23 @@ def shown(value: object) -> str:
     """Return a value as a message shows it: its repr, cut at 80 characters."""
     text = repr(value)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+
+
+def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the known name that was probably meant, or an empty text.
+
+    Args:
+        name: As it was written.
+        known: Names that could be meant.
+        cutoff: How alike they must be, from 0 to 1; a guess that nobody asked for wants more.
+    """
+    return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)), "")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean "x"?` when a known name is close to `name`, else an empty text."""
+    close = closest(name, known)
+    return f'; did you mean "{close}"?' if close else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,6 @@ class WallarooParameterError(DiagnosticError):
     Args:
         diagnostics: The findings, or one.
 
-    Example:
-        >>> import wallaroo
-        >>> try:
-        ...     wallaroo.count_windows(0)
-        ... except WallarooParameterError as error:
-        ...     [(finding.code, finding.message) for finding in error.diagnostics]
-        [('T207', 'count_windows: parameter count is 0; expected an int of 1 to 1000000000')]
-
     Source: Wallaroo 0.1, where the first fault raised it.
     """
 

@@ -1,7 +1,6 @@
 """Where user code stands: declarations, callers, and tracebacks without frames that are not the user's."""
 
 import builtins
-import difflib
 import inspect
 import linecache
 import os
@@ -9,6 +8,8 @@ import sys
 import traceback
 import warnings
 from typing import NamedTuple
+
+from wallaroo.diagnostic import closest
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 MAX_FRAMES = 20
@@ -120,8 +121,8 @@ def hint_of(error: BaseException) -> str:
         known = set(dir(error.obj))
     else:
         return ""
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = closest(name, known)
+    return f"; did you mean {near}?" if near else ""
 
 
 def _is_ours(file: str) -> bool:

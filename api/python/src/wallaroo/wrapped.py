@@ -32,14 +32,6 @@ class BaseWrapped:
     Raises:
         WallarooParameterError: It is no function (T207).
 
-    Example:
-        >>> import wallaroo
-        >>> @wallaroo.computation("reverse")
-        ... def reverse(data):
-        ...     return data[::-1]
-        >>> isinstance(reverse, BaseWrapped), reverse() is reverse, reverse("abc"), reverse.name()
-        (True, True, 'cba', 'reverse')
-
     Source: Wallaroo 0.4 and 0.5, where `f` and `f()` are the same object too; the class is public since 0.5.2.
     """
 

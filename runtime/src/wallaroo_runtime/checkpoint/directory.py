@@ -1,6 +1,5 @@
 """Where a checkpoint lies, and who may use it."""
 
-import fcntl
 import hashlib
 import os
 import re
@@ -11,6 +10,7 @@ from pathlib import Path
 from wallaroo_runtime.durable.file import refuse_links
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.program.app import resolve
+from wallaroo_runtime.system.lock import lock_directory
 
 LOCK = "driver.lock"
 MANIFEST = "application.json"
@@ -99,18 +99,9 @@ class Place:
             if not (path / LOCK).exists() and not (path / MANIFEST).exists() and any(path.iterdir()):
                 raise _not_usable(path, "it holds other files")
             path.chmod(0o700)
-            lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            return cls(path, lock_directory(path, LOCK))
         except OSError as error:
             raise _not_usable(path, error.strerror or str(error)) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
-            os.close(lock)
-            raise RunError.of("R610", pid=holder, path=path) from error
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-        return cls(path, lock)
 
     def release(self) -> None:
         """Give the lock back; the file stays."""

@@ -5,7 +5,6 @@ failed at a later step is one of the results of a source message, in the worker'
 again would repeat its other results, and no source takes a step's input.
 """
 
-import fcntl
 import json
 import os
 import socket
@@ -23,8 +22,9 @@ from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.file import sync_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, length_packer
-from wallaroo_runtime.service.driver import process_start_time
 from wallaroo_runtime.service.store import ATTACHMENT_FILE
+from wallaroo_runtime.system.lock import TRY, take_lock
+from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.override import parse_address
 
 MARKS = "replayed"
@@ -233,11 +233,11 @@ def _locked(checkpoint: Path) -> Iterator[None]:
     """Let only one replay of a checkpoint run at a time."""
     folder = checkpoint / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        lock = take_lock(folder, TRY)
     except BlockingIOError as error:
         raise RunError.of("R608", reason="another replay of this checkpoint is under way", fix="wait for it") from error
+    try:
+        yield
     finally:
         os.close(lock)

@@ -6,7 +6,8 @@ they do not know. So everything that is the runtime's, or was Wallaroo's, is tak
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+
+from wallaroo.diagnostic import closest
 
 OWN = {
     "--master": True,
@@ -103,8 +104,8 @@ def split(tokens: list[str], used: frozenset[str]) -> Split:
             result.own.append(token)
         else:
             result.app.append(token)
-            close = get_close_matches(name, used | {"--in", "--out"}, n=1, cutoff=0.8) if name[:2] == "--" else []
-            result.suspicious += [(name, other) for other in close]
+            if name[:2] == "--" and (close := closest(name, used | {"--in", "--out"}, 0.8)):
+                result.suspicious.append((name, close))
     return result
 
 

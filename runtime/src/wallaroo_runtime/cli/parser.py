@@ -4,9 +4,9 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from wallaroo.diagnostic import closest
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.errors import USAGE, RunError
 
@@ -46,8 +46,8 @@ def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:
 
 def usage_error(reason: str, value: str, known: Iterable[str], otherwise: str, program: str) -> RunError:
     """Return an R608 that guesses what was meant, or else says `otherwise` or where to look."""
-    close = get_close_matches(value, list(known), n=1, cutoff=0.5) if value else []
-    fix = f"did you mean {close[0]}?" if close else otherwise or f"see `{program} --help`"
+    close = closest(value, known)
+    fix = f"did you mean {close}?" if close else otherwise or f"see `{program} --help`"
     return RunError.of("R608", USAGE, reason=reason, fix=fix)
 
 

@@ -11,8 +11,8 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service.driver import DriverWatch
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.storage.outbox.log import LogReader
+from wallaroo_runtime.system.backoff import Backoff
 
-FIRST_LOOK_S, LAST_LOOK_S = 0.001, 0.02
 STATUS_S = 0.1
 DRIVER_S = 1.0
 
@@ -78,7 +78,7 @@ class Sender:
         for sink in self._sinks:
             sink.start()
         seen = self._log.changed()
-        look_s, status_at, driver_at = FIRST_LOOK_S, 0.0, 0.0
+        look, status_at, driver_at = Backoff(0.001, 0.02), 0.0, 0.0
         while not self._stop.is_set():
             now = time.monotonic()
             if now >= status_at:
@@ -91,11 +91,9 @@ class Sender:
                     break
             changed = self._log.changed()
             if changed != seen:
-                seen, look_s = changed, FIRST_LOOK_S
+                seen, look.count = changed, 0
                 self._take_records()
-            else:
-                look_s = min(2 * look_s, LAST_LOOK_S)
-            self._stop.wait(look_s)
+            self._stop.wait(look.next())
         self._drain()
 
     def _take_records(self) -> None:

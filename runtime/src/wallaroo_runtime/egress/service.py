@@ -20,12 +20,12 @@ from wallaroo_runtime.service._proto.service_pb2_grpc import OutboxServiceServic
 from wallaroo_runtime.service.chunk import Joiner, chunks
 from wallaroo_runtime.service.server import answering
 from wallaroo_runtime.service.store import Store
-from wallaroo_runtime.storage.journal.writer import lock_directory
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import undelivered
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
 from wallaroo_runtime.storage.remote_staging import staged_message
+from wallaroo_runtime.system.lock import lock_directory
 
 STOP_S = 30.0
 MAX_SINKS = 1000

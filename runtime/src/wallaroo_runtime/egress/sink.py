@@ -16,8 +16,8 @@ from wallaroo_runtime.egress.history import History
 from wallaroo_runtime.egress.stream import Stream
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
+from wallaroo_runtime.system.backoff import Backoff
 
-FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.05, 5.0
 RECORD_S, RECORD_DURABLY_S = 0.02, 1.0
 FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S = 0.001, 0.02
 IDLE_S = 1.0
@@ -88,7 +88,7 @@ class Sink:
             self.error, self.state = error, "failed"
 
     def _keep_connected(self) -> None:
-        backoff = FIRST_BACKOFF_S
+        backoff = Backoff(0.05, 5.0)
         while not self._abandoned:
             try:
                 stream = self._connect()
@@ -99,10 +99,9 @@ class Sink:
                 if self._use(stream):
                     return
                 if self._is_lasting(before):
-                    backoff = FIRST_BACKOFF_S
-            if self._stop.wait(backoff * random.uniform(0.5, 1.0)):
+                    backoff.count = 0
+            if self._stop.wait(backoff.next() * random.uniform(0.5, 1.0)):
                 return
-            backoff = min(2 * backoff, LAST_BACKOFF_S)
 
     def _connect(self) -> Any:
         return Stream(self.config, self._wake)
@@ -139,20 +138,19 @@ class Sink:
         return broken is None
 
     def _deliver(self, stream: Stream, feed: Feed) -> None:
-        wait_s = FIRST_ACK_WAIT_S
+        look = Backoff(FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S)
         while not self._abandoned:
             self._acknowledge(stream)
             piece = None if stream.is_sending else feed.next()
             if piece is not None:
                 stream.put(piece)
-                wait_s = FIRST_ACK_WAIT_S
+                look.count = 0
             elif stream.is_sending:
                 stream.wait(LAST_ACK_WAIT_S)
                 stream.send()
             elif not stream.is_idle:
                 # Acknowledgements cannot be waited for.
-                stream.wait(wait_s)
-                wait_s = min(2 * wait_s, LAST_ACK_WAIT_S)
+                stream.wait(look.next())
             elif self._draining:
                 self._finish(stream)
                 return

@@ -10,6 +10,7 @@ from wallaroo_runtime.gateway.framing import KINDS
 from wallaroo_runtime.service.config import read_config
 
 CONNECTOR = "connector"
+BACKLOG_BYTES = 4 << 30
 FSYNC_POLICIES = ("batch", "interval", "never")
 
 
@@ -84,7 +85,7 @@ class GatewayConfig:
     generators: tuple[GeneratorConfig, ...] = ()
     fsync: str = "interval"
     fsync_interval_ms: int = 50
-    backlog_bytes: int = 1024 * 1024 * 1024
+    backlog_bytes: int = BACKLOG_BYTES
     buffer_bytes: int = 256 * 1024 * 1024
     max_connections: int = 10_000
     segment_bytes: int = 64 * 1024 * 1024

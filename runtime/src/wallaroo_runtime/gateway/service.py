@@ -20,7 +20,8 @@ from wallaroo_runtime.service.server import answering
 from wallaroo_runtime.service.store import Store
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.storage.journal.writer import JournalWriter, lock_directory
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.system.lock import lock_directory
 
 STOP_S = 30.0
 MAX_SOURCES = 1000

@@ -12,7 +12,7 @@ from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.service.credential import is_loopback
-from wallaroo_runtime.service.driver import process_start_time
+from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.model import ConnectorSink, ConnectorSource, GeneratorSource, Source, TcpSource, Topology
 
 FSYNC_INTERVAL_MS = 50

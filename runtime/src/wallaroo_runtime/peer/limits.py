@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-GIB = 1024 * 1024 * 1024
+from wallaroo_runtime.gateway.config import BACKLOG_BYTES
+from wallaroo_runtime.worker.spec import CACHE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Bounds:
     """
 
     journal_fsync: str = "interval"
-    journal_bytes: int = 4 * GIB
-    outbox_bytes: int = 4 * GIB
+    journal_bytes: int = BACKLOG_BYTES
+    outbox_bytes: int = 4 << 30
     resend_bytes: int = 0
-    state_cache_bytes: int = GIB // 2
+    state_cache_bytes: int = CACHE_BYTES

@@ -14,7 +14,7 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.service.driver import process_start_time
+from wallaroo_runtime.system.process import process_start_time
 
 READY_DEADLINE_S = 30.0
 STOP_DEADLINE_S = 10.0

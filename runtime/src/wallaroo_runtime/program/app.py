@@ -1,6 +1,5 @@
 """Finds out what the user named: a Python program, a Go program, a worker binary, a topology, an archive."""
 
-import difflib
 import importlib.machinery
 import os
 import platform
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from wallaroo.diagnostic import closest
 from wallaroo.program import is_file, split_app
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
 from wallaroo_runtime.worker.launch import ELF_MACHINES
@@ -123,5 +123,5 @@ def _near(path: Path) -> str:
         names = []
     # "word_cuont" may be meant to be the module of word_count.py.
     known = {name.removesuffix(".py"): name for name in names if name.endswith(".py")} | {name: name for name in names}
-    close = difflib.get_close_matches(path.name, known, n=1, cutoff=0.7)
-    return str(folder / known[close[0]]) if close else ""
+    close = closest(path.name, known)
+    return str(folder / known[close]) if close else ""

@@ -1,13 +1,14 @@
 """The user's cache of worker binaries: bounded, and what was used longest ago goes first."""
 
-import fcntl
 import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+
+from wallaroo_runtime.system.lock import SHARE, TRY, locked
 
 BOUND_BYTES = 1 << 30  # some seventy binaries
 
@@ -27,9 +28,9 @@ def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_by
     root = cache_directory() / "go"
     slot = root / "slot" / hashlib.sha256(place.encode()).hexdigest()[:32]
     slot.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _locked(root / "lock", fcntl.LOCK_SH):
+    with locked(root / "lock", SHARE):
         slot.mkdir(exist_ok=True, mode=0o700)  # once more: it may have been removed just before the lock
-        with _locked(slot / "lock", fcntl.LOCK_EX):
+        with locked(slot / "lock"):
             built = slot / name
             compile_to(built)
             final = root / "binary" / hashlib.sha256(built.read_bytes()).hexdigest()[:32] / name
@@ -42,7 +43,7 @@ def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_by
         for used in (slot, final.parent):
             os.utime(used, ns=(now, now))
     # Where another build goes on, that one looks after the bound when it is done.
-    with suppress(BlockingIOError), _locked(root / "lock", fcntl.LOCK_EX | fcntl.LOCK_NB):
+    with suppress(BlockingIOError), locked(root / "lock", TRY):
         _prune(root, bound_bytes)
     return final
 
@@ -75,10 +76,3 @@ def cache_directory() -> Path:
     given = os.environ.get("XDG_CACHE_HOME", "")
     root = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
     return root / "wallaroo"
-
-
-@contextmanager
-def _locked(path: Path, how: int) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, how)
-        yield

@@ -1,11 +1,10 @@
 """Programs that host components for other programs: finds them, checks what is asked of them, adds their workers."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, did_you_mean
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.program.app import App, AppKind, resolve
 
@@ -74,15 +73,13 @@ def _findings(step: Json, worker: str, path: str, known: Mapping[str, Json], cod
     pointer = f"/pipelines/{pipeline}/steps/{number}"
     component = known.get(step["component"])
     if component is None:
-        close = get_close_matches(step["component"], known, n=1)
-        hint = f'; did you mean "{close[0]}"?' if close else ""
         yield Diagnostic.of(
             "T259",
             pointer=pointer,
             component=step["component"],
             worker=worker,
             app=path,
-            hint=hint,
+            hint=did_you_mean(step["component"], known),
             known=", ".join(f'"{name}"' for name in sorted(known)) or "none",
         )
         return

@@ -12,11 +12,11 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto.service_pb2_grpc import JournalServiceStub, OutboxServiceStub
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.failure import FAILURES_KEY, read_failures
+from wallaroo_runtime.system.backoff import Backoff
 
 MESSAGE_BYTES = 2 * 1024 * 1024
 PATIENCE_S = 60.0
 CALL_S = 30.0
-FIRST_PAUSE_S, LAST_PAUSE_S = 0.05, 1.0
 OPTIONS = (
     ("grpc.max_send_message_length", MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
@@ -149,7 +149,7 @@ class Patience:
     def progressed(self) -> None:
         """Begin anew: something was answered."""
         self._deadline = self._now() + self._seconds
-        self._pause = FIRST_PAUSE_S
+        self._backoff = Backoff(0.05, 1.0)
 
     def wait(self, error: grpc.RpcError) -> None:
         """Wait before the next try.
@@ -160,8 +160,7 @@ class Patience:
         is_passing = error.code() in PASSING and not findings_of(error)
         if not is_passing or self._now() >= self._deadline:
             raise self._client.failure(error) from error
-        time.sleep(self._pause)
-        self._pause = min(2 * self._pause, LAST_PAUSE_S)
+        time.sleep(self._backoff.next())
 
 
 def findings_of(error: grpc.RpcError) -> list[Diagnostic]:

@@ -4,19 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-
-def process_start_time(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; None when there is no such process.
-
-    A pid alone is no identity, since pids are used again. A zombie counts as gone.
-    """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    # The second field is the command in parentheses and may hold anything, parentheses and spaces included.
-    fields = stat[stat.rindex(b")") + 2 :].split()
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+from wallaroo_runtime.system.process import process_start_time
 
 
 class DriverWatch:

@@ -9,7 +9,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.service.driver import process_start_time
+from wallaroo_runtime.system.process import process_start_time
 
 KEPT_DIAGNOSTICS = 100
 SAID_PER_CODE = 1000

@@ -1,15 +1,16 @@
 """Keeps what Spark writes to disk for a while from other users: blocks hold messages, and stay when a run is killed."""
 
 import atexit
-import fcntl
 import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.system.lock import TRY, locked, take_lock
 from wallaroo_runtime.worker.directory import private_root
 
 PREFIX, LOCK = "spark-", "spark.lock"
@@ -40,15 +41,12 @@ def take(root: Path) -> tuple[Path, int]:
     """
     root.mkdir(mode=0o700, exist_ok=True)
     _check(root)
-    starting = _locked(root / LOCK, fcntl.LOCK_EX)  # nobody takes a directory for left behind that has no lock yet
-    try:
+    with locked(root / LOCK):  # nobody takes a directory for left behind that has no lock yet
         for path in root.glob(f"{PREFIX}*"):
             if path.is_dir():
                 _remove_unless_used(path)
         directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
-        return directory, _locked(directory / LOCK, fcntl.LOCK_EX)
-    finally:
-        os.close(starting)
+        return directory, take_lock(directory / LOCK)
 
 
 def _check(path: Path) -> None:
@@ -63,24 +61,9 @@ def _check(path: Path) -> None:
         )
 
 
-def _locked(path: Path, how: int) -> int:
-    """Lock a file and return its descriptor; raises BlockingIOError when another process has it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, how)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
 def _remove_unless_used(directory: Path) -> None:
-    try:
-        lock = _locked(directory / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    shutil.rmtree(directory, ignore_errors=True)  # what cannot be removed now is left to the next start
-    os.close(lock)
+    with suppress(BlockingIOError), locked(directory / LOCK, TRY):
+        shutil.rmtree(directory, ignore_errors=True)  # what cannot be removed now is left to the next start
 
 
 def _remove_own(directory: Path, pid: int) -> None:

@@ -16,11 +16,12 @@ from typing import Any
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.spark.yarn import driver_settings
+from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.worker.launch import status_text
 
 CLUSTER_KINDS = ("yarn", "k8s://")
 LIMIT, WINDOW_S = 10, 600.0
-FIRST_BACKOFF_S, LAST_BACKOFF_S = 1.0, 30.0
+BACKOFF = Backoff(1.0, 30.0)
 INTERRUPTED = 130
 # What a driver says of a fault that the next one would find again.
 FINAL = frozenset({0, USAGE, TOPOLOGY, INTERRUPTED})
@@ -122,7 +123,7 @@ class DriverKeeper:
             ending = status_text(code)
             if len(failures) > LIMIT:
                 raise RunError.of("R661", count=len(failures), seconds=f"{WINDOW_S:g}", reason=ending)
-            backoff = min(LAST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** (len(failures) - 1))
+            backoff = BACKOFF.after(len(failures))
             print(f"the driver ended; {ending}; it is started again in {backoff:g} s", file=sys.stderr, flush=True)
             if self._stopped.wait(backoff):
                 return INTERRUPTED

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, did_you_mean
 from wallaroo_runtime.topology.index import Index, Json, Part, items_of
 from wallaroo_runtime.topology.kind import (
     check_brokers,
@@ -19,7 +19,7 @@ from wallaroo_runtime.topology.kind import (
     check_windows,
 )
 from wallaroo_runtime.topology.model import STATE_KINDS
-from wallaroo_runtime.topology.shape import hint, shown_json
+from wallaroo_runtime.topology.shape import shown_json
 
 
 def check_names(index: Index) -> Iterator[Diagnostic]:
@@ -70,7 +70,7 @@ def check_workers(index: Index) -> Iterator[Diagnostic]:
     for part in index.parts:
         worker = part.text("worker")
         if worker and worker not in names:
-            close = hint(worker, {name for name in names if isinstance(name, str)})
+            close = did_you_mean(worker, {name for name in names if isinstance(name, str)})
             yield index.finding("T220", part, "/worker", path=part.path, worker=worker, hint=close)
 
 
@@ -84,7 +84,7 @@ def check_inputs(index: Index) -> Iterator[Diagnostic]:
         for at, path in part.inputs():
             place = f"/inputs/{at}"
             if path not in known:
-                values = {"path": part.path, "input": path, "hint": hint(path, readable)}
+                values = {"path": part.path, "input": path, "hint": did_you_mean(path, readable)}
                 yield index.finding("T213", part, place, **values)
             elif part.kind == "steps" and "/steps/" in path and known[path] >= number and part.path not in looping:
                 reason = f'step "{part.path}" stands before its input "{path}"'

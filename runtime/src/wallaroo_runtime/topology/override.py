@@ -3,9 +3,9 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
+from wallaroo.diagnostic import closest
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.kind import LAST_PORT, PORT_DIGITS
 from wallaroo_runtime.topology.load import load_document
@@ -98,8 +98,8 @@ def _put(ends: Sequence[dict[str, Any]], addresses: Sequence[Address], option: s
     for address in sorted(addresses, key=lambda address: not address.name):
         names = [end["name"] for end in free]
         if address.name and address.name not in names:
-            close = get_close_matches(address.name, names, n=1)
-            fix = f"did you mean {close[0]}@?" if close else f"use one of {', '.join(names) or 'none, all are given'}"
+            close = closest(address.name, names)
+            fix = f"did you mean {close}@?" if close else f"use one of {', '.join(names) or 'none, all are given'}"
             raise RunError.of("R608", USAGE, reason=f'{option}: no {what} is called "{address.name}"', fix=fix)
         if not free:
             reason = f"{option} has {len(addresses)} addresses; the application has {len(ends)} {what}s"

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -12,7 +11,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, closest, did_you_mean
 
 _NOUNS = {"object": "an object", "array": "an array", "string": "a string", "integer": "an integer"}
 _LARGEST_KEY = (1 << 64) - 1
@@ -37,12 +36,6 @@ def shown_json(value: Any) -> str:
     """Return a value of a document as a message shows it: as JSON, cut at 80 characters."""
     text = value.text if isinstance(value, NotAnInteger) else json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= 80 else text[:79] + "…"
-
-
-def hint(name: str, known: Any) -> str:
-    """Return `; did you mean "x"?` when a known name is close to `name`, else nothing."""
-    close = get_close_matches(name, sorted(known), n=1, cutoff=0.6)
-    return f'; did you mean "{close[0]}"?' if close else ""
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -143,7 +136,7 @@ def _unknown_properties(error: ValidationError) -> Iterator[Diagnostic]:
     known = _properties(error)
     for name in error.instance:
         if name not in known:
-            close = hint(name, [other for other in known if other not in error.instance])
+            close = did_you_mean(name, [other for other in known if other not in error.instance])
             fix = f"write {close[15:-1]}" if close else "remove it; known are " + ", ".join(f'"{key}"' for key in known)
             yield _finding(error, f"property {shown_json(name)} is not known{close}", fix, name)
 
@@ -151,7 +144,7 @@ def _unknown_properties(error: ValidationError) -> Iterator[Diagnostic]:
 def _missing_property(error: ValidationError, name: str) -> Iterator[Diagnostic]:
     known = _properties(error)
     unknown = [other for other in error.instance if other not in known]
-    if any(get_close_matches(other, [name], n=1, cutoff=0.6) for other in unknown):
+    if any(closest(other, [name]) for other in unknown):
         return  # the misspelt property is a finding of its own
     yield _finding(error, f'property "{name}" is missing', f'add "{name}": {_described(known[name])}')
 
@@ -183,7 +176,7 @@ def _kinds(branch: Mapping[str, Any]) -> list[str]:
 
 
 def _one_of(error: ValidationError, value: Any, names: list[Any], *more: str) -> Diagnostic:
-    close = hint(value, names) if isinstance(value, str) else ""
+    close = did_you_mean(value, names) if isinstance(value, str) else ""
     wanted = ", ".join(map(shown_json, names))
     expected = wanted if len(names) == 1 else f"one of {wanted}"
     return _finding(error, f"{shown_json(value)} is not known here{close}", f"write {expected}", *more)

@@ -1,7 +1,6 @@
 """Private directories of workers, short enough for the path of a socket."""
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.system.lock import take_lock
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -79,11 +79,10 @@ def locked(directory: Path) -> Iterator[None]:
         make_private(path.parent.parent)
         make_private(path.parent)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            descriptor = take_lock(path)
         except FileNotFoundError:
             continue  # the last supervisor of this executor has just removed the parent
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
             # A supervisor that ends removes the file: who waited then holds the lock of a file without a name.
             if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
                 yield

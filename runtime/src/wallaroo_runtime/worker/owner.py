@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-START_TIME_FIELD = 22 - 3  # counted from the field after the command's name
+from wallaroo_runtime.system.process import parent_of, process_start_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,22 +16,7 @@ class Owner:
 
     def is_alive(self) -> bool:
         """Say whether exactly this process still runs."""
-        return start_time(self.pid) == self.start_time
-
-
-def _stat(pid: int) -> list[str]:
-    text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    # The command's name stands in parentheses and may itself contain some.
-    return text[text.rindex(")") + 2 :].split()
-
-
-def start_time(pid: int) -> int:
-    """Return when the process started, in clock ticks since boot; 0 when it is gone or a zombie."""
-    try:
-        fields = _stat(pid)
-    except (OSError, ValueError):
-        return 0
-    return 0 if fields[0] in "ZX" else int(fields[START_TIME_FIELD])
+        return process_start_time(self.pid) == self.start_time
 
 
 def is_java(pid: int) -> bool:
@@ -48,11 +33,7 @@ def find_owner() -> Owner:
     A PySpark worker is forked by a daemon, which the JVM started; both are recycled at Spark's discretion.
     """
     pid = os.getppid()
-    while pid > 1:
-        if is_java(pid):
-            return Owner(pid, start_time(pid))
-        try:
-            pid = int(_stat(pid)[1])
-        except (OSError, ValueError):
-            break
-    return Owner(os.getpid(), start_time(os.getpid()))
+    while pid > 1 and not is_java(pid):
+        pid = parent_of(pid) or 0
+    found = pid if pid > 1 else os.getpid()
+    return Owner(found, process_start_time(found) or 0)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.system.backoff import Backoff
 from wallaroo_runtime.worker import control, launch
 from wallaroo_runtime.worker.child import WorkerProcess
 from wallaroo_runtime.worker.directory import lock_path
@@ -29,7 +30,7 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL when the application stops
 ORPHAN_GRACE_SECONDS = 1.5  # the same when the executor is gone and nobody waits for results
 BROKEN_SECONDS = 1.0  # how long a process whose streams broke may take to be gone
-FIRST_BACKOFF_SECONDS, LAST_BACKOFF_SECONDS = 0.1, 2.0
+BACKOFF = Backoff(0.1, 2.0)
 POLL_SECONDS = 0.01
 PAST_LIMIT = 16
 
@@ -125,7 +126,7 @@ class Supervisor:
             await self.wanted.wait()
             served = await self._run_once()
             if self.state["state"] != "failed":
-                await asyncio.sleep(self._backoff())
+                await asyncio.sleep(BACKOFF.after(len(self.endings)))
                 await self._spend(served)
 
     async def _run_once(self) -> bool:
@@ -190,11 +191,6 @@ class Supervisor:
             traceback=self.log.tail(),
         )
         await self._fail([diagnostic])
-
-    def _backoff(self) -> float:
-        """Return how long to wait before the next start: nothing at first, then more each time."""
-        count = len(self.endings)
-        return min(LAST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** (count - 1)) if count else 0.0
 
     async def _fail(self, diagnostics: list[Diagnostic]) -> None:
         self.wanted.clear()

@@ -12,18 +12,6 @@ from wallaroo.experimental.at_least_once import AtLeastOnceSourceConnector, Stre
 class BaseIter(ABC):
     """Gives messages one by one; an iterator of which subclasses write `__next__` alone.
 
-    Example:
-        >>> class Countdown(BaseIter):
-        ...     left = 3
-        ...
-        ...     def __next__(self):
-        ...         if self.left == 0:
-        ...             raise StopIteration
-        ...         self.left -= 1
-        ...         return self.left
-        >>> list(Countdown())
-        [2, 1, 0]
-
     Source: Wallaroo, unreleased.
     """
 

@@ -22,29 +22,6 @@ RETRY_SECONDS = 0.5
 class UnexpectedSocketError(Exception):
     """A connection ended, or a socket failed, while a message was on its way.
 
-    Example:
-        >>> import pathlib, tempfile
-        >>> directory = tempfile.TemporaryDirectory()
-        >>> program = pathlib.Path(directory.name, "lights.py")
-        >>> _ = program.write_text('''
-        ... import wallaroo
-        ... from wallaroo.experimental import stream_message_decoder, stream_message_encoder
-        ...
-        ... encode, decode = stream_message_encoder(str.encode), stream_message_decoder(bytes.decode)
-        ...
-        ... def application_setup(args):
-        ...     ab = wallaroo.ApplicationBuilder("lights").source_connector("feed", encode, decode)
-        ...     sink = wallaroo.TCPSinkConfig("127.0.0.1", 7002, wallaroo.Encoder(str.encode))
-        ...     return ab.new_pipeline("lights", "feed").to_sink(sink).build()
-        ... ''')
-        >>> feed = SourceConnector(["--application-module", str(program), "--connector", "feed"])
-        >>> try:
-        ...     feed.write("on")  # before `connect`
-        ... except UnexpectedSocketError as error:
-        ...     print(error)
-        the connector has no connection
-        >>> directory.cleanup()
-
     Source: Wallaroo 0.6.1.
     """
 

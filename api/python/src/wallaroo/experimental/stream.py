@@ -14,16 +14,7 @@ Function = Callable[..., Any]
 
 
 class StreamDecoderError(Exception):
-    """A frame of a stream is shorter than the time that it begins with.
-
-    Example:
-        >>> text = stream_message_decoder(bytes.decode)
-        >>> try:
-        ...     text.decode(b"abc")
-        ... except StreamDecoderError as error:
-        ...     print(error)
-        a frame has 3 bytes; at least 8 are a time
-    """
+    """A frame of a stream is shorter than the time that it begins with."""
 
 
 class StreamEncoder(BaseWrapped):

@@ -21,7 +21,7 @@ from wallaroo.worker.state import MAX_STATE_BYTES
 USAGE_STATUS = 2
 SETUP_STATUS = 3
 DIED_STATUS = 1
-DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
+DEFAULT_CACHE_BYTES = 512 * 1024 * 1024  # as SPECIFICATION.md says
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,6 +1,5 @@
 """Two small files of a journal: `head`, how far it may be read, and `committed`, how far it is done with."""
 
-import fcntl
 import os
 import struct
 import zlib
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.system.lock import locked
 
 _HEAD = struct.Struct("<QQQI")
 HEAD_BYTES = _HEAD.size + 4
@@ -81,11 +81,7 @@ def _checksum(offset: bytes) -> bytes:
 
 def write_committed(directory: Path, offset: int) -> None:
     """Move the committed offset forward; a smaller one changes nothing."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # Spark's source and the driver both do this
+    with locked(directory):  # Spark's source and the driver both do this
         if offset > read_committed(directory):
             text = b"%d" % offset
             replace_file(directory / "committed", b"%s %s\n" % (text, _checksum(text)))
-    finally:
-        os.close(descriptor)

@@ -1,6 +1,5 @@
 """The writing side of a journal."""
 
-import fcntl
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -9,10 +8,10 @@ from pathlib import Path
 from wallaroo.fault import reach
 from wallaroo.frame import FRAMED, FrameHeader, write_frame
 from wallaroo_runtime.durable.file import sync_directory, sync_file
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import Position, pack_head, read_committed
 from wallaroo_runtime.storage.journal.recovery import recover
 from wallaroo_runtime.storage.journal.segment import SEGMENT_HEADER_BYTES, SegmentHeader, create_segment, write_all
+from wallaroo_runtime.system.lock import lock_directory
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 
@@ -151,21 +150,3 @@ class JournalWriter:
         finally:
             for descriptor in (self._descriptor, self._head, self._lock_file):
                 os.close(descriptor)
-
-
-def lock_directory(directory: Path) -> int:
-    """Take the lock of a directory and return its descriptor; the kernel gives it free when the process ends.
-
-    Raises:
-        RunError: R610, another process holds it.
-    """
-    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        os.close(descriptor)
-        raise RunError.of("R610", pid=owner, path=directory) from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
-    return descriptor

@@ -1,0 +1,1 @@
+"""What all parts ask of the operating system in the same way: locks, processes, pauses between tries."""

@@ -1,0 +1,56 @@
+"""Locks of files and directories; the kernel gives them back when the process ends, however it ends."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wallaroo_runtime.errors import RunError
+
+WAIT, TRY, SHARE = fcntl.LOCK_EX, fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_SH
+
+
+def take_lock(path: Path, how: int = WAIT) -> int:
+    """Lock a directory, or a file that is made if need be, and return the descriptor that has the lock.
+
+    Raises:
+        BlockingIOError: Another process has it, and `how` does not wait.
+        OSError: It cannot be opened, or a link is in the file's place.
+    """
+    kind = os.O_RDONLY | os.O_DIRECTORY if path.is_dir() else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    descriptor = os.open(path, kind | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, how)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@contextmanager
+def locked(path: Path, how: int = WAIT) -> Iterator[int]:
+    """Hold a lock, as `take_lock` does."""
+    descriptor = take_lock(path, how)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def lock_directory(directory: Path, name: str = "lock") -> int:
+    """Lock a directory's file `name`, which then says who has it, and return its descriptor.
+
+    Raises:
+        RunError: R610, another process has it.
+        OSError: It cannot be opened.
+    """
+    path = directory / name
+    try:
+        descriptor = take_lock(path, TRY)
+    except BlockingIOError as error:
+        holder = path.read_bytes()[:32].decode("ascii", "replace").strip() or "unknown"
+        raise RunError.of("R610", pid=holder, path=directory) from error
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+    return descriptor

@@ -1,0 +1,28 @@
+"""What the system knows of a process."""
+
+from pathlib import Path
+
+
+def process_start_time(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since boot; None when there is no such process.
+
+    A pid alone is no identity, since pids are used again. A zombie counts as gone.
+    """
+    fields = _stat(pid)
+    return None if not fields or fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def parent_of(pid: int) -> int | None:
+    """Return the parent of a process; None when there is no such process."""
+    fields = _stat(pid)
+    return int(fields[1]) if fields else None
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return the fields of a process from its state on; none when it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    # The second field is the command in parentheses and may hold anything, parentheses and spaces included.
+    return stat[stat.rindex(b")") + 2 :].split()
