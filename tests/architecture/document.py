@@ -28,6 +28,7 @@ MADE = {
     "failure.json",
     "application.json",
     "gateway.json",
+    "written.json",
     "egress.json",
     "word_count.py",
     "topology.json",

@@ -1,5 +1,6 @@
 """Prose names real files, copies are equal, the error catalogue is tested, the public surface is the recorded one."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -90,3 +91,10 @@ def test_public_surface_of_the_go_sdk(rewrites_golden: bool) -> None:
             f"{package} {line.strip()}" for line in done.stdout.splitlines() if line.startswith(("func ", "type "))
         ]
     recorded("surface.go.txt", sorted(lines), rewrites_golden)
+
+
+def test_the_map_is_short_and_the_pages_of_internals_are_alike() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_bytes()) <= 12_000
+    for page in (ROOT / "docs" / "internals").glob("*.md"):
+        headings = re.findall(r"^## (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert headings == ["Purpose", "Files", "Protocol", "Invariants", "Tests"], page.name
