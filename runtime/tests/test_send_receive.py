@@ -73,7 +73,7 @@ def test_send_frames_each_line_blank_ones_included(tmp_path: Path) -> None:
     [
         (("--framing", "newline"), b"a\n\nb\n"),
         (("--framing", "none"), b"a\n\nb"),
-        (("--framing", "u16le", "--skip-blank"), b"\x01\x00a\x01\x00b"),
+        (("--framing", "u16le"), b"\x01\x00a\x00\x00\x01\x00b"),
         (("--framing", "newline", "--messages", "4", "--repeat", "9"), b"a\n\nb\na\n"),
         (("--framing", "newline", "--rate", "1000"), b"a\n\nb\n"),
     ],

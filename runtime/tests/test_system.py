@@ -44,7 +44,7 @@ def test_a_locked_directory_names_its_holder(tmp_path: Path) -> None:
     lock = lock_directory(tmp_path)
     with pytest.raises(RunError) as caught:
         lock_directory(tmp_path)
-    assert (caught.value.diagnostics[0].code, f" {os.getpid()} " in str(caught.value)) == ("R610", True)
+    assert (caught.value.diagnostics[0].code, f"process {os.getpid()})" in str(caught.value)) == ("R610", True)
     os.close(lock)
     os.close(lock_directory(tmp_path))
 

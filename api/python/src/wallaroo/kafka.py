@@ -127,23 +127,7 @@ class KafkaSinkConfig(SinkConfig):
         return "kafka", _fields(place, self.said) or {}
 
 
-class _BySourceOptions(KafkaSourceConfig):
-    """A topic of which options say everything."""
-
-    def __init__(self, name: str, args: Sequence[str], decoder: Any, on_error: str | None) -> None:
-        super().__init__("", (), "Warn", decoder, on_error=on_error)
-        self.said = source_topic(name, args)
-
-
-class _BySinkOptions(KafkaSinkConfig):
-    """A topic of which options say everything."""
-
-    def __init__(self, name: str, args: Sequence[str], encoder: Any, on_error: str | None) -> None:
-        super().__init__("", (), "Warn", 0, 0, encoder, on_error=on_error)
-        self.said = sink_topic(name, args)
-
-
-class DefaultKafkaSourceCLIParser(_BySourceOptions):
+class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
     """A Kafka topic that is read; the application's arguments say which.
 
     `--NAME_topic` and `--NAME_brokers HOST:PORT,...` must be there. `--NAME_partitions 0,1:END`,
@@ -172,10 +156,11 @@ class DefaultKafkaSourceCLIParser(_BySourceOptions):
     """
 
     def __init__(self, decoder: Any, name: str = "kafka_source", *, on_error: str | None = None) -> None:
-        super().__init__(name, argument.current(), decoder, on_error)
+        super().__init__("", (), "Warn", decoder, on_error=on_error)
+        self.said = source_topic(name, argument.current())
 
 
-class CustomKafkaSourceCLIParser(_BySourceOptions):
+class CustomKafkaSourceCLIParser(KafkaSourceConfig):
     """A Kafka topic that is read; `args` say which, by the options `--kafka_source_topic` and so on.
 
     Args:
@@ -197,10 +182,11 @@ class CustomKafkaSourceCLIParser(_BySourceOptions):
     """
 
     def __init__(self, args: Sequence[str], decoder: Any, *, on_error: str | None = None) -> None:
-        super().__init__("kafka_source", args, decoder, on_error)
+        super().__init__("", (), "Warn", decoder, on_error=on_error)
+        self.said = source_topic("kafka_source", args)
 
 
-class DefaultKafkaSinkCLIParser(_BySinkOptions):
+class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
     """A Kafka topic that is written; the application's arguments say which.
 
     `--NAME_topic` and `--NAME_brokers HOST:PORT,...` must be there. `--NAME_produce_timeout_ms`,
@@ -228,10 +214,11 @@ class DefaultKafkaSinkCLIParser(_BySinkOptions):
     """
 
     def __init__(self, encoder: Any, name: str = "kafka_sink", *, on_error: str | None = None) -> None:
-        super().__init__(name, argument.current(), encoder, on_error)
+        super().__init__("", (), "Warn", 0, 0, encoder, on_error=on_error)
+        self.said = sink_topic(name, argument.current())
 
 
-class CustomKafkaSinkCLIParser(_BySinkOptions):
+class CustomKafkaSinkCLIParser(KafkaSinkConfig):
     """A Kafka topic that is written; `args` say which, by the options `--kafka_sink_topic` and so on.
 
     Args:
@@ -253,7 +240,8 @@ class CustomKafkaSinkCLIParser(_BySinkOptions):
     """
 
     def __init__(self, args: Sequence[str], encoder: Any, *, on_error: str | None = None) -> None:
-        super().__init__("kafka_sink", args, encoder, on_error)
+        super().__init__("", (), "Warn", 0, 0, encoder, on_error=on_error)
+        self.said = sink_topic("kafka_sink", args)
 
 
 def _fields(place: Place, said: Topic) -> dict[str, Any] | None:

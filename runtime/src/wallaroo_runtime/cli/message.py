@@ -79,10 +79,7 @@ def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[
     lines = _read(arguments.file).split(b"\n")
     if lines[-1] == b"":
         lines.pop()
-    lines = [line.removesuffix(b"\r") for line in lines]
-    if arguments.skip_blank:
-        lines = [line for line in lines if line.strip()]
-    return lines, lambda items: frame(items, arguments.framing)
+    return [line.removesuffix(b"\r") for line in lines], lambda items: frame(items, arguments.framing)
 
 
 def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:

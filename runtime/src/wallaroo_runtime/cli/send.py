@@ -47,7 +47,6 @@ def add_parser(subparsers: Any) -> None:
         help="send the file N times; without N until --messages are sent",
     )  # fmt: skip
     add("--rate", type=_positive, metavar="N", help="send about N messages per second at most")
-    add("--skip-blank", action="store_true", help="leave out lines without a character")
     add("--batch-size", "-s", type=_positive, metavar="N", help="send N messages at a time, one batch per --interval")
     add("--interval", "-i", type=_positive, metavar="NS", default=5_000_000, help="nanoseconds; default: 5000000")
     add("--binary", "-y", action="store_true", help="the file has whole messages, each with its length before it")

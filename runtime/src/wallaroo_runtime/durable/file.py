@@ -37,17 +37,17 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
 
 def sync_file(path: Path) -> None:
     """Make the content and the name of a file survive a loss of power."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    _sync(path)
     sync_directory(path.parent)
 
 
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory survive a loss of power."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    _sync(directory, os.O_DIRECTORY)
+
+
+def _sync(path: Path, kind: int = 0) -> None:
+    descriptor = os.open(path, os.O_RDONLY | kind)
     try:
         os.fsync(descriptor)
     finally:

@@ -1,13 +1,20 @@
-"""What was sent over a connection, and how much of it the peer's TCP has acknowledged."""
+"""A TCP connection to a sink's peer: what was sent, and how much of it the peer's TCP has acknowledged."""
 
+import fcntl
+import os
+import select
+import socket
+import struct
 from collections import deque
 from collections.abc import Iterator
 
 from wallaroo.fault import reach
 from wallaroo_runtime.egress.config import SinkConfig
-from wallaroo_runtime.egress.connection import Connection
 from wallaroo_runtime.egress.feed import Piece
 from wallaroo_runtime.storage.outbox.position import Delivered
+
+_SIOCOUTQ = 0x5411
+CONNECT_S = 5.0
 
 
 class Stream:
@@ -17,20 +24,24 @@ class Stream:
         config: Where to connect to.
         wake: A descriptor that becomes readable when waiting must end.
 
+    Attributes:
+        peer_is_open: Whether the peer has not closed its side.
+
     Raises:
         OSError: There is no connection.
     """
 
     def __init__(self, config: SinkConfig, wake: int) -> None:
-        self._connection = Connection(config, wake)
+        self._socket = socket.create_connection((config.host, config.tcp_port), timeout=CONNECT_S)
+        self._socket.setblocking(False)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._wake = wake
+        self.peer_is_open = True
+        self._has_finished = False
         self._rest = memoryview(b"")
         self._queued = self._sent = self._acknowledged = 0
         self._pieces: deque[tuple[int, Piece]] = deque()
-
-    @property
-    def peer_is_open(self) -> bool:
-        """Whether the peer has not closed its side."""
-        return self._connection.peer_is_open
 
     @property
     def is_idle(self) -> bool:
@@ -57,8 +68,9 @@ class Stream:
         """
         while self._rest:
             reach("egress.before_send")
-            count = self._connection.send(self._rest)
-            if not count:
+            try:
+                count = self._socket.send(self._rest)
+            except BlockingIOError:
                 return
             reach("egress.after_send")
             self._sent += count
@@ -66,8 +78,7 @@ class Stream:
 
     def acknowledged(self) -> Iterator[Piece]:
         """Yield the pieces that have been acknowledged wholly since the last call."""
-        # What the system still holds is unsent or not acknowledged.
-        self._acknowledged = self._sent - self._connection.outstanding()
+        self._acknowledged = self._sent - self._outstanding()
         while self._pieces:
             start, piece = self._pieces[0]
             if start + len(piece.data) > self._acknowledged:
@@ -88,17 +99,36 @@ class Stream:
         Raises:
             OSError: The connection broke.
         """
-        self._connection.wait(timeout_s, is_sending=self.is_sending)
+        poll = select.poll()
+        if self.peer_is_open or not self._has_finished:  # else the system would say at once that both sides are closed
+            events = (select.POLLIN if self.peer_is_open else 0) | (select.POLLOUT if self._rest else 0)
+            poll.register(self._socket, events)
+        poll.register(self._wake, select.POLLIN)
+        for descriptor, event in poll.poll(max(1, int(timeout_s * 1000))):
+            if descriptor == self._wake:
+                os.read(self._wake, 8)
+            elif event & (select.POLLERR | select.POLLNVAL) or not event & (select.POLLIN | select.POLLOUT):
+                code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                raise ConnectionResetError(code, os.strerror(code) if code else "the peer closed the connection")
+            elif event & select.POLLIN:
+                # What the peer says is thrown away. One that only closes its own side may still read.
+                self.peer_is_open = bool(self._socket.recv(65536))
 
     def finish(self) -> None:
         """Tell the peer that nothing more comes."""
-        self._connection.finish()
+        self._has_finished = True
+        self._socket.shutdown(socket.SHUT_WR)
 
     @property
     def is_finished(self) -> bool:
         """Whether the peer has acknowledged the end, too."""
-        return self._connection.outstanding() == 0
+        return self._outstanding() == 0
+
+    def _outstanding(self) -> int:
+        """Return how many bytes the system holds, unsent or not acknowledged; the end of `finish` is one."""
+        (count,) = struct.unpack("i", fcntl.ioctl(self._socket, _SIOCOUTQ, b"\0\0\0\0"))
+        return int(count)
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self._socket.close()
