@@ -116,7 +116,7 @@ conformance: ready ## run the conformance driver: make conformance WORKER='comma
 	@test -n "$(WORKER)" || { echo "usage: make conformance WORKER='command that starts the worker'"; exit 2; }
 	PYTHONPATH=tests $(BIN)/python -m conformance --worker '$(WORKER)'
 
-golden: ready ## write the golden files of tests/cases anew
+golden: ready ## rewrite the golden files of tests/cases
 	$(BIN)/pytest -q tests/test_cases.py -m "not jvm" --golden
 
 generate: ready ## write the generated code

@@ -161,7 +161,7 @@ def test_what_cannot_be_submitted(packed: str, capsys: pytest.CaptureFixture[str
         ((packed, *cluster), "R608 in cluster mode the driver has no directory that stays"),
         (
             (packed, *cluster, "--checkpoint", "hdfs://n/c"),
-            "R608 --checkpoint hdfs://n/c needs a gateway and an egress",
+            "R717 the options for gateway and egress do not fit; --checkpoint hdfs://n/c needs a remote",
         ),
         ((packed, *cluster, "--checkpoint", "/c", "--restart", "on-failure"), "R608 --restart is for client mode"),
         ((packed, "--master", MASTER, "--conf", "a=b"), "R608 --conf a=b is no setting of Spark"),

@@ -56,7 +56,7 @@ SHARED = (
     "wallaroo.worker._proto",
 )
 HOST_LIBRARIES = ("grpc", "grpc_health", "google")
-# Elsewhere the SDK imports a library only where the program needs it: here when a codec names a message of protobuf.
+# Otherwise the SDK imports a library only where the program needs it: here when a codec names a message of protobuf.
 LIBRARIES = {f"{PYTHON_SDK}/wallaroo/codec.py": ("google",)}
 
 

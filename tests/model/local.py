@@ -135,7 +135,7 @@ class LocalRun:
         processor.close()
 
     def _task(self, batch: int, partition: int, stage: int) -> None:
-        """Set what Spark tells a task of itself."""
+        """Set the context that Spark gives a task."""
         context = TaskContext()
         self.tasks += 1
         context._partitionId, context._stageId, context._taskAttemptId = partition, stage, self.tasks

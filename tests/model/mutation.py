@@ -68,7 +68,7 @@ def _lost_letter() -> Planted:
 
 
 def _wrong_bucket() -> Planted:
-    """Every third frame goes to the bucket beside its own."""
+    """Every third frame goes to the bucket next to its own."""
     real, numbers = Level.column_of, count()
 
     def column_of(self: Level, bucket: int, port: int) -> int:

@@ -1,4 +1,4 @@
-"""Reads what an application gave out of its outbox."""
+"""Reads what an application emitted of its outbox."""
 
 from collections import Counter
 from collections.abc import Iterator

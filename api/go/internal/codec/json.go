@@ -158,7 +158,7 @@ func decodeJSON(data []byte) (any, error) {
 		return nil, notJSON(err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something stands behind the JSON value")
+		return nil, errors.New("data follows the JSON value")
 	}
 	return withNumbers(tree)
 }

@@ -104,7 +104,7 @@ def end_with_parent(environment: Mapping[str, str]) -> None:
 
 
 def tell_ready(environment: Mapping[str, str]) -> None:
-    """In a child: tell the parent that the socket is in its place."""
+    """In a child: notify the parent that the socket is in its place."""
     pipe = int(environment[READY])
     os.write(pipe, b"1")
     os.close(pipe)
