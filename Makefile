@@ -16,7 +16,7 @@ SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run build bench bench-keys bench-windows lint test test-go test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready run build bench bench-keys bench-windows lint test test-go test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -81,6 +81,10 @@ soak: ready ## kill parts of a running word count at random: make soak SECONDS=1
 fault: ready ## the long run: 1,000,000 messages, 50 workers killed with a call in flight, all else at named points
 	$(BIN)/python tests/soak.py --messages 1000000 --rate 2000 $(if $(SEED),--seed $(SEED))
 
+fault-go: ready ## make fault in Go alone; in small: make fault-go MESSAGES=20000 RATE=200 KILLS=5 VICTIMS=workers
+	$(BIN)/python tests/soak.py --languages go --messages $(or $(MESSAGES),1000000) --rate $(or $(RATE),2000) \
+		--worker-kills $(or $(KILLS),50) --victims $(or $(VICTIMS),all) $(if $(SEED),--seed $(SEED))
+
 poison: ready ## the long run: 100 messages among 1,000,000 that spoil, end or hang their worker
 	$(BIN)/python tests/poison.py $(if $(SEED),--seed $(SEED))
 
@@ -112,12 +116,13 @@ test-long: ready ## the long runs: faults, guilty messages, bounds, changed appl
 features: ready ## docs/features.md, and each of its features switched off: make features WORDS='merge Kafka'
 	$(BIN)/python tests/feature.py --write --off $(WORDS)
 
-conformance: ready ## run the conformance driver: make conformance WORKER='command'
+conformance: ready ## run the conformance driver: make conformance WORKER='command' WITHOUT='cache'
 	@test -n "$(WORKER)" || { echo "usage: make conformance WORKER='command that starts the worker'"; exit 2; }
-	PYTHONPATH=tests $(BIN)/python -m conformance --worker '$(WORKER)'
+	PYTHONPATH=tests $(BIN)/python -m conformance --worker '$(WORKER)' $(if $(WITHOUT),--without $(WITHOUT))
 
-golden: ready ## rewrite the golden files of tests/cases
+golden: ready ## write the golden files of tests/cases, and the plans of the Go test kit
 	$(BIN)/pytest -q tests/test_cases.py -m "not jvm" --golden
+	PYTHONPATH=tests $(BIN)/python -m model.plans
 
 generate: ready ## write the generated code
 	PATH="$(GO_TOOLS):$$PATH" $(BIN)/python topology-schema/generate.py

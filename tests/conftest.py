@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from process_guard import ProcessGuard
+
 if TYPE_CHECKING:
     from support.standalone import Cluster, Deployment
 
@@ -39,6 +41,7 @@ APART = {
             "fault",
             "feature",
             "full_disk",
+            "memory_cases",
             "mixed_language",
             "poison_run",
         ),
@@ -109,6 +112,7 @@ class Deadline:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[REMARKS] = []
+    config.pluginmanager.register(ProcessGuard())
     if UNTIL:
         config.pluginmanager.register(Deadline())
 

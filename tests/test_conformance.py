@@ -4,7 +4,7 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,10 +26,12 @@ OF_PROCESSES = [(rule, fault) for rule in RULES if rule.needs_process for fault 
 pytestmark = pytest.mark.slow
 
 
-def drive(command: list[str], only: str = "", python: list[str] | None = None) -> subprocess.CompletedProcess[str]:
+def drive(
+    command: list[str], only: str = "", python: list[str] | None = None, without: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     """Run the driver against a worker."""
     driver = python or [sys.executable, "-m", "conformance"]
-    arguments = [*driver, "--worker", shlex.join(command), "--only", only]
+    arguments = [*driver, "--worker", shlex.join(command), "--only", only, "--without", *without]
     return subprocess.run(arguments, cwd=HERE, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
@@ -114,6 +116,13 @@ def test_driver_shows_both_sides() -> None:
     wrong = [sys.executable, str(HERE / "conformance" / "wrong_worker.py"), "accepts-any-hash", APP]
     done = drive(wrong, "init: another interface hash")
     assert "got '', expected 'W403' (handshake.py:" in done.stdout, done.stdout
+
+
+def test_driver_leaves_out_what_it_is_told() -> None:
+    done = drive(PYTHON_WORKER, "fault: ", without=["kill_points"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "left out fault: a kill point that is reached ends the process once: --without kill_points" in done.stdout
+    assert "0 of 0 checks passed" in done.stdout
 
 
 def test_driver_fails_when_no_check_is_meant() -> None:

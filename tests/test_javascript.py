@@ -5,6 +5,7 @@
 
 import json
 import random
+import shlex
 import shutil
 import subprocess
 from collections import Counter
@@ -13,13 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from conformance import every, stateful  # noqa: F401
+from conformance.check import CHECKS, capability_of, option_of
+from conformance.process import Worker
 from support.run import Receiver, Run, framed
-from test_conformance import CHECKS, drive
+from test_conformance import drive
 
 pytestmark = [pytest.mark.javascript, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "javascript"
-LEFT_OUT = ("window:", "codec protobuf:")  # it names neither capability
+MOST_LINES = 620  # of the worker and its application; the page "A worker in your language" follows them
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +44,30 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_worker_conforms(node: str) -> None:
-    done = drive([node, str(ROOT / "tests" / "conformance" / "app.js")])
-    left_out = [name for name in CHECKS if name.startswith(LEFT_OUT)]
+    """It has what every worker must have, and names no capability."""
+    worker = [node, str(ROOT / "tests" / "conformance" / "app.js")]
+    done = drive(worker, without=("cache", "kill_points"))
+    left_out = [name for name in CHECKS if capability_of(name) or option_of(name)]
     passed = len(CHECKS) - len(left_out)
     assert done.returncode == 0, "\n".join(line for line in done.stdout.splitlines() if line[:2] != "ok") + done.stderr
     assert f"\n{passed} of {passed} checks passed" in done.stdout, done.stdout
     assert f", {len(left_out)} left out" in done.stdout
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLE.glob("*.js")), ids=lambda file: file.name)
-def test_files_are_short(file: Path) -> None:
-    assert len(file.read_text(encoding="utf-8").splitlines()) <= 400
+def test_a_state_of_more_than_4_mib_is_refused(node: str) -> None:
+    """The worker has no pieces, so the message that makes a state so large is a dead letter."""
+    with Worker(shlex.join([node, str(ROOT / "tests" / "conformance" / "app.js")])) as worker:
+        worker.ready().handshake()
+        key, store = stateful.fresh()
+        answer = stateful.run(worker, store, key, "add", "keep:" + "x" * (5 << 20), "add")
+        assert answer.codes() == [("C526", stateful.STATE, 1)]
+        assert stateful.outputs(answer) == [f"add:{key}=1", f"add:{key}=2"]
+
+
+def test_worker_is_short() -> None:
+    lines = [line for file in EXAMPLE.glob("*.js") for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= 110
 
 
 @pytest.mark.jvm

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from model.application import GO, PYTHON
-from model.local import run_locally
+from model.in_go import Memory, timed
+from model.in_memory import run_in_memory
 from model.mutation import FAULTS, planted
 from model.on_spark import run_on_spark
 from model.search import Run, search
@@ -28,7 +29,7 @@ def nursery() -> Iterator[Nursery]:
 @pytest.fixture
 def local(nursery: Nursery) -> Run:
     """Give what runs an application without Spark."""
-    return lambda application, directory: run_locally(application, nursery, directory)
+    return lambda application, directory: run_in_memory(application, nursery, directory)
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,15 @@ def on_spark(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.mark.slow
 def test_drawn_applications(local: Run) -> None:
     assert search(local, 25, number=SEED) >= 25
+
+
+@pytest.mark.slow
+def test_drawn_applications_in_the_memory_of_go() -> None:
+    memory = Memory()
+    try:
+        assert search(memory.run, 150, number=SEED, languages=(GO,), prepare=timed) >= 150
+    finally:
+        memory.close()
 
 
 @pytest.mark.jvm

@@ -48,6 +48,7 @@ def test_the_printed_parts_of_two_languages_are_those_of_the_case() -> None:
         assert "\n".join(line.strip() for line in text.splitlines()) in code, file
 
 
+@pytest.mark.slow
 def test_the_printed_bytes_are_the_first_framing_vector() -> None:
     found = re.search(r"printf '(\S*)(My solitude[^']*)'", README)
     assert found is not None
@@ -60,6 +61,7 @@ def test_the_printed_bytes_are_the_first_framing_vector() -> None:
     assert shell.stdout.hex() in json.dumps(first)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_table_exist() -> None:
     table = README.partition("## Commands")[2].partition("## More")[0]
     named = set(re.findall(r"`(?:wallaroo )?([a-z-]+) [A-Z\[]", table)) | set(re.findall(r"`wallaroo ([a-z-]+)", table))

@@ -61,7 +61,9 @@ def decoded(codec: str, data: bytes) -> Any:
         return struct.unpack(">d", data)[0]
     if codec in MESSAGES:
         return json.loads(json_format.MessageToJson(MESSAGES[codec].FromString(data)))
-    return json.loads(data.decode("utf-8"), parse_constant=refuse, parse_float=lambda text: finite(float(text)))
+    value = json.loads(data.decode("utf-8"), parse_constant=refuse, parse_float=lambda text: finite(float(text)))
+    json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair has no UTF-8
+    return value
 
 
 def finite(number: float) -> float:

@@ -1,198 +1,207 @@
 // Runs the nodes of a stage: section 4 of SPECIFICATION.md.
 "use strict";
-const { Failure, frames, frame } = require("./frame.js");
-const { codecs, keyBytes, bucketOf } = require("./codec.js");
+const { crc32 } = require("node:zlib");
+const { Failure, frame, frames } = require("./frame.js");
 
-const STATE_KINDS = ["state_computation", "state_computation_multi"];
-const HOSTED = {
-  SOURCE: ["source", "generator"], COMPUTATION: ["computation"], COMPUTATION_MULTI: ["computation_multi"], KEY_BY: ["key_by"],
-  STATE_COMPUTATION: ["state_computation"], STATE_COMPUTATION_MULTI: ["state_computation_multi"], COLLECT: ["collect"],
-  KEY: STATE_KINDS, SINK: ["sink"],
-};
-const LETTERS = 65535, NATIVE = 16, EMPTY = Buffer.alloc(0), FAILED = Symbol("failed"), OUTSIDE = 2 ** 62;
-const native = {
-  write(value) {
-    const text = JSON.stringify(value);
-    if (text === undefined) throw new TypeError(`${typeof value} has no JSON`);
-    return Buffer.from(text);
-  },
-  read: (data) => JSON.parse(data.toString()),
-};
-const line = (error) => String(error?.message ?? error).split("\n")[0];
-const shown = (key) => JSON.stringify(key.toString());
+const LETTERS = 65535, NATIVE = 16, MAX_VALUE = 48 << 20;
+const EMPTY = Buffer.alloc(0);
+const firstLine = (error) => String(error?.message ?? error).split("\n")[0];
 
-class Stage {
-  constructor(program, { id, nodes, bucketCount, frameBytes }) {
-    Object.assign(this, { program, id, bucketCount, frameBytes: frameBytes || 1 << 24 });
-    this.nodes = nodes.map((node) => this.node(node));
-    for (const node of this.nodes) node.readers = this.nodes.filter((each) => each.inputs.includes(node.path) && each !== node);
-    const exits = ["KEY", "SINK", "SEND"];
-    for (const node of this.nodes) if (exits.includes(node.kind)) node.readers = [];
-    this.entries = new Map(this.nodes.filter((node) => !node.inputs.length).map((node) => [node.port, node]));
-  }
-
-  node(node) {
-    const kind = String(node.kind).replace("NODE_KIND_", ""), component = this.program.components.get(node.component || node.path);
-    const isBorder = kind === "SEND" || kind === "RECEIVE" || (kind === "KEY" && !component);
-    if (!isBorder && !HOSTED[kind]?.includes(component?.kind)) throw new Failure("W413", `stage "${this.id}" names "${node.path}", which this worker does not host`);
-    if (node.codec && !codecs.has(node.codec)) throw new Failure("W410", `codec "${node.codec}" of "${node.path}" is not known`);
-    return { ...node, kind, component, name: component?.name ?? node.path, form: codecs.get(node.codec) ?? native };
-  }
-
-  begin(index, skips, flight) {
-    Object.assign(this, { index, flight, letters: [], ordinal: 0, port: LETTERS, time: 0 });
-    this.skips = new Map(skips.map((skip) => [Number(skip.ordinal), skip]));
-    for (const node of this.nodes) Object.assign(node, { out: [], into: 0, made: 0, dead: 0 });
-  }
-
-  letter(node, message, at, code, error, { raw = null, key = null } = {}) {
-    let [input, encoding] = [raw ?? EMPTY, raw ? 0 : NATIVE];
-    try {
-      input = raw ?? native.write(message);
-    } catch {
-      encoding = 0; // it is a dead letter whatever its input
-    }
-    const preview = (raw ?? (typeof message === "string" ? JSON.stringify(message.slice(0, 190)) : input)).toString().slice(0, 200);
-    const [traceback, text] = [error instanceof Error ? error.stack : "", code === "C503" ? `returned ${error}` : line(error)];
-    this.letters.push({
-      code, path: node.path, step: node.name, sequence: at.sequence, port: this.port, input, encoding, preview, traceback,
-      error: text, timestampMs: this.time, key: key ?? EMPTY, hasKey: key !== null,
-    });
-    node.dead++;
-    return FAILED;
-  }
-
-  ask(node, message, at, run, code = "C501") {
-    try {
-      return run();
-    } catch (error) {
-      return this.letter(node, message, at, code, error);
-    }
-  }
-
-  pass(node, message, at) {
-    if (message === null || message === undefined) return;
-    node.made++;
-    for (const reader of node.readers) this.accept(reader, message, at);
-  }
-
-  accept(node, message, at) {
-    node.into++;
-    const { component, kind } = node;
-    if (kind === "COLLECT") return this.pass(node, message, { ...at, key: EMPTY });
-    if (kind === "KEY" || kind === "SEND") return this.leave(node, message, at);
-    const run = { COMPUTATION: "run", COMPUTATION_MULTI: "run", KEY_BY: "key", SINK: "encode" }[kind];
-    const result = this.ask(node, message, at, () => component[run](message));
-    if (result === FAILED) return undefined;
-    if (kind === "COMPUTATION") return this.pass(node, result, at);
-    if (kind === "COMPUTATION_MULTI") return this.passAll(node, message, at, result);
-    const bytes = kind === "KEY_BY" ? keyBytes(result) : this.encoded(result);
-    if (bytes === undefined) return this.letter(node, message, at, "C503", JSON.stringify(result));
-    if (kind === "KEY_BY") return this.pass(node, message, { ...at, key: bytes });
-    if (bytes !== null) node.made = node.out.push({ value: bytes, ...at, bucket: -1 });
-    return undefined;
-  }
-
-  encoded(result) {
-    if (result === null || result === undefined) return null;
-    return typeof result === "string" || result instanceof Uint8Array ? Buffer.from(result) : undefined;
-  }
-
-  passAll(node, message, at, result) {
-    if (!Array.isArray(result ?? [])) return this.letter(node, message, at, "C503", JSON.stringify(result));
-    for (const item of result ?? []) this.pass(node, item, at);
-    return undefined;
-  }
-
-  leave(node, message, at) {
-    const { component, kind } = node;
-    let { key } = at;
-    if (kind === "KEY" && !node.keys) {
-      const given = component?.key ? this.ask(node, message, at, () => component.key(message)) : EMPTY;
-      if (given === FAILED) return;
-      key = keyBytes(given);
-      if (key === undefined) return void this.letter(node, message, at, "C503", JSON.stringify(given));
-    }
-    const value = this.ask(node, message, at, () => node.form.write(message), "C504");
-    if (value === FAILED) return;
-    node.made = node.out.push({ ...at, value, key, bucket: kind === "KEY" ? bucketOf(key, this.bucketCount) : -1 });
-  }
-
-  /** Yields message i of a frame: its bytes, where it is, and the skip that concerns it. */
-  *rows(node, { port, encoding, data, values, sequences, times, keys, first, time, count }) {
-    const payloads = encoding === 1 ? this.wire(node.component, data, count) : values;
-    [this.port, this.time] = [node.kind === "SOURCE" ? port : LETTERS, time];
-    node.into += count;
-    for (let i = 0; i < count; i++) {
-      const at = { sequence: sequences?.[i] ?? first + i, time: times?.[i] ?? time, key: keys?.[i] ?? EMPTY };
-      yield { data: payloads[i], at, ordinal: this.ordinal, skip: this.skips.get(this.ordinal++) };
-    }
-  }
-
-  wire({ header, length }, data, count) {
-    const payloads = [];
-    for (let at = 0; at < data.length; ) {
-      const from = at + header, size = from > data.length ? Infinity : length(data.subarray(at, from));
-      if (from + size > data.length) throw new Failure("W414", "a message on the wire is cut");
-      payloads.push(data.subarray(from, (at = from + size)));
-    }
-    if (payloads.length !== count) throw new Failure("W414", `${payloads.length} messages; expected ${count}`);
-    return payloads;
-  }
-
-  run(bytes) {
-    for (const each of frames(bytes)) {
-      const node = this.entries.get(each.port);
-      if (!node || STATE_KINDS.includes(node.component?.kind)) throw new Failure("W414", `port ${each.port} is no entry of stage ${this.id}`);
-      for (const { data, at, ordinal, skip } of this.rows(node, each)) {
-        if (skip) this.letter(node, null, at, skip.code, skip.reason, { raw: data });
-        else this.enter(node, data, at, ordinal);
-      }
-      this.flight.message(0);
-    }
-  }
-
-  enter(node, data, at, ordinal) {
-    this.flight.message(ordinal + 1);
-    const decode = node.component?.decode ?? node.form.read;
-    try {
-      var message = (node.kind === "SOURCE" ? decode : node.form.read)(data);
-    } catch (error) {
-      return this.letter(node, null, at, "C505", error, { raw: data });
-    }
-    return this.pass(node, message, at);
-  }
-
-  *outputs(letterBytes) {
-    for (const { kind, port, out, keys, timestamps, codec } of this.nodes) {
-      const isKeyed = kind === "KEY" || (kind === "SEND" && keys), encoding = kind === "SINK" || codec ? 0 : NATIVE;
-      for (const messages of this.pieces(out)) {
-        const bytes = frame(port, encoding, messages, { keys: isKeyed, times: timestamps });
-        yield { index: this.index, port, bucket: messages[0].bucket, frame: bytes };
-      }
-    }
-    const letters = this.letters.map((each) => ({ value: letterBytes(each), sequence: each.sequence, time: this.time, bucket: -1 }));
-    for (const messages of this.pieces(letters)) yield { index: this.index, port: LETTERS, bucket: -1, frame: frame(LETTERS, 0, messages) };
-  }
-
-  *pieces(messages) {
-    const open = new Map(); // by bucket
-    for (const message of messages) {
-      const piece = open.get(message.bucket) ?? { size: 0, messages: [] };
-      open.set(message.bucket, piece);
-      piece.messages.push(message);
-      piece.size += message.value.length + 24;
-      if (piece.size > this.frameBytes) yield (open.delete(message.bucket), piece.messages);
-    }
-    for (const piece of open.values()) yield piece.messages;
-  }
-
-  counts() {
-    const isBorder = ({ kind }) => kind === "SEND" || kind === "RECEIVE";
-    return this.nodes.map((node) => ({
-      path: node.path, messagesIn: isBorder(node) ? 0 : node.into, messagesOut: isBorder(node) ? 0 : node.made, deadLetters: node.dead,
-    }));
+/** Runs what may fail, and gives its error a code. */
+function guard(code, what, run) {
+  try {
+    return run();
+  } catch (error) {
+    throw new Failure(code, `${what}; ${firstLine(error)}`, error);
   }
 }
 
-module.exports = { Stage, FAILED, OUTSIDE, NATIVE, EMPTY, native, line, shown };
+function wrong(result, expected) {
+  throw new Failure("C503", `returned ${typeof result}; expected ${expected}`);
+}
+
+/** Messages and states are JSON where no other worker reads them. */
+const native = {
+  read: (data) => JSON.parse(data.toString()),
+  write: (value) => Buffer.from(JSON.stringify(value)), // throws where there is no JSON
+};
+
+/** Returns the bytes of a key: text, bytes, or an integer of 0 to 2^64-1 (a number or a BigInt). */
+function keyBytes(key) {
+  if (key instanceof Uint8Array || (typeof key === "string" && key.isWellFormed())) return Buffer.from(key);
+  const isInteger = typeof key === "bigint" || Number.isSafeInteger(key);
+  if (!isInteger || key < 0 || key >= 2n ** 64n) wrong(key, "a string, bytes or an integer of 64 bits");
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(BigInt(key));
+  return bytes;
+}
+
+function bucketOf(key, count) {
+  const spread = (BigInt(crc32(key)) * 0x9e3779b1n) & 0xffffffffn;
+  return Number((spread * BigInt(count)) >> 32n);
+}
+
+/** What each kind of node does with a message; `at` has its key, sequence and time. */
+const RUN = {
+  COMPUTATION: (stage, node, message, at) => stage.pass(node, [node.component.run(message)], at),
+  COMPUTATION_MULTI: (stage, node, message, at) => stage.pass(node, node.component.run(message), at),
+  KEY_BY(stage, node, message, at) {
+    stage.pass(node, [message], { ...at, key: keyBytes(node.component.key(message)) });
+  },
+  COLLECT: (stage, node, message, at) => stage.pass(node, [message], { ...at, key: EMPTY }),
+  KEY(stage, node, message, at) {
+    const partition = node.component.key ?? (() => EMPTY);
+    const key = node.keys ? at.key : keyBytes(partition(message));
+    const value = guard("C504", "the message cannot be serialized", () => native.write(message));
+    stage.leave(node, { ...at, key, value, bucket: bucketOf(key, stage.bucketCount) });
+  },
+  SINK(stage, node, message, at) {
+    const result = node.component.encode(message) ?? null;
+    if (result === null) return;
+    const isSendable = typeof result === "string" || result instanceof Uint8Array;
+    if (!isSendable) wrong(result, "a string, bytes or null");
+    stage.leave(node, { ...at, key: EMPTY, bucket: -1, value: Buffer.from(result) });
+    node.made++;
+  },
+};
+
+/** One call of a stage: its nodes, with what has left them, and the dead letters. */
+class Stage {
+  constructor(program, { id, nodes, bucketCount, frameBytes }, skips) {
+    Object.assign(this, { id, bucketCount, frameBytes, letters: [], ordinal: 0 });
+    this.skips = new Map(skips.map((skip) => [Number(skip.ordinal), skip]));
+    this.nodes = nodes.map((node) => this.host(node, program.components[node.path]));
+    for (const node of this.nodes) {
+      const isExit = node.kind === "KEY" || node.kind === "SINK";
+      node.readers = isExit ? [] : this.nodes.filter((each) => each.inputs.includes(node.path));
+    }
+  }
+
+  host(node, component) {
+    const kind = node.kind.replace("NODE_KIND_", "");
+    const isHosted = kind === "KEY" ? component?.state : component?.kind === kind.toLowerCase();
+    if (!isHosted || node.codec) {
+      throw new Failure("W413", `stage "${this.id}" names "${node.path}", which this worker does not host`);
+    }
+    const name = component.name ?? node.path;
+    return { ...node, kind, component, name, out: [], into: 0, made: 0, dead: 0 };
+  }
+
+  /** Yields the messages of some frames, {node, value, at}, but for those that are not to be run. */
+  *messages(bytes) {
+    const entry = (port) => {
+      const found = this.nodes.find((node) => !node.inputs.length && node.port === port);
+      if (!found) throw new Failure("W414", `port ${port} is no entry of stage "${this.id}"`);
+      return found;
+    };
+    for (const { port, rows } of frames(bytes, (from, wire) => cut(entry(from).component, wire))) {
+      const node = entry(port);
+      const source = node.kind === "SOURCE" ? port : LETTERS;
+      node.into += rows.length;
+      for (const { value, key = EMPTY, sequence, time } of rows) {
+        const at = { key, sequence, time, source }, skip = this.skips.get(this.ordinal++);
+        if (skip) this.letter(node, new Failure(skip.code, skip.reason), at, value);
+        else yield { node, value, at };
+      }
+    }
+  }
+
+  /** Runs a message of a source. */
+  enter({ node, value, at }) {
+    try {
+      this.pass(node, [guard("C505", "the decoder failed", () => node.component.decode(value))], at);
+    } catch (error) {
+      this.letter(node, error, at, value);
+    }
+  }
+
+  /** Gives what a node has made to its readers, depth first. */
+  pass(node, results, at) {
+    if (!Array.isArray(results ?? [])) wrong(results, "a list");
+    for (const message of (results ?? []).filter((each) => each !== null && each !== undefined)) {
+      node.made++;
+      for (const reader of node.readers) this.run(reader, message, at);
+    }
+  }
+
+  run(node, message, at) {
+    if (node.kind !== "KEY") node.into++;
+    try {
+      RUN[node.kind](this, node, message, at);
+    } catch (error) {
+      let input = EMPTY;
+      try {
+        input = native.write(message);
+      } catch {
+        // It is a dead letter all the same.
+      }
+      this.letter(node, error, at, input);
+    }
+  }
+
+  leave(node, message) {
+    const size = message.value.length + message.key.length;
+    if (size > MAX_VALUE) throw new Failure("C525", `the value has ${size} bytes; at most ${MAX_VALUE}`);
+    node.out.push(message);
+  }
+
+  letter(node, error, at, input) {
+    const isFailure = error instanceof Failure, hasKey = node.kind.startsWith("STATE");
+    const isKept = input.length > 0 && input.length + at.key.length <= MAX_VALUE;
+    this.letters.push({
+      code: isFailure ? error.code : "C501", path: node.path, step: node.name, sequence: at.sequence,
+      port: at.source, timestampMs: at.time, hasKey, key: hasKey ? at.key : EMPTY,
+      input: isKept ? input : EMPTY, encoding: isKept && node.kind !== "SOURCE" ? NATIVE : 0,
+      preview: input.toString("utf8", 0, 200), error: firstLine(error),
+      traceback: (isFailure ? error.cause : error)?.stack ?? "",
+    });
+    node.dead++;
+  }
+
+  /** Yields what a call gives, in frames of about `frameBytes`. */
+  *outputs(index, letterBytes) {
+    const letters = this.letters.map((each) => ({ ...each, value: letterBytes(each), time: 0, bucket: -1 }));
+    for (const { kind, port, out } of [...this.nodes, { port: LETTERS, out: letters }]) {
+      for (const part of parts(out, "bucket", this.frameBytes)) {
+        const isKey = kind === "KEY";
+        yield { index, port, bucket: part[0].bucket, frame: frame(port, isKey ? NATIVE : 0, part, isKey) };
+      }
+    }
+  }
+
+  counts() {
+    return this.nodes.map(({ path, into, made, dead }) => {
+      return { path, messagesIn: into, messagesOut: made, deadLetters: dead };
+    });
+  }
+}
+
+/** Cuts messages as they were on the wire. */
+function cut({ header, length }, wire) {
+  const payloads = [];
+  for (let at = 0, end = 0; at < wire.length; at = end) {
+    end = at + header + length(wire.subarray(at, at + header));
+    if (!(end <= wire.length)) throw new Failure("W414", "a message on the wire is cut");
+    payloads.push(wire.subarray(at + header, end));
+  }
+  return payloads;
+}
+
+/** Yields lists of messages that have a property in common, each list of about so many bytes. */
+function* parts(messages, property, limit) {
+  const open = new Map();
+  for (const message of messages) {
+    const group = message[property], size = message.value.length + 24;
+    let part = open.get(group) ?? { size: 0, messages: [] };
+    if (part.size > 0 && part.size + size > limit) {
+      yield part.messages;
+      part = { size: 0, messages: [] };
+    }
+    part.messages.push(message);
+    part.size += size;
+    open.set(group, part);
+  }
+  for (const part of open.values()) yield part.messages;
+}
+
+module.exports = { Stage, NATIVE, firstLine, guard, native, parts, wrong };

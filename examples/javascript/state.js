@@ -1,197 +1,105 @@
-// State: calls of buckets, their logs, and the cache of live copies; section 4 of SPECIFICATION.md, "ProcessState".
+// The states of a bucket, and what runs on them: section 4 of SPECIFICATION.md, "ProcessState".
 "use strict";
-const { Failure, frames, frame } = require("./frame.js");
-const { FAILED, OUTSIDE, NATIVE, native, line, shown } = require("./stage.js");
+const { Failure, frame, frames } = require("./frame.js");
+const { NATIVE, guard, native, parts, wrong } = require("./stage.js");
 
-const CELL_BYTES = 200, LIVE = 5; // what a state takes beside its bytes, and a live one in their place
 const ENTRY_BYTES = 1 << 20;
+const MAX_STATE = Math.min(4 << 20, Number(process.env.WALLAROO_MAX_STATE_BYTES ?? Infinity));
 
-/** The states of one bucket: by port of their log, by key. A cell has `data` while nobody has asked for its state. */
+function written({ form, live, key }, code) {
+  const data = guard(code, `the state of key "${key}" cannot be serialized`, () => form.write(live));
+  if (data.length <= MAX_STATE) return data;
+  throw new Failure("C526", `the state of key "${key}" has ${data.length} bytes; at most ${MAX_STATE}`);
+}
+
+/** The states of one bucket. A cell has `live` once it was asked for; `data` are its bytes, if known. */
 class Bucket {
   constructor() {
-    this.tables = new Map();
+    this.cells = new Map(); // by port of their log, and key
+    this.changed = new Set();
   }
-  table(port) {
-    if (!this.tables.has(port)) this.tables.set(port, new Map());
-    return this.tables.get(port);
-  }
+
   read(entries) {
-    for (const each of entries.flatMap((entry) => [...frames(entry)])) {
-      if (each.count && !each.keys) throw new Failure("W414", "an entry of a state log has no keys");
-      each.values.forEach((data, i) => {
-        const name = each.keys[i].toString("latin1");
-        this.table(each.port).delete(name);
-        if (!each.absent(i)) this.table(each.port).set(name, { data, size: data.length, isSaved: true });
-      });
-    }
-  }
-  cells() {
-    return [...this.tables.values()].flatMap((table) => [...table.values()]);
-  }
-  cost() {
-    return this.cells().reduce((sum, { data, size }) => sum + CELL_BYTES + size * (data ? 1 : LIVE), 0);
-  }
-}
-
-/** Copies of buckets under their versions; those that were not used for longest leave first. */
-class Cache {
-  constructor(limit) {
-    Object.assign(this, { limit, total: 0, copies: new Map() });
-  }
-  take(name, version) {
-    const found = this.copies.get(name);
-    this.copies.delete(name);
-    this.total -= found?.cost ?? 0;
-    return found?.version === version ? found.bucket : undefined;
-  }
-  file(name, version, bucket) {
-    const cost = bucket.cost();
-    this.copies.set(name, { version, bucket, cost });
-    this.total += cost;
-    for (const [old, copy] of this.copies) {
-      if (this.total <= this.limit) break;
-      this.copies.delete(old);
-      this.total -= copy.cost;
-    }
-    return cost;
-  }
-}
-
-class Spoilt extends Error {}
-
-/** One try of a bucket call. `isCareful`: message by message, so that one that fails leaves its state as it was. */
-class Run {
-  constructor(stage, bucket, { isCareful, checks, isAtWork }) {
-    Object.assign(this, { stage, bucket, isCareful, checks, isAtWork, changed: new Map(), saved: new Map() });
-  }
-
-  /** Runs the messages in the order of their sequences, whatever the order of the frames; returns false when user code failed. */
-  messages(bytes) {
-    const { stage } = this, rows = [];
-    for (const each of bytes.flatMap((part) => [...frames(part)])) {
-      const node = stage.entries.get(each.port);
-      if (!node?.component?.state || (each.count && !each.keys)) throw new Failure("W414", `a frame of port ${each.port} is not for stage ${stage.id}`);
-      for (const row of stage.rows(node, each)) rows.push({ node, ...row });
-    }
-    stage.flight.message(OUTSIDE);
-    rows.sort((a, b) => a.at.sequence - b.at.sequence);
-    return rows.every((row) => this.one(row));
-  }
-
-  one({ node, data, at, ordinal, skip }) {
-    const { stage } = this, { component } = node, { key } = at;
-    let message = null;
-    if (this.isAtWork && !skip) stage.flight.message(ordinal + 1);
-    try {
-      message = node.form.read(data);
-    } catch (error) {
-      if (!skip) return stage.letter(node, null, at, node.codec ? "C505" : "C504", `it is not in codec "${node.codec}"; ${line(error)}`, { raw: data, key });
-    }
-    if (skip) return stage.letter(node, message, at, skip.code, skip.reason, { key });
-    const isClosed = component.keys && !component.keys.some((each) => each.equals(key));
-    if (isClosed) return stage.letter(node, message, at, "C502", `key ${shown(key)} is not in the list of state "${component.state.name}"`, { key });
-    return this.compute(node, message, at, ordinal);
-  }
-
-  compute(node, message, at, ordinal) {
-    const { stage, isCareful, checks } = this, { component } = node, { key } = at;
-    const table = this.bucket.table(node.statePort), name = key.toString("latin1");
-    const cell = this.cell(table, name, component, key);
-    if (isCareful) this.save(name, node.statePort, () => this.written(component, cell));
-    stage.flight.message(ordinal + 1);
-    try {
-      const pair = component.run(message, cell.live);
-      if (!Array.isArray(pair) || pair.length !== 2) throw new TypeError(`returned ${JSON.stringify(pair)}; expected output and whether to persist`, { cause: "C503" });
-      const [result, persists] = pair;
-      if (isCareful) this.check(node, cell, name, persists);
-      if (persists) this.changed.set(`${node.statePort} ${name}`, { node, key, cell });
-      if (component.kind === "state_computation") stage.pass(node, result, at);
-      else if (stage.passAll(node, message, at, result) === FAILED) throw new TypeError("returned no list", { cause: "C503" });
-    } catch (error) {
-      if (!isCareful) return false;
-      this.putBack(table, name, node, component);
-      stage.letter(node, message, at, error.cause ?? "C501", error, { key });
-    }
-    stage.flight.message(OUTSIDE);
-    return true;
-  }
-
-  cell(table, name, component, key) {
-    if (!table.has(name)) table.set(name, { live: component.state.build(), size: 0, isSaved: false });
-    const cell = table.get(name);
-    if (cell.data) {
-      try {
-        cell.live = (component.state.read ?? native.read)(cell.data);
-      } catch (error) {
-        throw new Failure("C507", `the state of key ${shown(key)} cannot be read; ${line(error)}`);
+    for (const { port, rows } of entries.flatMap((entry) => [...frames(entry)])) {
+      for (const { key, value, isAbsent } of rows) {
+        if (!key) throw new Failure("W414", "an entry of a state log has no key");
+        const name = `${port} ${key.toString("latin1")}`;
+        if (isAbsent) this.cells.delete(name);
+        else this.cells.set(name, { name, port, key, data: value, isSaved: true });
       }
-      cell.data = null;
     }
+  }
+
+  /** Returns the cell of a key with its state live. */
+  open({ statePort: port, component }, key) {
+    const name = `${port} ${key.toString("latin1")}`, form = { ...native, ...component.state };
+    if (!this.cells.has(name)) this.cells.set(name, { name, port, key, live: form.build(), isNew: true });
+    const cell = Object.assign(this.cells.get(name), { form });
+    const read = () => form.read(cell.data);
+    if (!("live" in cell)) cell.live = guard("C507", `the state of key "${key}" cannot be read`, read);
     return cell;
   }
 
-  written(component, cell) {
-    return cell.data ?? (component.state.write ?? native.write)(cell.live);
-  }
-
-  /** Notes what a key's state is, if it can be written; a key that has had none before has none to go back to. */
-  save(name, port, write) {
-    const cell = this.bucket.table(port).get(name), id = `${port} ${name}`;
-    if (!cell.isSaved && !cell.isRun) return;
+  /**
+   * Runs messages in the order of their sequences. Returns the changed states as entries of the log; all that
+   * were ever persisted where `isWhole`; null when user code failed, for then states are as it left them.
+   * A careful run writes each state after each message, and puts it back when the next one fails.
+   */
+  run(stage, bytes, isCareful, isWhole) {
+    const messages = [...stage.messages(bytes)].sort((a, b) => a.at.sequence - b.at.sequence);
     try {
-      this.saved.set(id, write());
-    } catch {
-      // An older one stands, or none.
-    }
-  }
-
-  check(node, cell, name, persists) {
-    const before = this.saved.get(`${node.statePort} ${name}`) ?? native.write(null);
-    let after = null;
-    try {
-      after = this.written(node.component, cell);
+      for (const message of messages) this.enter(stage, message, isCareful);
+      return this.changes(isWhole);
     } catch (error) {
-      if (persists) throw new Spoilt(`the state cannot be serialized; ${line(error)}`, { cause: "C504" });
+      if (isCareful || error.code === "C507") throw error;
+      return null;
     }
-    if (this.checks && !persists && after && !after.equals(before)) throw new Spoilt("it changed the state without persisting it", { cause: "C510" });
-    cell.isRun = true;
   }
 
-  putBack(table, name, node, component) {
-    const saved = this.saved.get(`${node.statePort} ${name}`);
-    if (saved === undefined) table.delete(name);
-    else table.get(name).live = (component.state.read ?? native.read)(saved);
+  enter(stage, { node, value, at }, isCareful) {
+    const { keys, state } = node.component;
+    if (keys && !keys.some((key) => key.equals(at.key))) {
+      const failure = new Failure("C502", `key "${at.key}" is not in the list of state "${state.name}"`);
+      return stage.letter(node, failure, at, value);
+    }
+    const cell = this.open(node, at.key);
+    try {
+      const message = guard("C504", "the message cannot be read", () => native.read(value));
+      stage.pass(node, this.compute(node, cell, message, isCareful), at);
+    } catch (error) {
+      if (!isCareful) throw error;
+      stage.letter(node, error, at, value);
+      if (cell.isNew) this.cells.delete(cell.name);
+      else cell.live = guard("C511", `key "${at.key}" has no last state`, () => cell.form.read(cell.data));
+    }
+    return undefined;
   }
 
-  /** Returns the frames of the states that changed, or of all that were ever persisted. */
+  /** Returns what a state computation gives, and notes its change. */
+  compute({ component, kind }, cell, message, isCareful) {
+    const pair = component.run(message, cell.live);
+    if (!Array.isArray(pair) || pair.length !== 2) wrong(pair, "output and whether to persist");
+    const [result, persists] = pair;
+    if (kind === "STATE_COMPUTATION_MULTI" && !Array.isArray(result ?? [])) wrong(result, "a list");
+    let data = null;
+    try {
+      if (isCareful) data = written(cell, "C504");
+    } catch (error) {
+      if (persists) throw error; // else nobody asks for it
+    }
+    Object.assign(cell, { data, isNew: false });
+    if (persists) this.changed.add(cell);
+    return kind === "STATE_COMPUTATION" ? [result] : result;
+  }
+
   changes(isWhole) {
-    const found = new Map(this.changed), byPort = new Map();
-    for (const node of isWhole ? this.stage.entries.values() : []) {
-      for (const [name, cell] of this.bucket.table(node.statePort)) {
-        if (cell.isSaved) found.set(`${node.statePort} ${name}`, { node, key: Buffer.from(name, "latin1"), cell });
-      }
-    }
-    for (const { node, key, cell } of found.values()) {
-      try {
-        var value = this.written(node.component, cell);
-      } catch (error) {
-        throw this.isCareful ? new Failure("C511", `${node.name}: the state of key ${shown(key)} cannot be serialized; ${line(error)}`) : new Spoilt();
-      }
-      Object.assign(cell, { size: value.length, isSaved: true, isRun: false });
-      const messages = byPort.get(node.statePort) ?? [];
-      byPort.set(node.statePort, [...messages, { key, value }]);
-    }
-    return [...byPort].flatMap(([port, messages]) => entriesOf(port, messages));
+    const all = isWhole ? [...this.cells.values()].filter((cell) => cell.isSaved) : [];
+    const states = [...new Set([...all, ...this.changed])].map((cell) => {
+      const value = cell.data ?? written(cell, "C511");
+      return { key: cell.key, port: cell.port, value, sequence: 0, time: 0 };
+    });
+    return [...parts(states, "port", ENTRY_BYTES)].map((part) => frame(part[0].port, NATIVE, part, true));
   }
 }
 
-function entriesOf(port, messages) {
-  const entries = [];
-  for (let start = 0, end = 0; start < messages.length; start = end) {
-    for (let size = 0; end < messages.length && (end === start || size < ENTRY_BYTES); end++) size += messages[end].value.length + messages[end].key.length + 16;
-    entries.push(frame(port, NATIVE, messages.slice(start, end), { keys: true, sequences: false }));
-  }
-  return entries;
-}
-
-module.exports = { Bucket, Cache, Run, Spoilt };
+module.exports = { Bucket };

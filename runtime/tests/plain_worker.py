@@ -110,7 +110,7 @@ class PlainWorker(WorkerServicer):
         reply = pb.InitReply(
             protocol_min=2 if "protocol-2" in ARGS else 1,
             protocol_max=3,
-            capabilities=["of the future", *(["windows"] if "windows" in ARGS else [])],
+            capabilities=["of the future", "split_frames", *(["windows"] if "windows" in ARGS else [])],
             sdk_version="0",
             language="plain",
             language_version="1",
@@ -323,9 +323,7 @@ def keyless(frame):
 
 
 WRONG = {
-    "bucket -1": changed("bucket", -1),
-    "bucket 99": changed("bucket", 99),
-    "bucket 0": changed("bucket", 0),
+    **{f"bucket {number}": changed("bucket", number) for number in (-1, 0, 2, 99)},
     "port": changed("port", 55),
     "index": out_of_turn,
     "no done": no_more,

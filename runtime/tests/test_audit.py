@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, encode_frame, write_frame
+from wallaroo.key import bucket_of
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.worker.audit import Audit, RuleError, messages_by_port
+from wallaroo_runtime.worker.audit import MOST_KEYS, Audit, RuleError, messages_by_port
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.process import ProcessCall
@@ -28,6 +29,7 @@ BROKE = 'W410 worker "main" broke the protocol; '
 KEYED = [
     ("bucket -1", BROKE + 'stage "s0", field bucket: -1; port 1 has 0 to 3'),
     ("bucket 99", BROKE + 'stage "s0", field bucket: 99; port 1 has 0 to 3'),
+    ("bucket 2", BROKE + "stage \"s0\", field bucket: 2; the key b'a' belongs to 3"),
     ("port", BROKE + 'stage "s0", field port: 55; expected one of [1, 65535]'),
     ("index", BROKE + "output came out of turn; call 0 is not done"),
     ("damage", 'W414 a frame is damaged; worker "main", stage "s0", port 1: checksum is'),
@@ -91,6 +93,40 @@ def test_a_call_without_its_end_is_told_at_its_deadline(
         call(channel)
     assert str(caught.value).startswith(f'{BROKE}stage "{stage}", field done: missing for 1 s after 1 outputs')
     assert channel.endpoints().connection.generation == 1, "it was not tried again"
+
+
+@given(some.lists(some.binary(max_size=8), min_size=1, max_size=3 * MOST_KEYS, unique=True), some.data())
+def test_a_key_in_the_bucket_of_another_one_is_found(keys: list[bytes], data: some.DataObject) -> None:
+    audit, right = Audit(SPLIT), bucket_of(keys[0], SPLIT.bucket_count)
+    mine = [key for key in keys if bucket_of(key, SPLIT.bucket_count) == right]
+    sequence = data.draw(some.integers(0, 1 << 40))
+
+    def check(keys: list[bytes]) -> None:
+        indexes = list(range(len(keys)))
+        frame = encode_frame([b""] * len(keys), port=1, sequence=sequence, keys=keys, key_indexes=indexes)
+        audit.output(pb.Output(port=1, bucket=right, frame=frame))
+
+    check(mine)
+    others = [key for key in keys if key not in mine][: MOST_KEYS - len(mine)]
+    if others:
+        with pytest.raises(RuleError) as caught:
+            check([*mine, *others])
+        told = bucket_of(others[0], SPLIT.bucket_count)
+        assert str(caught.value) == (f'stage "s0", field bucket: {right}; the key {others[0]!r} belongs to {told}')
+
+
+def test_of_many_keys_each_is_checked_in_some_frame() -> None:
+    keys = [b"%d" % number for number in range(4000) if bucket_of(b"%d" % number, SPLIT.bucket_count) == 2]
+    wrong = next(number for number in range(5000, 6000) if bucket_of(b"%d" % number, SPLIT.bucket_count) == 1)
+    keys[700], found = b"%d" % wrong, 0
+    for sequence in range(len(keys)):
+        values, indexes = [b""] * len(keys), list(range(len(keys)))
+        frame = encode_frame(values, port=1, sequence=sequence, keys=keys, key_indexes=indexes)
+        try:
+            Audit(SPLIT).output(pb.Output(port=1, bucket=2, frame=frame))
+        except RuleError:
+            found += 1
+    assert found == MOST_KEYS
 
 
 CHAIN = pb.Stage(id="s0", bucket_count=4)

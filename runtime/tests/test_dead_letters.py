@@ -235,7 +235,10 @@ def changed(change: Callable[[pb.DeadLetter], object]) -> pb.DeadLetter:
 @pytest.mark.parametrize(
     ("letter", "reason"),
     [
-        (changed(lambda letter: setattr(letter, "port", 9)), 'source "Split and Count" is no longer in the application'),
+        (
+            changed(lambda letter: setattr(letter, "port", 9)),
+            'source "Split and Count" is no longer in the application',
+        ),
         (changed(lambda letter: setattr(letter, "input", b"")), "its input was too long to be kept"),
         (changed(lambda letter: setattr(letter, "encoding", 16)), "its input is in the worker's own form"),
     ],

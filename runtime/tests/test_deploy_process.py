@@ -116,6 +116,7 @@ def test_a_process_that_cannot_start(checkpoint: Path) -> None:
     assert finding.message.startswith("the gateway ended unexpectedly; exit code 2; fix: start the gateway with")
 
 
+@pytest.mark.slow
 def test_a_status_file_of_a_process_that_is_gone_is_not_believed(checkpoint: Path) -> None:
     (checkpoint / "egress.json").write_text(json.dumps({"pid": os.getpid(), "start_time": 1, "state": "running"}))
     stop_left_behind(checkpoint)

@@ -31,7 +31,8 @@ import json, sys, time
 from pathlib import Path
 from test_spark import topology
 from wallaroo_runtime.spark.level import ReadCounts
-from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
+from wallaroo_runtime.spark.publish import Publisher
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery
 from wallaroo_runtime.spark.room import OutboxRoom
 from wallaroo_runtime.spark.session import create_session, stop_session

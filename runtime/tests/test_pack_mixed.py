@@ -52,6 +52,7 @@ def test_both_workers_are_packed(language: str, program: Path, tmp_path: Path) -
         assert Path(last).is_relative_to(directory) and Path(last).is_file() and Path(spec.directory).is_dir()
 
 
+@pytest.mark.slow
 def test_programs_with_requirements_of_their_own(
     program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

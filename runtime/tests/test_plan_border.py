@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan, Stage, compile_topology, explain
@@ -114,6 +116,28 @@ def test_a_border_changes_no_number_under_which_state_is_kept() -> None:
     before = compiled(step(0, "0/sources/0"), step(1, "0/steps/0", **state))
     after = compiled(step(0, "0/sources/0", on="go"), step(1, "0/steps/0", **state))
     assert [stage.id for plan in (before, after) for stage in plan.stages if stage.has_state] == ["s1", "s1"]
+
+
+CODECS = ("native", "bytes", "string", "int64", "json")
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(CODECS)), min_size=1, max_size=3), st.booleans())
+def test_all_that_comes_to_a_state_has_one_codec(inputs: list[tuple[bool, str]], has_state: bool) -> None:
+    producers = [
+        step(number, "0/sources/0", codec=codec, **({"on": "go"} if is_foreign else {}))
+        for number, (is_foreign, codec) in enumerate(inputs)
+    ]
+    kind: dict[str, Any] = {"kind": "state_computation", "key": PARTITION} if has_state else {}
+    merging = step(len(inputs), *(f"0/steps/{number}" for number in range(len(inputs))), **kind)
+    foreign = {codec for is_foreign, codec in inputs if is_foreign}
+    declared = {codec for is_foreign, codec in inputs if codec != "native" and (is_foreign or has_state)}
+    expected = "P301" if "native" in foreign else "P303" if foreign and len(declared) > 1 else ""
+    try:
+        compiled(*producers, merging)
+        found = ""
+    except RunError as error:
+        found = error.diagnostics[0].code
+    assert found == expected
 
 
 def test_inputs_in_several_codecs_are_refused() -> None:

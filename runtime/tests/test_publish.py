@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from wallaroo.frame import encode_frame
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.backpressure import OutboxRoom
 from wallaroo_runtime.spark.failure import TaskFailure, translated
-from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
+from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox

@@ -11,9 +11,9 @@ import pytest
 
 from wallaroo.frame import encode_frame, read_frame
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.sink_record import PARTITION, rows_of
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
-from wallaroo_runtime.spark.row_sink import PARTITION, rows_of
 from wallaroo_runtime.spark.row_source import FRAME_MESSAGES, RecordSource
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.load import load_document

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from wallaroo.key import bucket_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
@@ -197,6 +198,24 @@ def test_failures_of_user_code(application: Application) -> None:
     progress = query.progress()
     assert (progress.messages_out, progress.dead_letters, progress.messages_in) == (5, 1, 3)
     assert len(list((application.checkpoint / "dead-letters").iterdir())) == 1
+
+
+def test_rows_that_are_lost_between_levels_stop_the_query(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = type(application.spark.range(1))
+    real, lost = kind.groupBy, COUNTING.bucket_ids[bucket_of(b"a", BUCKETS)]
+    monkeypatch.setattr(kind, "groupBy", lambda frame, *names: real(frame.where(f"bucket <> {lost}"), *names))
+    texts = ["apple bee", "ant apple cat"]
+    application.send(texts)
+    query = application.start()
+    application.wait_until(lambda: query.exception() is not None, "the query to stop", 300.0)
+    assert str(query.exception()).startswith("I902 micro-batch 0 does not add up, so nothing of it was published; ")
+    assert application.lines() == []
+    query.stop()
+    monkeypatch.undo()
+    application.finish(application.start())
+    assert_exact(application.lines(), texts)
 
 
 def test_on_error_fail_stops_with_the_first_dead_letter(application: Application) -> None:

@@ -81,6 +81,7 @@ def test_client_mode_is_a_driver_on_this_machine(
     assert done.stderr.startswith(f"R659 Spark master {MASTER} cannot be reached; 127.0.0.1:1: Connection refused")
 
 
+@pytest.mark.slow
 def test_cluster_mode_is_a_command_of_spark_submit(
     packed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +104,7 @@ def test_cluster_mode_is_a_command_of_spark_submit(
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_cluster_mode_of_yarn_says_where_python_is(
     packed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +142,7 @@ def test_cluster_mode_takes_the_connector_of_kafka_along(tmp_path: Path, capsys:
     assert "--kafka-jars" not in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("master", [MASTER, "local[2]"])
 def test_cluster_mode_where_spark_has_none(master: str, packed: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = said(capsys, packed, "--master", master, "--deploy-mode", "cluster")
@@ -149,6 +152,7 @@ def test_cluster_mode_where_spark_has_none(master: str, packed: str, capsys: pyt
     assert fix == "  fix: use --deploy-mode client on a machine that stays, with --restart on-failure"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_submitted(packed: str, capsys: pytest.CaptureFixture[str]) -> None:
     cluster = ("--master", "yarn", "--deploy-mode", "cluster")
     program = str(CASE / "app.py")

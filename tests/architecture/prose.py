@@ -23,9 +23,9 @@ BANNED = {
     r"(give|gives|gave|given|giving)( it| them)? out": "emit",
     r"(go|goes|going|went) out": "is emitted, is sent",
     r"at work": "in flight",
-    r"(is|are|was|were|be|been|being) told": "is reported, gets",
+    r"(is|are|was|were|be|been|being) told(?! apart)": "is reported, gets",
     r"tells": "reports, returns, states",
-    r"stands(?! for)": "is, lies, is stored",
+    r"stands(?! for| still)": "is, lies, is stored",
     r"that which|whoever": "a noun",
 }  # fmt: skip
 RULES = [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), instead) for pattern, instead in BANNED.items()]

@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-PACKAGES = ("wallaroo", "wallaroo.connector", "wallaroo.experimental")
-GO_PACKAGES = (".", "./application", "./stream", "./worker")
+PACKAGES = ("wallaroo", "wallaroo.connector", "wallaroo.experimental", "wallaroo.testing")
+GO_PACKAGES = (".", "./application", "./stream", "./wallarootest", "./worker")
 # Classes whose objects others make, or that say nothing without a subclass.
 GIVEN = ("Application", "BaseWrapped", "experimental.BaseIter")
 USE = Path(__file__).resolve().parent / "use.go"

@@ -76,6 +76,17 @@ def test_planted_import_of_the_sdk(line: str) -> None:
     assert len(planted(runtime_violations, f"{RUNTIME}/wallaroo_runtime/plan/planted.py", line)) == 1
 
 
+def test_planted_import_of_the_other_lowering() -> None:
+    file = f"{RUNTIME}/wallaroo_runtime/spark/planted.py"
+    assert len(planted(runtime_violations, file, "from wallaroo_runtime.memory import engine")) == 1
+
+
+def test_calls_of_a_worker_run_in_the_engine_in_memory_alone() -> None:
+    line = "from wallaroo.worker.call import CallRunner"
+    assert planted(runtime_violations, f"{RUNTIME}/wallaroo_runtime/memory/planted.py", line) == []
+    assert len(planted(runtime_violations, f"{RUNTIME}/wallaroo_runtime/worker/planted.py", line)) == 1
+
+
 def test_planted_relative_import() -> None:
     file = f"{RUNTIME}/wallaroo_runtime/topology/planted.py"
     assert len(planted(runtime_violations, file, "from ..plan import stage")) == 1
@@ -93,6 +104,13 @@ def test_planted_relative_import() -> None:
 )
 def test_planted_import_in_the_sdk(line: str) -> None:
     assert len(planted(sdk_violations, f"{PYTHON_SDK}/wallaroo/planted.py", line)) == 1
+
+
+def test_planted_import_in_the_test_kit() -> None:
+    file = f"{PYTHON_SDK}/wallaroo/testing.py"
+    assert len(planted(sdk_violations, file, "from wallaroo_runtime.spark import query")) == 1
+    assert len(planted(sdk_violations, file, "import jsonschema")) == 1
+    assert planted(sdk_violations, file, "from wallaroo_runtime.memory import start") == []
 
 
 def test_planted_import_in_the_python_worker() -> None:

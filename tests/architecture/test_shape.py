@@ -59,6 +59,13 @@ def test_files_that_git_ignores_do_not_count(tmp_path: Path) -> None:
     assert list(shape.name_violations(tmp_path)) == ["runtime/src/utils.py: utils says nothing; take a noun"]
 
 
+def test_nothing_is_committed_that_git_ignores() -> None:
+    """What is ignored comes and goes in part: half a `node_modules` hides a whole one; nobody needs a log."""
+    command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, timeout=60, check=(ROOT / ".git").exists(), capture_output=True, text=True)
+    assert done.stdout == ""
+
+
 def test_elif_is_not_deeper_than_its_if(tmp_path: Path) -> None:
     (tmp_path / "flat.py").write_text(ELIF, encoding="utf-8")
     assert list(shape.nesting_violations(tmp_path)) == []

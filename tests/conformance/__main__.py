@@ -6,7 +6,7 @@ import time
 import traceback
 
 from conformance import every  # noqa: F401
-from conformance.check import CHECKS, Context, capability_of
+from conformance.check import CHECKS, OPTIONAL, Context, capability_of, option_of
 
 
 def problem(error: BaseException) -> str:
@@ -27,7 +27,15 @@ def failure(context: Context, name: str) -> str:
     return ""
 
 
-def run(command: str, only: str) -> int:
+def reason_to_leave_out(name: str, capabilities: set[str], without: set[str]) -> str:
+    """Return why a check is none for this worker, or an empty text."""
+    capability, option = capability_of(name), option_of(name)
+    if capability and capability not in capabilities:
+        return f"the worker does not name the capability {capability!r}"
+    return f"--without {option}" if option in without else ""
+
+
+def run(command: str, only: str, without: set[str]) -> int:
     """Run the checks; returns how many failed."""
     names = [name for name in CHECKS if only in name]
     if not names:
@@ -37,10 +45,11 @@ def run(command: str, only: str) -> int:
     context = Context(command)
     try:
         assert context.worker.serving(), "the worker does not serve"
-        left_out = [name for name in names if capability_of(name) not in {"", *context.worker.capabilities}]
+        reasons = {name: reason_to_leave_out(name, context.worker.capabilities, without) for name in names}
+        left_out = [name for name, reason in reasons.items() if reason]
         for name in left_out:
-            print(f"left out {name}: the worker does not name the capability {capability_of(name)!r}")
-        names = [name for name in names if name not in left_out]
+            print(f"left out {name}: {reasons[name]}")
+        names = [name for name in names if not reasons[name]]
         for name in names:
             wrong = failure(context, name)
             failed += bool(wrong)
@@ -57,9 +66,13 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="conformance", description=__doc__)
     parser.add_argument("--worker", required=True, help="command that starts a worker of the conformance application")
     parser.add_argument("--only", default="", help="run the checks whose name contains this text")
+    options = sorted(set(OPTIONAL.values()))
+    parser.add_argument(
+        "--without", default=[], nargs="*", choices=options, help="what a worker may leave out, and this one does"
+    )
     given = parser.parse_args(arguments)
     try:
-        return 1 if run(given.worker, given.only) else 0
+        return 1 if run(given.worker, given.only, set(given.without)) else 0
     except Exception as error:
         print(f"FAILED  start: {problem(error)}")
         return 1

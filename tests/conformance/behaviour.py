@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
+from wallaroo import piece
 from wallaroo.codec import CODECS, Codec
-from wallaroo.frame import FrameError
+from wallaroo.frame import FrameError, read_frame
 from wallaroo.piece import Joiner
-from wallaroo.worker import bucket, chain, exit, service, stage, state
+from wallaroo.worker import bucket, call, chain, exit, stage, state
 from wallaroo.worker.value import NotSerializableError, StateReadError
 
 Wrap = Callable[[Any], Any]
@@ -88,6 +89,20 @@ def damage_is_empty(original: Any) -> Any:
     return read
 
 
+def refuses_empty(original: Any) -> Any:
+    def read(header: Any, data: bytes, start: int) -> Any:
+        if not header.count:
+            msg = "a frame without messages"
+            raise FrameError(msg)
+        return original(header, data, start)
+
+    return read
+
+
+def as_whole_states(_: Any) -> Any:
+    return lambda self, entry: read_frame(entry)
+
+
 def without_absent(original: Any) -> Any:
     def take(self: Any, entry: bytes) -> Any:
         frame = original(self, entry)
@@ -104,7 +119,7 @@ def with_cache(limit: int) -> Wrap:
 
 
 def checks(always: bool) -> Wrap:
-    """Return a wrap of `WorkerService.__init__` that does not look at the variable."""
+    """Return a wrap of `CallRunner.__init__` that does not look at the variable."""
 
     def wrap(original: Any) -> Any:
         return lambda self, *given, **named: original(self, *given, **(named | {"checks_persist": always}))
@@ -157,19 +172,22 @@ def persists_all(original: Any) -> Any:
     return put
 
 
-Service, Run, State, Cache = service.WorkerService, bucket.BucketRun, state.BucketState, state.StateCache
+Calls, Run, State, Cache = call.CallRunner, bucket.BucketRun, state.BucketState, state.StateCache
 BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "unreadable-state-is-new": (State, "cell", unreadable_is_new),
     "unwritable-state-ends-the-call": (Run, "_result", fails_whole),
     "state-is-not-put-back": (Run, "_put_back", lambda _: lambda *given: None),
-    "ignores-check-persist": (Service, "__init__", checks(False)),
-    "always-checks-persist": (Service, "__init__", checks(True)),
+    "ignores-check-persist": (Calls, "__init__", checks(False)),
+    "always-checks-persist": (Calls, "__init__", checks(True)),
     "reversed-branches": (stage.Stage, "_link", last_first),
     "branches-in-document-order": (stage.Stage, "_link", by_path),
     "unbounded-cache": (Cache, "__init__", with_cache(1 << 60)),
     "no-cache": (Cache, "take", lambda _: lambda self, key, version: None),
     "first-entry-wins": (State, "read", first_entry_wins),
     "damaged-log-is-empty": (State, "read", damage_is_empty),
+    "refuses-empty-frames": (stage, "read_body", refuses_empty),
+    "pieces-are-states": (Joiner, "take", as_whole_states),
+    "whole-states": (piece, "PIECE_BYTES", lambda _: 1 << 30),
     "absent-is-a-state": (Joiner, "take", without_absent),
     "runs-as-framed": (bucket, "is_in_order", lambda _: lambda frames: True),
     "none-goes-on": (chain.ChainWriter, "_result", none_goes_on),
@@ -179,7 +197,7 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "json-exponents": (CODECS, "json", exponents),
     "json-unsorted": (CODECS, "json", unsorted),
     "lax-text": (CODECS, "string", decodes_loosely),
-    "ignores-alone": (Service, "__init__", without_lock),
+    "ignores-alone": (Calls, "__init__", without_lock),
 }
 
 

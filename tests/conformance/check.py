@@ -89,14 +89,22 @@ class Context:
 # A check whose name begins so is of a capability (SPECIFICATION.md, section 9).
 CAPABILITIES = {
     "window:": "windows", "send:": "crossing", "codec protobuf:": "protobuf", "codec ": "crossing",
+    "key: a step of ": "crossing", "state: messages in a codec": "crossing", "state: a value ": "crossing",
     "generate:": "generate", "SplitFrames:": "split_frames", "in flight:": "in_flight", "careful:": "in_flight",
-    "check persist: with ": "check_persist",
+    "endpoints:": "in_flight", "alone:": "in_flight", "check persist: with ": "check_persist",
 }  # fmt: skip
+# Optional without a name there: options of the driver name what a worker lacks.
+OPTIONAL = {"state: the copy in the worker": "cache", "cache:": "cache", "fault:": "kill_points"}
 
 
 def capability_of(name: str) -> str:
     """Return the capability that a check needs, or an empty text."""
     return next((needed for beginning, needed in CAPABILITIES.items() if name.startswith(beginning)), "")
+
+
+def option_of(name: str) -> str:
+    """Return what a check is about that a worker may leave out without saying so, or an empty text."""
+    return next((option for beginning, option in OPTIONAL.items() if name.startswith(beginning)), "")
 
 
 Check = Callable[[Context], None]

@@ -183,6 +183,15 @@ def keys_of(context: Context, path: str, **more: Any) -> list[tuple[bytes | None
     return sorted((each.key, each.sequence, each.value) for each in crossed.sent)
 
 
+@check("send: a frame without messages is passed over, whatever its encoding")
+def nothing_crosses(context: Context) -> None:
+    for codec in ("", "string"):
+        for encoding in (0, 16):
+            frame = encode_frame([], port=IN, encoding=encoding)
+            crossed = cross(context, passing(codec), frame)
+            assert (crossed.sent, crossed.answer.letters) == ([], []), (codec, encoding)
+
+
 @check("key: a step of another program takes the key of the message, or the empty one")
 def foreign_key(context: Context) -> None:
     assert keys_of(context, "9/steps/9", keys=True) == [(b"one", 4, b"x:add:y"), (b"two", 5, b"z")]

@@ -7,6 +7,7 @@ import grpc
 from conformance.application import COUNT, FIRST, SECOND, WORDS, bucket_of, node, stage
 from conformance.check import Context, check
 from conformance.session import BucketStore, Failed, ProcessStream, call, keyed, process, source_frame
+from wallaroo.frame import FRAMED, FrameHeader, encode_frame, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
 
@@ -46,6 +47,28 @@ def damaged(context: Context) -> None:
         assert failed.failure.code == "W414", f"{name}: {failed.failure}"
         assert failed.failure.message, name
     works(context)
+
+
+@check("frames: one without messages is passed over, whatever its encoding")
+def empty(context: Context) -> None:
+    good = source_frame(WORDS, [b"a"])
+    nothing = [encode_frame([], port=WORDS, encoding=encoding) for encoding in (0, 16)]
+    nothing.append(write_frame(FrameHeader(WORDS, 0, 0, encoding=FRAMED), []))
+    (answer,) = process(context.worker, FIRST, [b"".join((*nothing, good, *nothing))])
+    assert answer.keyed(COUNT) == [(0, b"a")]
+    assert not answer.letters, answer.codes()
+    (frames,) = keyed(context.worker, WORDS, ["empty"]).values()
+    store = BucketStore(bucket_of(b"empty"))
+    keyless = encode_frame([], port=COUNT, sequence=9)
+    framed = write_frame(FrameHeader(COUNT, 0, 0, encoding=FRAMED), [])
+    answer = call(context.worker, SECOND, store, [b"".join((keyless, framed, *frames, keyless))])
+    assert (len(answer.messages), answer.done.keys) == (1, 1)
+
+
+@check("frames: bytes for no message are damage")
+def bytes_for_none(context: Context) -> None:
+    framed = write_frame(FrameHeader(WORDS, 0, 0, encoding=FRAMED), [bytes(4)])
+    assert failure_of(lambda: process(context.worker, FIRST, [framed])).failure.code == "W414"
 
 
 @check("damage: what came before a damaged frame is still answered")

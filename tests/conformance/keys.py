@@ -2,7 +2,7 @@
 
 from conformance.application import VECTOR_WINDOWS, WORDS, bucket_of, part, stage
 from conformance.check import Context, check
-from conformance.session import Answer, BucketStore, StateStream, call, process, source_frame
+from conformance.session import Answer, BucketStore, call, process, source_frame
 from wallaroo.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 
@@ -11,7 +11,7 @@ SOURCE, NAME, LEFT, RIGHT, NUMBER, COLLECT, TOTAL = (
     f"0/sources/{FIRST}", *(f"0/steps/{2 * FIRST + at}" for at in range(6))
 )  # fmt: skip
 SINK = "0/sinks/0"
-KEYED, SUNK, SENT = 30, 31, 41
+KEYED, SUNK, ONWARD = 30, 31, 32
 
 
 def words(context: Context, payloads: list[str], *nodes: pb.Node) -> Answer:
@@ -23,15 +23,16 @@ def words(context: Context, payloads: list[str], *nodes: pb.Node) -> Answer:
 
 
 def keyed(context: Context, payloads: list[str], *nodes: pb.Node) -> Answer:
-    """Return what a KEY exit gives that takes the key of the message; nodes come before it."""
-    exit_ = part(NUMBER, "KEY", nodes[-1].path, port=KEYED, keys=True, codec="string")
-    return words(context, payloads, *nodes, exit_)
+    """Return what a KEY exit gives that takes the key of the message, and a sink; nodes come before them."""
+    exit_ = part(NUMBER, "KEY", nodes[-1].path, port=KEYED, keys=True)
+    return words(context, payloads, *nodes, exit_, part(SINK, "SINK", nodes[-1].path, port=SUNK))
 
 
-def rows(answer: Answer) -> list[tuple[bytes | None, int, str]]:
-    """Return key, sequence and text of all messages, by sequence."""
-    found = [message for message in answer.messages if message.port != 65535]
-    return [(each.key, each.sequence, each.text()) for each in sorted(found, key=lambda each: each.sequence)]
+def rows(answer: Answer) -> list[tuple[bytes, int, str]]:
+    """Return the key that each message has at the KEY exit, its sequence, and its text at the sink, by sequence."""
+    keys, texts = answer.keyed(KEYED), answer.texts(SUNK)
+    assert [sequence for sequence, _ in keys] == [sequence for sequence, _ in texts]
+    return [(key, sequence, text) for (sequence, key), (_, text) in zip(keys, texts, strict=True)]
 
 
 @check("branch: a message goes to each reader in the order of the nodes, depth first")
@@ -83,8 +84,7 @@ def collect(context: Context) -> None:
 
 @check("key: without a partition and without a key a step of this program has the empty key")
 def no_key(context: Context) -> None:
-    exit_ = part(TOTAL, "KEY", SOURCE, port=KEYED, codec="string")
-    assert rows(words(context, ["x"], exit_)) == [(b"", 3, "x")]
+    assert words(context, ["x"], part(TOTAL, "KEY", SOURCE, port=KEYED)).keyed(KEYED) == [(3, b"")]
 
 
 @check("key: frames carry the times of messages where the node says so")
@@ -113,9 +113,8 @@ def single(context: Context) -> None:
 @check("state: the key goes on with what a state step gives")
 def key_after_state(context: Context) -> None:
     made = keyed(context, ["x:1"], part(NAME, "KEY_BY", SOURCE))
-    entry = part(NUMBER, "STATE_COMPUTATION", port=KEYED, state="number", state_port=KEYED, codec="string")
-    send = part(NUMBER, "SEND", NUMBER, port=SENT, codec="string", keys=True)
+    entry = part(NUMBER, "STATE_COMPUTATION", port=KEYED, state="number", state_port=KEYED)
+    onward = part(TOTAL, "KEY", NUMBER, port=ONWARD, keys=True)
     store = BucketStore(bucket_of(b"x"))
-    with StateStream(context.streams, stage("k", entry, send), store.bucket) as stream:
-        stream.ask(store, made.frames[store.bucket])
-        assert rows(stream.answer(store)) == [(b"x", 3, "x:1=1")]
+    answer = call(context.streams, stage("k", entry, onward), store, made.frames[store.bucket])
+    assert answer.keyed(ONWARD) == [(3, b"x")]

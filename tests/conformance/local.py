@@ -12,6 +12,7 @@ from conformance.process import Client
 from wallaroo.program import Program, load
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
+from wallaroo.worker.call import CallRunner
 from wallaroo.worker.server import Server
 from wallaroo.worker.service import WorkerService
 
@@ -82,7 +83,8 @@ class LocalWorker(Client):
         cache_bytes = int(variables.get("WALLAROO_STATE_CACHE_BYTES", CACHE_BYTES)) // 2
         checks_persist = variables.get("WALLAROO_CHECK_PERSIST") == "1"
         program = self._program(args)
-        services = [WorkerService(program, targets, cache_bytes, checks_persist=checks_persist) for _ in targets]
+        calls = [CallRunner(program, cache_bytes, checks_persist=checks_persist) for _ in targets]
+        services = [WorkerService(program, targets, each) for each in calls]
         if name == ONE_PROCESS:
             services = services[:1] * 2
         self.servers = [Server(WrongService(each, name), at) for each, at in zip(services, sockets, strict=True)]

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from model.application import GO, PYTHON, Application
-from model.local import run_locally
+from model.in_memory import run_in_memory
 from model.outcome import Published
 from model.search import search
 from model.worker import Nursery
@@ -25,7 +25,7 @@ def main() -> int:
     nursery, begun, ran = Nursery(), time.monotonic(), 0
 
     def run(application: Application, directory: Path) -> Published:
-        return run_locally(application, nursery, directory)
+        return run_in_memory(application, nursery, directory)
 
     languages = (options.language,) if options.language else (PYTHON, GO)
     try:

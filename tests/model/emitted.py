@@ -28,10 +28,10 @@ def binary(directory: Path) -> Path:
 
 def topology_of(application: Application, nursery: Nursery) -> Topology:
     """Return the topology that the front-end of the application's program emits, joined with the other program's."""
-    document = _emitted(application, "main", nursery)["topology"]
+    document = emitted(application, "main", nursery)["topology"]
     if application.other:
         path = str(application.program("library"))
-        join_libraries(document, {"other": (path, _emitted(application, "library", nursery))})
+        join_libraries(document, {"other": (path, emitted(application, "library", nursery))})
     return load_document(document)
 
 
@@ -47,7 +47,7 @@ def plan_of(application: Application, topology: Topology) -> Plan:
     return replace(plan, levels=levels)
 
 
-def _emitted(application: Application, role: str, nursery: Nursery) -> dict[str, Any]:
+def emitted(application: Application, role: str, nursery: Nursery) -> dict[str, Any]:
     program, arguments = application.program(role), application.arguments(role)
     language = application.main if role == "main" else application.other
     if language == GO:

@@ -6,17 +6,19 @@ Each is one line of the product that does something else, put in by `planted` fo
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
-from itertools import count, islice
+from itertools import count
 from typing import Any
 from unittest.mock import patch
 
-from model import local
 from model.nursery import WORKER_FAULT
 from wallaroo.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
-from wallaroo_runtime.spark import publish, stage, state
-from wallaroo_runtime.spark.crossing import Handover
-from wallaroo_runtime.spark.level import Level
+from wallaroo_runtime.lowering.crossing import Crossing
+from wallaroo_runtime.memory import Batch, Engine, engine
+from wallaroo_runtime.memory.engine import Row
+from wallaroo_runtime.memory.store import BucketLog
+from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.worker.session import StateSession
 
 Planted = tuple[Any, str, Any]
@@ -24,7 +26,7 @@ Planted = tuple[Any, str, Any]
 
 def _unordered() -> Planted:
     """Frames of a bucket run in the order in which the shuffle gives them."""
-    return state, "sorted", lambda rows, key: list(rows)
+    return engine, "sorted", lambda rows, key=None: list(rows)
 
 
 def _cut() -> Planted:
@@ -58,64 +60,78 @@ def _singles(data: bytes) -> Iterator[bytes]:
 
 
 def _lost_letter() -> Planted:
-    """A file with one dead letter is not published."""
-    real = publish.longest
+    """A frame with one dead letter is not kept."""
+    real = Batch.take
 
-    def longest(files: Any) -> Any:
-        return [file for file in real(files) if file.port != DEAD_LETTER_PORT or file.messages > 1]
+    def take(self: Batch, output: Any) -> None:
+        if output.port != DEAD_LETTER_PORT or read_frame(output.frame).header.count > 1:
+            real(self, output)
 
-    return publish, "longest", longest
+    return Batch, "take", take
 
 
 def _wrong_bucket() -> Planted:
     """Every third frame goes to the bucket next to its own."""
-    real, numbers = Level.column_of, count()
+    real, numbers = Engine._to_bucket, count()
 
-    def column_of(self: Level, bucket: int, port: int) -> int:
-        is_wrong = bucket >= 0 and next(numbers) % 3 == 2
-        return real(self, (bucket + 1) % len(self.bucket_ids) if is_wrong else bucket, port)
+    def to_bucket(self: Engine, output: Any, *rest: Any) -> Iterator[Row]:
+        for row in real(self, output, *rest):
+            bucket = (row.bucket + 1) % self.plan.bucket_count if next(numbers) % 3 == 2 else row.bucket
+            yield replace(row, bucket=bucket)
 
-    return Level, "column_of", column_of
+    return Engine, "_to_bucket", to_bucket
 
 
 def _twice_at_shuffle() -> Planted:
     """Every fourth frame goes into the shuffle twice."""
-    real, numbers = stage.frame_batch, count()
-    return stage, "frame_batch", lambda rows: real([*rows, *(rows[:1] if next(numbers) % 4 == 3 else ())])
+    real, numbers = Engine._to_bucket, count()
+
+    def to_bucket(self: Engine, *given: Any) -> Iterator[Row]:
+        for row in real(self, *given):
+            yield from [row] * (2 if next(numbers) % 4 == 3 else 1)
+
+    return Engine, "_to_bucket", to_bucket
 
 
 def _twice_at_crossing() -> Planted:
     """What passes to the other program passes twice."""
-    real = Handover.take
-    return Handover, "take", lambda self, of: [frame for frame in real(self, of) for _ in range(2)]
+    real = Crossing.take
+    return Crossing, "take", lambda self, of: [frame for frame in real(self, of) for _ in range(2)]
 
 
 def _lost_ticks() -> Planted:
     """Ticks reach one bucket only."""
-    real = stage.StatelessLevel._tick_rows
-    return stage.StatelessLevel, "_tick_rows", lambda self, tick: islice(real(self, tick), 1)
+    real = Engine._ticks
+    return Engine, "_ticks", lambda self, calls: (row for row in real(self, calls) if not row.bucket)
 
 
 def _lost_at_border() -> Planted:
     """The last frame of a range of several is not read."""
-    real = Level.read
+    real = JournalReader.read
 
-    def read(self: Level, *place: Any) -> Iterator[bytes]:
+    def read(self: JournalReader, *place: Any) -> Iterator[bytes]:
         for data in real(self, *place):
             ends = [end for _, _, end in split_frames(data)]
             yield data[: ends[-2]] if len(ends) > 1 else data
 
-    return Level, "read", read
+    return JournalReader, "read", read
 
 
 def _lost_delta() -> Planted:
     """Changes of a state that has some already are not written."""
-    return local.Value, "appendList", lambda self, rows: None
+    real = BucketLog.after
+
+    def after(self: BucketLog, result: Any) -> BucketLog:
+        found = real(self, result)
+        return found if result.is_snapshot or not self.entries else replace(found, entries=self.entries)
+
+    return BucketLog, "after", after
 
 
 def _deltas_replace() -> Planted:
     """Changes of a state replace all that was written before."""
-    return local.Value, "appendList", local.Value.update
+    real = BucketLog.after
+    return BucketLog, "after", lambda self, result: replace(real(self, result), entries=tuple(result.changes))
 
 
 RUNTIME: dict[str, Callable[[], Planted]] = {
@@ -131,7 +147,7 @@ RUNTIME: dict[str, Callable[[], Planted]] = {
     "deltas replace": _deltas_replace,
 }
 
-# What is planted in Python workers when they are forked: module, attribute, value.
+# What is planted in Python workers, of this process and others: module, attribute, value.
 WORKER: dict[str, tuple[str, str, Any]] = {
     "frames overlap": ("wallaroo.worker.bucket", "is_in_order", lambda places: True),
     "state of a failure": ("wallaroo.worker.bucket", "BucketRun._put_back", staticmethod(lambda *_: None)),
@@ -151,11 +167,27 @@ def planted(name: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def planted_in_worker() -> Iterator[None]:
+    """Let this process be a worker with the fault that is planted, if one is."""
+    name = os.environ.get(WORKER_FAULT)
+    if name is None:
+        yield
+        return
+    target, attribute, fault = _in_worker(name)
+    with patch.object(target, attribute, fault):
+        yield
+
+
 def plant_in_worker(name: str) -> None:
     """Plant a fault in this process, a worker, for good."""
+    setattr(*_in_worker(name))
+
+
+def _in_worker(name: str) -> Planted:
     module, path, fault = WORKER[name]
     target: Any = import_module(module)
     *outer, attribute = path.split(".")
     for each in outer:
         target = getattr(target, each)
-    setattr(target, attribute, fault)
+    return target, attribute, fault

@@ -1,7 +1,7 @@
-"""Reads what an application emitted of its outbox."""
+"""Reads what an application gave: out of its outbox, or as the engine in memory has it."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from model.compute import Item, item_of
 from model.reference import Place
 from wallaroo.frame import read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.memory import Batch
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.topology.model import Topology
@@ -24,31 +25,48 @@ class Published:
         lines: For each sink its items, in the order in which they are sent.
         letters: The dead letters.
         errors: What the dead letters say, for people.
+        names: What the dead letters call a sink that has its name with others.
     """
 
     lines: dict[int, list[Item]] = field(default_factory=dict)
     letters: Counter[Place] = field(default_factory=Counter)
     errors: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
 
 
 def published(directory: Path, topology: Topology, plan: Plan) -> Published:
     """Read the outbox and the dead letters of a checkpoint directory."""
-    made = Published()
     records = list(LogReader(directory / "outbox").records())
+    frames: dict[int, list[bytes]] = defaultdict(list)
+    for file in (file for record in records for file in record.files):
+        frames[file.port].append((directory / "outbox" / file.name).read_bytes())
+    letters = [file.read_bytes() for file in sorted((directory / "dead-letters").glob("*.frames"))]
+    return _read(frames, letters, topology, plan)
+
+
+def collected(batches: Sequence[Batch], topology: Topology, plan: Plan) -> Published:
+    """Read what micro-batches in memory gave."""
+    frames: dict[int, list[bytes]] = defaultdict(list)
+    for batch in batches:
+        for port, found in batch.frames.items():
+            frames[port] += found
+    return _read(frames, [frame for batch in batches for frame in batch.letters], topology, plan)
+
+
+def _read(frames: Mapping[int, Sequence[bytes]], letters: Sequence[bytes], topology: Topology, plan: Plan) -> Published:
+    made = Published()
     numbers = {sink.path: sink.port - FIRST_SINK_PORT for sink in topology.sinks()}
     for path, number in numbers.items():
-        names = [file.name for record in records for file in record.files if file.port == plan.ports[path]]
-        values = (value for name in names for value in _values(directory / "outbox" / name))
+        values = _values(frames.get(plan.ports[path], ()))
         made.lines[number] = [item_of(value.decode().rstrip("\n")) for value in values]
-    for file in sorted((directory / "dead-letters").glob("*.frames")):
-        for letter in map(pb.DeadLetter.FromString, _values(file)):
-            place = f"sink{numbers[letter.path]}" if letter.path in numbers else letter.step
-            made.letters[place, letter.sequence] += 1
-            made.errors.append(f"{letter.path} {letter.sequence}: {letter.code} {letter.error}")
+    for letter in map(pb.DeadLetter.FromString, _values(letters)):
+        place = f"sink{numbers[letter.path]}" if letter.path in numbers else letter.step
+        made.letters[place, letter.sequence] += 1
+        made.errors.append(f"{letter.path} {letter.sequence}: {letter.code} {letter.error}")
     return made
 
 
-def _values(file: Path) -> Iterator[bytes]:
-    data = file.read_bytes()
-    for _, start, _ in split_frames(data):
-        yield from read_frame(data, start).values()
+def _values(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for data in pieces:
+        for _, start, _ in split_frames(data):
+            yield from read_frame(data, start).values()

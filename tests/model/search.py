@@ -14,7 +14,20 @@ from model.outcome import Published
 Run = Callable[[Application, Path], Published]
 
 
-def search(run: Run, count: int, *, number: int, languages: Sequence[str] = (PYTHON, GO), shrinks: bool = True) -> int:
+def as_drawn(application: Application) -> Application:
+    """Return an application as it is."""
+    return application
+
+
+def search(
+    run: Run,
+    count: int,
+    *,
+    number: int,
+    languages: Sequence[str] = (PYTHON, GO),
+    shrinks: bool = True,
+    prepare: Callable[[Application], Application] = as_drawn,
+) -> int:
     """Run drawn applications; returns how many ran.
 
     Args:
@@ -23,6 +36,7 @@ def search(run: Run, count: int, *, number: int, languages: Sequence[str] = (PYT
         number: Of the draw: the same one gives the same applications.
         languages: Of their programs.
         shrinks: Whether one that differs is made small before it is shown.
+        prepare: Changes an application before it runs.
 
     Raises:
         AssertionError: One gave something else than the reference; it is shown.
@@ -36,6 +50,7 @@ def search(run: Run, count: int, *, number: int, languages: Sequence[str] = (PYT
     def each(application: Application) -> None:
         nonlocal ran
         ran += 1
+        application = prepare(application)
         with tempfile.TemporaryDirectory(prefix="model-") as directory:
             check(application, run(application, Path(directory)))
 

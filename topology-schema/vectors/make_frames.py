@@ -92,6 +92,8 @@ def valid_frames() -> list[dict[str, Any]]:
         frame_vector("framed: two messages, u8", [b"\x01a", b"\x00"], encoding=1, sequence=7),
         frame_vector("keys", [b"1", b"2", b"3"], keys=[a, b], key_indexes=[0, 1, 0], encoding=16),
         frame_vector("the empty key", [b"s"], keys=[""], key_indexes=[0]),
+        frame_vector("framed: no message", [], encoding=1),
+        frame_vector("private: no message", [], encoding=17, port=3),
         frame_vector("keys without messages", [], keys=[a], key_indexes=[]),
         frame_vector("sequences with gaps and repeats", [b"1", b"2", b"3"], sequence=5, sequences=[5, 5, 300]),
         frame_vector("sequence differences of 4 bytes", [b"1", b"2"], sequence=1, sequences=[1, 70001]),
@@ -136,6 +138,8 @@ def invalid_frames() -> list[dict[str, Any]]:
         case("4 thousand million messages", "column", body(0, 0xFFFFFFFF, b"\x08")),
         case("values shorter than their lengths", "values", body(0, 1, b"\x01\x03hi")),
         case("bytes behind the values", "values", body(0, 1, b"\x01\x01hi")),
+        case("values for no message", "values", body(0, 0, b"\x01hi")),
+        case("framed: bytes for no message", "values", body(0, 0, b"\x01", 1)),
         case("length of 2**64-1", "values", body(0, 1, b"\x08" + b"\xff" * 8)),
         case("no column at all", "column", body(0, 1, b"")),
         case("key index out of range", "keys", body(1, 1, struct.pack("<I", 1) + b"\x01\x01k\x01\x01" + b"\x01\x00")),
@@ -144,3 +148,36 @@ def invalid_frames() -> list[dict[str, Any]]:
         case("bitmap cut", "absent", body(16, 64, b"\xff\xff")),
         case("headers past the body", "headers", body(8, 1, b"\x01\xff\x01\x00")),
     ]
+
+
+def piece_vectors() -> dict[str, Any]:
+    """State logs of one key whose state is in pieces, with what it is."""
+    state = b"My solitude is cheered by that elegant hope."
+
+    def entry(data: bytes, number: int = 0, count: int = 0, name: str = "piece", **other: Any) -> str:
+        fields: dict[str, Any] = {"port": 1, "encoding": 17, "keys": [b"k".hex()], "key_indexes": [0], **other}
+        if count:
+            fields["headers"] = [[[name, struct.pack("<II", number, count).hex()]]]
+        return str(frame_vector("", [data], **fields)["hex"])
+
+    def cut(*ends: int) -> list[str]:
+        starts = [0, *ends]
+        return [entry(state[a:b], at, len(starts)) for at, (a, b) in enumerate(zip(starts, [*ends, None], strict=True))]
+
+    a, b, c = cut(10, 20)
+    valid = {
+        "in one": [entry(state)],
+        "in two": cut(20),
+        "in four, of any length": cut(1, 1, 40),
+        "after another state": [entry(b"old"), a, b, c],
+    }
+    invalid = {
+        "the last is missing": [a, b], "the first is missing": [b, c], "one twice": [a, a, b, c], "out of turn": [a, c, b],
+        "another entry between": [a, entry(state), b, c], "another count": [a, *cut(10)[1:]], "another key": [a, entry(state[10:20], 1, 3, keys=["6b6b"]), c],
+        "another port": [a, entry(state[10:20], 1, 3, port=2), c], "another encoding": [a, entry(state[10:20], 1, 3, encoding=16), c],
+        "one of one": [entry(state, 0, 1)], "number and count are equal": [a, b, entry(state, 3, 3)], "another header": [entry(state, 0, 2, name="peace"), c],
+    }  # fmt: skip
+    return {
+        "valid": [{"name": name, "entries": entries, "state": state.hex()} for name, entries in valid.items()],
+        "invalid": [{"name": name, "entries": entries} for name, entries in invalid.items()],
+    }

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from make_documents import INVALID, SAME_INTERFACE, VALID
-from make_frames import HOPE, frame_vector, invalid_frames, seal, valid_frames
+from make_frames import HOPE, frame_vector, invalid_frames, piece_vectors, seal, valid_frames
 from make_windows import window_vectors, wrong_windows
 
 HERE = Path(__file__).resolve().parent
@@ -196,6 +196,12 @@ def number_vectors() -> list[dict[str, Any]]:
     return [{"bits": struct.pack(">d", x).hex(), "text": ecmascript(x)} for x in edges]
 
 
+LONE_SURROGATES = (
+    r'"\ud800"', r'"a\udc00b"', r'"\uDBFFx"', r'"\ud83d\ud83d\ude00"', r'"\ude00\ud83d"', r'"\ud83d \ude00"', r'"\ud83d\n\ude00"',
+    r'{"\udfff":1}', r'[{"a":["\\\ud800"]}]', r'"\ud83d\\ude00"',
+)  # fmt: skip
+
+
 def codec_vectors() -> dict[str, Any]:
     def bits(text: str) -> str:
         return struct.pack(">d", float(text)).hex()
@@ -230,6 +236,7 @@ def codec_vectors() -> dict[str, Any]:
             {"codec": "int64", "hex": ""}, {"codec": "int64", "hex": "00000000000000"}, {"codec": "int64", "hex": "000000000000000000"},
             {"codec": "float64", "hex": "3ff0"}, {"codec": "json", "hex": ""}, {"codec": "json", "hex": b"{'a':1}".hex()},
             {"codec": "json", "hex": b"NaN".hex()}, {"codec": "json", "hex": b"1 2".hex()},
+            *({"codec": "json", "hex": text.encode().hex()} for text in LONE_SURROGATES),
             {"codec": "json", "hex": b"1e400".hex()}, {"codec": "json", "hex": b"[-1e400]".hex()}, {"codec": "json", "hex": b"01".hex()},
             {"codec": "protobuf:google.protobuf.StringValue", "hex": "ff"}, {"codec": "protobuf:google.protobuf.StringValue", "hex": "0a0261"},
             {"codec": "protobuf:google.protobuf.StringValue", "hex": "0a01ff"}, {"codec": "protobuf:google.protobuf.Struct", "hex": "0a01"},
@@ -286,6 +293,7 @@ def files() -> dict[str, str]:
     made = {
         "canonical.json": canonical_vectors(), "keys.json": key_vectors(), "framing.json": framing_vectors(),
         "frames.json": {"valid": valid_frames(), "invalid": invalid_frames()}, "codecs.json": codec_vectors(),
+        "pieces.json": piece_vectors(),
         "interface_hash.json": interface_vectors(), "windows.json": window_vectors(), "selftest.json": selftest(),
     }  # fmt: skip
     texts = {name: json.dumps(value, indent=1) + "\n" for name, value in made.items()}

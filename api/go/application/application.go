@@ -59,6 +59,14 @@ func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *Pipel
 	return &PipelineBuilder{a.declared, pipeline, node, policies}
 }
 
+// Package wallarootest runs what was declared.
+var _ = declaration.Reveal(func(public any) *declaration.Application {
+	if a, is := public.(*Application); is && a != nil {
+		return a.declared
+	}
+	return nil
+})
+
 // Check returns an error that describes everything that is wrong with the declaration, or nil: for each finding its code, what is
 // wrong, the place in the document and in the program, and a remedy.
 func (a *Application) Check() error {

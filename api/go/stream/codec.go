@@ -19,6 +19,7 @@ import (
 //
 // A codec serves at the edges, where its methods are handed to sources and sinks, and with Register between processes and for states.
 // Without one, values of the basic types are written as they are, others with encoding/gob, which needs exported fields (C504).
+// Messages of generated protobuf types need none: between programs, a Component has the codec "protobuf:FULL.NAME".
 // An error of Encode or Decode makes the message a dead letter.
 type Codec[T any] interface {
 	Encode(value T) ([]byte, error)

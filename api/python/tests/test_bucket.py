@@ -9,7 +9,7 @@ from wallaroo.diagnostic import DiagnosticError
 from wallaroo.frame import FrameError, encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketResult, BucketRun
-from wallaroo.worker.service import ProtocolError, failure_of
+from wallaroo.worker.call import ProtocolError, failure_of
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketKey, BucketState, StateCache, Version
 from wallaroo.worker.value import TEXT, NotSerializableError, StateReadError, ValueCodec, encode_text

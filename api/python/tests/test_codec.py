@@ -148,3 +148,27 @@ def test_messages_of_another_type_are_refused(name: str, value: Any, text: str) 
 )
 def test_names_of_no_codec(name: str) -> None:
     assert codec_of(name) is None
+
+
+UNITS = st.lists(st.sampled_from([0x61, 0x5C, 0x22, 0xD7FF, 0xD800, 0xD83D, 0xDBFF, 0xDC00, 0xDE00, 0xDFFF, 0xE000]))
+
+
+@given(UNITS, st.booleans(), st.booleans())
+def test_a_json_text_with_half_of_a_surrogate_pair_is_refused(
+    units: list[int], is_escaped: bool, is_name: bool
+) -> None:
+    def written(unit: int) -> str:
+        is_half = 0xD800 <= unit < 0xE000
+        return f"\\u{unit:04x}" if is_half or is_escaped else json.dumps(chr(unit))[1:-1]
+
+    text = '"' + "".join(map(written, units)) + '"'
+    data = (f'[{{{text}:1}}, "\\\\ud800"]' if is_name else text).encode()
+    codec = codec_of("json")
+    assert codec is not None
+    try:
+        expected = struct.pack(f"<{len(units)}H", *units).decode("utf-16-le")
+    except UnicodeDecodeError:
+        with pytest.raises(ValueError, match="a text has a lone surrogate"):
+            codec.decode(data)
+        return
+    assert codec.decode(data) == ([{expected: 1}, "\\ud800"] if is_name else expected)

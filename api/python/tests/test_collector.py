@@ -5,6 +5,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from wallaroo.worker.gc import OBJECTS
 
 PROGRAM = """
@@ -33,12 +35,14 @@ def run(first: str, count: int) -> list[Any]:
     return [int(threshold), *rest, int(most)]
 
 
+@pytest.mark.slow
 def test_cycles_of_the_program_are_collected() -> None:
     threshold, is_enabled, is_frozen, most = run("", 5 * OBJECTS)
     assert (threshold, is_enabled, is_frozen) == (OBJECTS, "True", "True")
     assert most <= 2 * OBJECTS
 
 
+@pytest.mark.slow
 def test_a_program_that_chose_for_itself_keeps_that() -> None:
     assert run("gc.set_threshold(123)", 500)[:3] == [123, "True", "True"]
     assert run("gc.disable()", 500)[:3] == [gc.get_threshold()[0], "False", "True"]

@@ -218,6 +218,7 @@ def test_a_source_that_waits_for_its_application_can_be_ended(feeding: Any) -> N
     assert process.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_programs_need_nothing_but_the_standard_library_to_be_imported() -> None:
     clients = ["redis", "pika", "psycopg", "boto3", "confluent_kafka"]
     code = (

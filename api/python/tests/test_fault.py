@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from wallaroo.fault import Fault, parse
 
 PROGRAM = """
@@ -37,16 +39,19 @@ def test_points_of_the_variable() -> None:
     assert not Fault({}).points
 
 
+@pytest.mark.slow
 def test_nothing_happens_without_the_variable() -> None:
     assert passed() == (5, 0)
 
 
+@pytest.mark.slow
 def test_the_process_dies_when_it_comes_to_the_point_for_the_nth_time() -> None:
     assert passed(WALLAROO_FAULT="a.b:3") == (2, -signal.SIGKILL)
     assert passed(WALLAROO_FAULT="other.point:1,a.b:1") == (0, -signal.SIGKILL)
     assert passed(WALLAROO_FAULT="other.point:1") == (5, 0)
 
 
+@pytest.mark.slow
 def test_each_entry_kills_one_process_when_a_directory_remembers(tmp_path: Path) -> None:
     asked = {"WALLAROO_FAULT": "a.b:4,a.b:2", "WALLAROO_FAULT_DIR": str(tmp_path)}
     assert [passed(**asked) for _ in range(3)] == [(1, -signal.SIGKILL), (3, -signal.SIGKILL), (5, 0)]

@@ -14,8 +14,8 @@ from wallaroo.serialization import Serializer
 from wallaroo.topology import topology
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketRun
+from wallaroo.worker.call import CallRunner
 from wallaroo.worker.exit import KEY_EXPECTED
-from wallaroo.worker.service import WorkerService
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import BucketState
 from wallaroo.worker.value import ValueCodec
@@ -220,15 +220,15 @@ class Numbers:
         return None if previous >= 5 else previous + 1
 
 
-def service_of(generator: Any, kit: Any, serializer: Serializer | None = None) -> tuple[WorkerService, Application]:
+def service_of(generator: Any, kit: Any, serializer: Serializer | None = None) -> tuple[CallRunner, Application]:
     line = wallaroo.source("numbers", wallaroo.GenSourceConfig(generator))
     app = wallaroo.build_application("test", line.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, kit.encode)))
     app.serializer = serializer or app.serializer
-    return WorkerService(Program(app, ".", topology(app, ".", "app.py", [])), [], 1 << 20), app
+    return CallRunner(Program(app, ".", topology(app, ".", "app.py", [])), 1 << 20), app
 
 
-def asked(service: WorkerService, **request: Any) -> pb.GenerateReply:
-    return service.Generate(pb.GenerateRequest(**{"path": "0/sources/0", "max_bytes": 1000, **request}), None)
+def asked(service: CallRunner, **request: Any) -> pb.GenerateReply:
+    return service.generate(pb.GenerateRequest(**{"path": "0/sources/0", "max_bytes": 1000, **request}))
 
 
 def test_generate_goes_on_from_the_last_message(kit: Any) -> None:

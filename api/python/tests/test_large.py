@@ -82,6 +82,32 @@ def test_a_value_above_the_limit_is_a_dead_letter_at_its_sink(
     assert {each.path: each.dead_letters for each in stage.counts()}["0/sinks/0"] == len(found)
 
 
+@wallaroo.encoder
+def long_text(number: str) -> Any:
+    """Give so many characters of one, two or four bytes, or bytes."""
+    character, count = number[0], int(number[1:])
+    return bytes(count) if character == "0" else character * count
+
+
+@same_functions
+@given(st.lists(st.tuples(st.sampled_from("0aé😀"), st.integers(0, 200)), min_size=1, max_size=8))
+def test_the_letter_of_a_result_above_the_limit_has_the_message(
+    kit: Any, monkeypatch: pytest.MonkeyPatch, texts: list[tuple[str, int]]
+) -> None:
+    monkeypatch.setattr(dead_letter, "MAX_VALUE_BYTES", 150)
+    app = kit.build(lambda builder: builder.to(wallaroo.computation("same")(lambda text: text)), encoder=long_text)
+    stage = Stage(app, kit.stage_of(app, "0/sources/0"))
+    messages = [f"{character}{count}" for character, count in texts]
+    outputs = stage.run(0, kit.wire([message.encode() for message in messages]))
+    lengths = [len(bytes(count) if kind == "0" else (kind * count).encode()) for kind, count in texts]
+    assert [len(value) for _, value in kit.sunk(outputs)] == [length for length in lengths if length <= 150]
+    found = [
+        (each.code, *stage.codec.decode(each.encoding, [len(each.input)], each.input), each.sequence)
+        for each in kit.letters(outputs)
+    ]
+    assert found == [("C525", messages[at], at) for at, length in enumerate(lengths) if length > 150]
+
+
 @same_functions
 @given(pairs=sizes)
 def test_a_message_above_the_limit_does_not_cross_a_shuffle(

@@ -69,6 +69,7 @@ def test_a_message_whose_module_is_not_imported(declare: Any) -> None:
     assert found.fix == "import what protoc generated for shop.v1.Order"
 
 
+@pytest.mark.slow
 def test_a_program_without_protobuf(tmp_path: Path) -> None:
     (tmp_path / "google").mkdir()
     (tmp_path / "google" / "__init__.py").write_text("raise ImportError('no protobuf here')", encoding="utf-8")

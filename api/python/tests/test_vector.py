@@ -17,6 +17,7 @@ from wallaroo.frame import (
 )
 from wallaroo.framing import header_bytes, length_of
 from wallaroo.key import bucket_of, key_bytes, key_json
+from wallaroo.piece import Joiner
 from wallaroo.topology import canonical, interface_hash
 
 VECTORS = Path(__file__).resolve().parents[3] / "topology-schema" / "vectors"
@@ -125,6 +126,26 @@ def test_keys(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", named(read("frames")["valid"]))
 def test_frames(case: dict[str, Any]) -> None:
     check_frame(case)
+
+
+def joined(entries: list[str]) -> bytes:
+    joiner, states = Joiner(), []
+    for entry in entries:
+        frame = joiner.take(bytes.fromhex(entry))
+        states += frame.values() if frame is not None else ()
+    joiner.end()
+    return states[-1]
+
+
+@pytest.mark.parametrize("case", named(read("pieces")["valid"]))
+def test_pieces(case: dict[str, Any]) -> None:
+    assert joined(case["entries"]).hex() == case["state"]
+
+
+@pytest.mark.parametrize("case", named(read("pieces")["invalid"]))
+def test_damaged_pieces(case: dict[str, Any]) -> None:
+    with pytest.raises(FrameError):
+        joined(case["entries"])
 
 
 @pytest.mark.parametrize("case", named(read("frames")["invalid"]))

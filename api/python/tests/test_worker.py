@@ -131,6 +131,70 @@ def test_it_refuses_what_it_cannot_serve(tmp_path: Path) -> None:
         assert list(stub.Process(iter(requests), timeout=SECONDS))[-1].failure.code == "W413"
 
 
+CLOSING = """
+import os, posix, socket
+import wallaroo
+
+HELD = [*os.pipe(), socket.socket().detach()]
+
+
+def application_setup(args):
+    ab = wallaroo.ApplicationBuilder("closing")
+    ab.new_pipeline("lines", wallaroo.TCPSourceConfig("127.0.0.1", "7010", decode))
+    ab.to(close)
+    ab.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "7002", encode))
+    return ab.build()
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(bs):
+    return eval(bs.decode())
+
+
+@wallaroo.computation("close")
+def close(way):
+    open_ones = [int(name) for name in os.listdir("/proc/self/fd")]
+    tried, refused = 0, 0
+    for each in open_ones:
+        if each > 2 and each not in HELD and os.path.exists(f"/proc/self/fd/{each}"):
+            tried += 1
+            try:
+                way(each)
+            except OSError as error:
+                refused += error.errno == 1
+    # What the program opens it may close.
+    for each in [*os.pipe(), os.open(os.devnull, os.O_RDONLY), os.eventfd(0)]:
+        way(each)
+    while HELD:
+        way(HELD.pop())
+    return tried, refused
+
+
+@wallaroo.encoder
+def encode(refused):
+    return repr(refused)
+"""
+WAYS = ("os.close", "posix.close", "lambda fd: os.closerange(fd, fd + 1)", "lambda fd: posix.closerange(fd, fd + 1)")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_user_code_cannot_close_what_the_worker_has_open(tmp_path: Path, kit: Any, processes: int) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(CLOSING)
+    sys.modules.pop("app", None)
+    stage = kit.stage_of(load(str(app), ()).application, "0/sources/0")
+    with served(tmp_path / "w", app, processes) as (_, channel):
+        stub = worker_pb2_grpc.WorkerStub(channel)
+        data = pb.Data(frames=kit.wire([way.encode() for way in WAYS]))
+        requests = [pb.ProcessRequest(opening=pb.Opening(stage=stage)), pb.ProcessRequest(data=data)]
+        replies = list(stub.Process(iter(requests), timeout=SECONDS))
+        outputs = [reply.output for reply in replies if reply.HasField("output")]
+        assert kit.letters(outputs) == []
+        found = [eval(value) for _, value in kit.sunk(outputs)]
+        assert all(tried == refused > 3 for tried, refused in found), found
+        assert not stub.Init(INIT, timeout=SECONDS).HasField("failure")
+
+
 def test_damaged_frames_are_a_failure(tmp_path: Path, kit: Any) -> None:
     first, _ = stages(kit)
     with served(tmp_path / "w") as (_, channel):

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -15,20 +16,32 @@ import (
 
 type document interface{ ToJson() string }
 
-func main() { worker.Main(setup) }
+func main() {
+	if slices.Equal(os.Args[1:], []string{"memory"}) {
+		memory()
+		return
+	}
+	worker.Main(setup)
+}
 
-func setup(args []string) document {
+func setup(args []string) document { return read(args).declare() }
+
+func read(args []string) *application {
 	described := &application{}
 	if err := json.Unmarshal([]byte(args[slices.Index(args, "--described")+1]), described); err != nil {
 		panic(err)
 	}
+	return described
+}
+
+func (d *application) declare() document {
 	switch {
-	case described.Role == "library":
-		return described.library()
-	case described.API == "builder":
-		return described.builder()
+	case d.Role == "library":
+		return d.library()
+	case d.API == "builder":
+		return d.builder()
 	}
-	return described.graph()
+	return d.graph()
 }
 
 func address(first, number int) string { return fmt.Sprintf("127.0.0.1:%d", first+number) }

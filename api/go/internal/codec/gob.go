@@ -93,7 +93,7 @@ func (g *gobEncoder) stream(t reflect.Type, value any) (*encodeStream, error) {
 	if err := CheckType(t); err != nil {
 		return nil, &Error{Type: fmt.Sprintf("%T", value), Reason: err.Error()}
 	}
-	if registered, ok := known.Lookup(known.Name(t)); !ok || registered != t {
+	if !known.Has(t) {
 		return nil, &Error{Type: fmt.Sprintf("%T", value), Reason: "another process could not find the type by its name; " +
 			"wa.RegisterType makes it known"}
 	}

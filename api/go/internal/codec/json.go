@@ -151,6 +151,9 @@ func decodeJSON(data []byte) (any, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("the text is not UTF-8")
 	}
+	if hasLoneSurrogate(data) {
+		return nil, errLoneSurrogate
+	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	var tree any
@@ -161,6 +164,32 @@ func decodeJSON(data []byte) (any, error) {
 		return nil, errors.New("data follows the JSON value")
 	}
 	return withNumbers(tree)
+}
+
+var errLoneSurrogate = errors.New("a text has a lone surrogate")
+
+// hasLoneSurrogate reports whether an escape of a text stands for half a character, for which encoding/json would put another one.
+func hasLoneSurrogate(data []byte) bool {
+	isHigh := false // whether the escape that ends here is a first half
+	for {
+		at := bytes.IndexByte(data, '\\')
+		if at < 0 || len(data) < at+2 {
+			return isHigh
+		}
+		unit := uint64(0)
+		if len(data) >= at+6 && data[at+1] == 'u' {
+			unit, _ = strconv.ParseUint(string(data[at+2:at+6]), 16, 16)
+		}
+		isLow := unit>>10 == 0xDC00>>10
+		if isLow != (isHigh && at == 0) || isHigh && at > 0 {
+			return true
+		}
+		isHigh = unit>>10 == 0xD800>>10
+		if unit > 0 {
+			at += 4
+		}
+		data = data[at+2:]
+	}
 }
 
 func notJSON(err error) error {
@@ -209,6 +238,8 @@ func decodeJSONInto(data []byte, t reflect.Type) (any, error) {
 	switch {
 	case !utf8.Valid(data):
 		return nil, errors.New("the text is not UTF-8")
+	case hasLoneSurrogate(data):
+		return nil, errLoneSurrogate
 	case string(data) == "null":
 		return nil, nil
 	}

@@ -65,7 +65,7 @@ func (a *Application) checkMessageKeys() {
 	var keyless func(path string) string // the name of a source whose messages arrive without a key
 	keyless = func(path string) string {
 		if source := sources[path]; source != nil {
-			if source.givesKeys() {
+			if source.GivesKeys() {
 				return ""
 			}
 			return source.Name

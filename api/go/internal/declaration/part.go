@@ -33,8 +33,8 @@ func (s *Source) Framing() topology.Framing {
 	return topology.Framing{}
 }
 
-// givesKeys reports whether the messages of the source carry keys.
-func (s *Source) givesKeys() bool {
+// GivesKeys reports whether the messages of the source carry keys.
+func (s *Source) GivesKeys() bool {
 	switch edge := s.Edge.(type) {
 	case *topology.Kafka, *topology.Connector:
 		return true

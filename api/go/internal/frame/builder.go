@@ -57,7 +57,7 @@ func (b *Builder) UseSequence(sequence uint64) { b.sequences = append(b.sequence
 // UseTimestamp gives the message added next a time of its own, in milliseconds since 1970 UTC.
 func (b *Builder) UseTimestamp(timestampMs int64) { b.timestamps = append(b.timestamps, timestampMs) }
 
-// UseHeader gives the message added next a header; it is called at most once per message.
+// UseHeader gives the message added next one more header.
 func (b *Builder) UseHeader(name string, value []byte) {
 	for len(b.headEnds) < len(b.lengths) {
 		b.headEnds = append(b.headEnds, len(b.headers))
@@ -66,6 +66,10 @@ func (b *Builder) UseHeader(name string, value []byte) {
 	b.headers = append(b.headers, name...)
 	b.headers = binary.LittleEndian.AppendUint32(b.headers, uint32(len(value)))
 	b.headers = append(b.headers, value...)
+	if len(b.headEnds) > len(b.lengths) {
+		b.headEnds[len(b.lengths)] = len(b.headers)
+		return
+	}
 	b.headEnds = append(b.headEnds, len(b.headers))
 }
 

@@ -202,6 +202,9 @@ func (f *Frame) readValues(body *body) (err error) {
 			return damaged("the lengths of the values do not add up to the %d bytes left in the body", left)
 		}
 	}
+	if f.Count == 0 && len(body.data) > 0 {
+		return damaged("%d bytes of values for no message", len(body.data))
+	}
 	f.Values = body.data
 	return nil
 }

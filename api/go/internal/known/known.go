@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 var byName sync.Map // string → reflect.Type
@@ -26,6 +27,25 @@ func Register(t reflect.Type) {
 		t = t.Elem()
 	}
 	byName.Store(Name(t), t)
+}
+
+var registersMain atomic.Bool
+
+// RegisterMain makes types of package main known when they are asked for: `wallaroo build` adds a file to a program that registers
+// them, and a test of the program has no such file.
+func RegisterMain() { registersMain.Store(true) }
+
+// Has reports whether a type is known by its name.
+func Has(t reflect.Type) bool {
+	if found, ok := Lookup(Name(t)); ok {
+		return found == t
+	}
+	isOfMain := t.PkgPath() != "" && strings.HasPrefix(t.String(), "main.") && !strings.Contains(t.Name(), "[")
+	if isOfMain && registersMain.Load() {
+		Register(t)
+		return true
+	}
+	return false
 }
 
 // Lookup returns the type of a name.

@@ -203,6 +203,14 @@ func (n *node) decode(payload []byte, i int, read func(payload []byte, i int) an
 // Split returns the lengths of the whole messages at the start of data, and how long the message after them is when its
 // header is there. A message longer than limit is not whole, however much is there.
 func Split(source *declaration.Source, data []byte, limit uint64) (lengths []uint32, wanted uint64, err error) {
+	err = apart("C505", source.Name, func() (err error) {
+		lengths, wanted, err = split(source, data, limit)
+		return err
+	})
+	return lengths, wanted, err
+}
+
+func split(source *declaration.Source, data []byte, limit uint64) (lengths []uint32, wanted uint64, err error) {
 	e := newEntry(source)
 	size := uint64(e.headerBytes)
 	for uint64(len(data)) >= size {

@@ -12,6 +12,10 @@ import (
 // Generate fills a reply with the messages of a generator source after the one that the request names. The content of the
 // reply is valid also when user code fails.
 func Generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb.GenerateReply) error {
+	return apart("C501", source.Name, func() error { return generate(source, request, reply) })
+}
+
+func generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb.GenerateReply) error {
 	encoder := codec.NewEncoder()
 	reply.Encoding = uint32(encoder.Encoding())
 	next, err := first(source, request)

@@ -83,7 +83,7 @@ func (x *Executor) runState(n *node) error {
 func (x *Executor) checkKeyed(n *node) error {
 	f := &x.frame
 	switch {
-	case x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0 && f.Count > 0:
+	case x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0:
 		return damaged(fmt.Errorf("a frame for state step %s has no keys", n.path))
 	case f.Encoding == frame.Framed || f.HasAbsent():
 		return damaged(fmt.Errorf("a frame for state step %s has values of encoding %d or none", n.path, f.Encoding))

@@ -126,6 +126,9 @@ func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []p
 			if err != nil {
 				return nil, nil, err
 			}
+			if x.frame.Count == 0 {
+				continue
+			}
 			if n.stateful.windows != nil {
 				x.decoder.Reset()
 				if err := x.takeWindow(n); err != nil {

@@ -61,6 +61,8 @@ type Executor struct {
 	keyed      keyed
 	hasWindows bool
 	arrivals   []arrival // at the windows, in the call at hand
+
+	inTest bool // see InTest
 }
 
 // node is one step of a stage.
@@ -297,6 +299,9 @@ func (x *Executor) feedAll(frames []byte) (err error) {
 		n, err := x.entry()
 		if err != nil {
 			return err
+		}
+		if x.frame.Count == 0 {
+			continue
 		}
 		x.decoder.Reset()
 		switch {

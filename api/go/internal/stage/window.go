@@ -56,7 +56,7 @@ func (x *Executor) tick() {
 // takeWindow takes the messages of the frame at hand, which run when all of the call are there.
 func (x *Executor) takeWindow(n *node) error {
 	f := &x.frame
-	if x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0 && f.Count > 0 || f.Encoding == frame.Framed || f.HasAbsent() {
+	if x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0 || f.Encoding == frame.Framed || f.HasAbsent() {
 		return damaged(fmt.Errorf("a frame for window %s has no keys, or values of encoding %d or none", n.path, f.Encoding))
 	}
 	data := f.Values

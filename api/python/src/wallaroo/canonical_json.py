@@ -31,9 +31,16 @@ def read_json(text: str) -> Any:
     """Return the value of a text.
 
     Raises:
-        ValueError: It is not JSON, or a number is too large for a float.
+        ValueError: It is not JSON, a number is too large for a float, or a text has a lone surrogate.
     """
-    return json.loads(text, parse_constant=_no_number, parse_float=_float)
+    value = json.loads(text, parse_constant=_no_number, parse_float=_float)
+    if "\\u" in text:  # only an escape can stand for half a character
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            msg = "a text has a lone surrogate"
+            raise ValueError(msg) from None
+    return value
 
 
 def number_text(number: float) -> str:

@@ -7,6 +7,7 @@ stdout, what the program prints to stderr.
 import json
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ TOPOLOGY_STATUS = 3
 
 def result_of(app: str, args: Sequence[str]) -> dict[str, Any]:
     """Return what the program declares, `{"topology": ...}` or `{"library": ...}`; its faults as `{"diagnostics"}`."""
+    warnings.simplefilter("default")
     try:
         return load(app, args).to_json()
     except DiagnosticError as err:

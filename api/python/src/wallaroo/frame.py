@@ -303,6 +303,29 @@ def read_sequences(header: FrameHeader, data: bytes, start: int) -> Sequence[int
     return body.column(header.count)
 
 
+def read_keys(header: FrameHeader, data: bytes, start: int, most: int) -> list[bytes]:
+    """Return distinct keys of a frame whose body begins at `start`, and read no other column.
+
+    Args:
+        header: Of the frame.
+        data: Has the frame.
+        start: Where its body begins.
+        most: If it has more keys, so many are returned; which ones depends on the frame's sequence.
+
+    Raises:
+        FrameError: The columns contradict each other.
+    """
+    if not header.flags & KEYS:
+        return []
+    body = _Body(data, start, start + header.body_bytes)
+    (key_count,) = _U32.unpack(body.take(4))
+    lengths = body.column(key_count)
+    first = header.sequence % key_count if key_count > most else 0
+    chosen = lengths[first : first + most]
+    body.take(sum(lengths[:first]))
+    return cut(body.take(sum(chosen)), chosen)
+
+
 def read_body(header: FrameHeader, data: bytes, start: int) -> Frame:
     """Read the columns of a frame whose checksum has been verified; its body begins at `start`."""
     body = _Body(data, start, start + header.body_bytes)
@@ -329,5 +352,8 @@ def read_body(header: FrameHeader, data: bytes, start: int) -> Frame:
         if sum(frame.lengths) != body.end - body.at:
             msg = f"values of {sum(frame.lengths)} bytes; {body.end - body.at} are left in the body"
             raise FrameError(msg)
+    elif not count and body.at < body.end:
+        msg = f"{body.end - body.at} bytes of values for no message"
+        raise FrameError(msg)
     frame.data = body.take(body.end - body.at)
     return frame

@@ -77,6 +77,14 @@ def _is_frozen(key: object) -> bool:
     return parameters is not None and bool(parameters.frozen and parameters.eq)
 
 
+def readable(key: bytes) -> str | bytes:
+    """Return a key as user code gets it: text where it is UTF-8, else the bytes."""
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return key
+
+
 def key_json(key: object) -> Any:
     r"""Return a key as the topology document writes it.
 

@@ -6,8 +6,7 @@ import importlib.util
 import os
 import re
 import sys
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NoReturn
@@ -23,6 +22,7 @@ from wallaroo.topology import library_document, topology
 
 SETUP = "application_setup"
 PROGRAM_NAME = "wallaroo"
+_PROGRAMS: dict[str, ModuleType] = {}  # by name, as far as `load` has imported them: the next one may take the name
 _HERE = os.path.dirname(os.path.realpath(__file__))
 
 
@@ -59,7 +59,6 @@ def load(app: str, args: Sequence[str]) -> Program:
     Raises:
         DiagnosticError: With one of T201, T216, T217, T221, T227, or all faults of the declaration.
     """
-    warnings.simplefilter("default")
     target, function = split_app(app)
     module, directory = _import_file(target) if is_file(target) else _import_module(target)
     setup = getattr(module, function, None)
@@ -68,6 +67,28 @@ def load(app: str, args: Sequence[str]) -> Program:
         example = "return ab.build()"
         values: dict[str, Any] = {"module": module.__name__, "function": function, "example": example}
         raise DiagnosticError([Diagnostic.of("T201", file=_shown(file), **values)])
+    return _program(setup, function, module, directory, app, args)
+
+
+def load_setup(setup: Callable[..., Any], args: Sequence[str]) -> Program:
+    """Run a setup function of a module that is loaded already.
+
+    Args:
+        setup: The function.
+        args: The application's arguments; the setup gets a program name before them.
+
+    Raises:
+        DiagnosticError: With one of T216, T217, or all faults of the declaration.
+    """
+    name = getattr(setup, "__name__", SETUP)
+    module = sys.modules[setup.__module__]
+    directory = os.path.dirname(os.path.abspath(getattr(module, "__file__", None) or "."))
+    return _program(setup, name, module, directory, f"{module.__name__}:{name}", args)
+
+
+def _program(
+    setup: Callable[..., Any], function: str, module: ModuleType, directory: str, app: str, args: Sequence[str]
+) -> Program:
     result = _set_up(setup, function, [PROGRAM_NAME, *args])
     application = result if isinstance(result, Application) else result.application()
     application.serializer = _serializer(module)
@@ -112,16 +133,20 @@ def _import_file(target: str) -> tuple[ModuleType, str]:
     name = re.sub(r"\.py\Z", "", base)
     _refuse_other(directory)
     loaded = sys.modules.get(name)
-    if loaded is not None:
+    if loaded is not None and getattr(loaded, "__file__", None) == file:
+        return loaded, directory
+    if loaded is not None and loaded is not _PROGRAMS.get(name):
         reason = f"a module of that name is loaded already ({getattr(loaded, '__file__', 'built in')}); rename the file"
         raise DiagnosticError([Diagnostic.of("T227", file=_shown(file), module=name, error=reason)])
+    if directory in sys.path:
+        sys.path.remove(directory)
     sys.path.insert(0, directory)
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None or not os.path.isfile(file):
         raise DiagnosticError([Diagnostic.of("T227", file=_shown(file), module=name, error="there is no such file")])
     module = importlib.util.module_from_spec(spec)
     # Under its own name, so that pickles of its classes name a module that exists after a restart too.
-    sys.modules[name] = module
+    sys.modules[name] = _PROGRAMS[name] = module
     try:
         spec.loader.exec_module(module)
     except BaseException as err:

@@ -96,16 +96,17 @@ def _worker(
 
 def code_hash(directory: str) -> str:
     """Return the hash of the program's source files: the modules that were loaded from its directory."""
-    installed = [os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "purelib", "platlib")]
-    installed.append(os.path.dirname(os.path.realpath(__file__)) + os.sep)
+    places = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")] + [os.path.dirname(__file__)]
+    installed = tuple({place + os.sep for each in places for place in (each, os.path.realpath(each))})
     found = {}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or not file.endswith(".py"):
+        # To resolve a path costs more than all else, and hundreds of modules are loaded.
+        if not isinstance(file, str) or not file.endswith(".py") or file.startswith(installed):
             continue
         real = os.path.realpath(file)
         name = relative(real, directory)
-        if name != real and not any(map(real.startswith, installed)) and "site-packages" not in name.split("/"):
+        if name != real and not real.startswith(installed) and "site-packages" not in name.split("/"):
             found[name] = real
     digest = hashlib.sha256()
     for name in sorted(found):

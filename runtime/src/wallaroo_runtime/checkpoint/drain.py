@@ -53,9 +53,9 @@ class Drain:
         from wallaroo_runtime.spark.query import progress_in
 
         # Ticks after the last message may go.
-        behind = self._received() - progress_in(self.directory, f"{self.spark}/").messages_in
-        if behind > 0:
-            return f"{behind:,} messages in the journal are not processed"
+        unread = self._received() - progress_in(self.directory, f"{self.spark}/").messages_in
+        if unread > 0:
+            return f"{unread:,} messages in the journal are not processed"
         waiting = self._waiting(gone_sinks) if gone_sinks else 0
         return f"{waiting:,} messages of its outbox are not delivered" if waiting else ""
 

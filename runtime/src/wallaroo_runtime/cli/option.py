@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from wallaroo.diagnostic import closest
 
 OWN = {
+    "--engine": True,
     "--master": True,
     "--checkpoint": True,
     "--fresh": False,

@@ -28,7 +28,7 @@ class TextReporter:
         self._clear()
         print(finding, file=sys.stderr, flush=True)
 
-    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path) -> None:
+    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
         """Print where sources listen, and Wallaroo's line that says so."""
         for name, address in addresses:
             self.note(f'source "{name}" listens at {address}')
@@ -73,10 +73,10 @@ class JsonReporter:
         """Print the finding as a JSON array, like every finding."""
         print(json.dumps([finding.to_json()], ensure_ascii=False), file=sys.stderr, flush=True)
 
-    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path) -> None:
+    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
         """Print an object with the addresses, and Wallaroo's line."""
         sources = [{"name": name, "address": address} for name, address in addresses]
-        state = {"state": "initialized", "checkpoint": str(checkpoint), "sources": sources}
+        state = {"state": "initialized", "checkpoint": str(checkpoint) if checkpoint else None, "sources": sources}
         print(json.dumps(state, ensure_ascii=False), flush=True)
         print(READY, flush=True)
 

@@ -26,6 +26,9 @@ def add_parser(subparsers: Any) -> None:
         description=__doc__,
         epilog="Options that are not listed go to the application; -- ends the options of `run`.",
     )
+    parser.add_argument(
+        "--engine", choices=["spark", "memory"], default="spark", help="memory: a first look, in this process alone"
+    )
     add_run_options(parser)
 
 
@@ -92,15 +95,21 @@ def location_of(arguments: argparse.Namespace) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the application; returns when it has been stopped or is idle."""
-    # Late: everything below imports Spark's Python side sooner or later.
-    from wallaroo_runtime.run.run import RunOptions, execute
-
     idle = arguments.stop_when_idle
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:
         reason = f"--stop-when-idle {idle:g} is not a time"
         raise usage_error(reason, "", (), "give seconds, e.g. 10", "wallaroo run")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
+    reporter = JsonReporter() if arguments.json else TextReporter()
+    # Late: each engine imports much.
+    if arguments.engine == "memory":
+        from wallaroo_runtime.cli.memory import run_in_memory
+
+        run_in_memory(arguments, app, reporter)
+        return 0
+    from wallaroo_runtime.run.run import RunOptions, execute
+
     location = location_of(arguments)
     options = RunOptions(
         app=app,
@@ -121,5 +130,5 @@ def run(arguments: argparse.Namespace) -> int:
         bounds=bounds_of(arguments),
         remote=remote_of(arguments),
     )
-    execute(options, JsonReporter() if arguments.json else TextReporter())
+    execute(options, reporter)
     return 0

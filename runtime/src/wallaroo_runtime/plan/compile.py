@@ -87,14 +87,18 @@ def check_workers(draft: Draft) -> None:
     """Refuse messages and states that would have to pass between workers in a worker's own form."""
     owners: dict[str, Step] = {}
     for part in draft.parts.values():
-        codecs = set()
+        codecs, own = set(), set()
         for path in inputs_of(part):
             producer = draft.parts[path]
-            if producer.worker == part.worker or isinstance(producer, Sink):
+            assert not isinstance(producer, Sink)
+            if producer.worker == part.worker:
+                own.add(producer.codec)
                 continue
             codecs.add(producer.codec)
             if producer.codec == NATIVE:
                 draft.find("P301", part, producer=producer.worker, consumer=part.worker)
+        if codecs and isinstance(part, Step) and part.state is not None:
+            codecs |= own - {NATIVE}  # all that comes to a state has the codec of the other worker's messages
         if len(codecs) > 1 and NATIVE not in codecs:
             names = ", ".join(f'"{codec}"' for codec in sorted(codecs))
             draft.find("P303", part, what=f"input in several codecs ({names})", fix="give its inputs the same codec")

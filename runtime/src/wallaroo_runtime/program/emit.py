@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,11 +62,32 @@ def emit_all(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_S
         raise RunError.of("T258", TOPOLOGY, app=app.path)
     document: dict[str, Any] = result["topology"]
     home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
-    libraries = {name: find_library(name, home, target) for name, target in result.get("programs", {}).items()}
+    return Emitted(document, join_programs(document, result.get("programs", {}), home, args, deadline_seconds))
+
+
+def join_programs(
+    document: dict[str, Any], programs: Mapping[str, str], home: Path, args: Sequence[str], deadline_seconds: float
+) -> dict[str, App]:
+    """Run the front-ends of other programs, and put their workers into the document of the one that names them.
+
+    Args:
+        document: Of the program that names them; changed.
+        programs: Name of the worker and target of each.
+        home: Directory of the program that names them.
+        args: What the application sees on its command line.
+        deadline_seconds: How long the setup of one program may take.
+
+    Returns:
+        The programs by the names of their workers.
+
+    Raises:
+        RunError: As `emit_all`.
+    """
+    libraries = {name: find_library(name, home, target) for name, target in programs.items()}
     results = {name: run_front_end(found, args, deadline_seconds) for name, found in libraries.items()}
     if libraries:
         join_libraries(document, {name: (libraries[name].path, result) for name, result in results.items()})
-    return Emitted(document, libraries)
+    return libraries
 
 
 def run_front_end(app: App, args: Sequence[str], deadline_seconds: float) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Reporter(Protocol):
     def warn(self, finding: Diagnostic) -> None:
         """Report something wrong that does not end the run."""
 
-    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path) -> None:
+    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
         """Report that sources listen, at which addresses (name, HOST:PORT), and that the query is active."""
 
     def progress(self, snapshot: Snapshot) -> None:

@@ -15,6 +15,7 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 
 DIGITS = 16
 SHIPPED = "application.archive"  # a name that Spark does not unpack
+LOGS_OF_CLUSTER = "."  # as a spec's log directory: where the cluster keeps what its executors print
 
 
 def ship(session: SparkSession, archive: Archive, directory: Path) -> None:
@@ -39,7 +40,7 @@ def located(spec: WorkerSpec) -> WorkerSpec:
     Raises:
         RunError: R655 or R657, the archive cannot be used here.
     """
-    if not spec.log_directory:  # where the cluster keeps what its executors say
+    if spec.log_directory == LOGS_OF_CLUSTER:
         of_yarn = os.environ.get("LOG_DIRS", "").partition(",")[0] if "CONTAINER_ID" in os.environ else ""
         spec = replace(spec, log_directory=of_yarn or str(Path.cwd()))
     if not spec.archive:

@@ -8,9 +8,11 @@ from pyspark.sql import SparkSession
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
+from wallaroo_runtime.spark.account import Account, AccountParam, Accounts
 from wallaroo_runtime.spark.placement import Homes, executor_name, partition_name
-from wallaroo_runtime.spark.row import FrameHead
+from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace, Staging
 from wallaroo_runtime.worker.channel import take_endings
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -61,6 +63,7 @@ class ReadCounts:
         records: Messages, not bytes, of sources that Spark reads.
         homes: The executor of each partition with state.
         endings: Processes of workers that ended by themselves, in words.
+        accounts: Messages that left tasks and came to them, in the latest micro-batch.
     """
 
     by_file: Accumulator[int]
@@ -68,13 +71,14 @@ class ReadCounts:
     records: Accumulator[int]
     homes: Accumulator[Homes]
     endings: Accumulator[Homes]
+    accounts: Accumulator[Accounts]
 
     @classmethod
     def of(cls, session: SparkSession) -> "ReadCounts":
         """Return counts that begin at 0, and no homes."""
         count = session.sparkContext.accumulator
         homes, endings = count(Homes(), HomeParam()), count(Homes(), HomeParam())
-        return cls(count(0), count(0), count(0), homes, endings)
+        return cls(count(0), count(0), count(0), homes, endings, count(Accounts(), AccountParam()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ class Level:
 
     Attributes:
         application: Name of the application.
+        number: Of the level, from 0.
         stages: The level's stages, in the order in which they run; what one sends the later ones receive.
         workers: How the workers are found, by name.
         bucket_ids: Bucket to the value of the column `bucket`.
@@ -96,6 +101,7 @@ class Level:
     """
 
     application: str
+    number: int
     stages: tuple[Stage, ...]
     workers: Mapping[str, WorkerSpec]
     bucket_ids: tuple[int, ...]
@@ -109,25 +115,10 @@ class Level:
 
     def opening(self, stage: Stage, attempt: Attempt) -> pb.Opening:
         """Return what begins a stream of a stage."""
-        nodes = [
-            pb.Node(
-                path=node.path,
-                kind=pb.NodeKind.ValueType(int(node.kind)),
-                inputs=node.inputs,
-                port=node.port,
-                state=node.state,
-                state_port=node.state_port,
-                timestamps=node.timestamps,
-                component=node.component,
-                codec=node.codec,
-                keys=node.keys,
-            )
-            for node in stage.nodes
-        ]
         return pb.Opening(
             application=self.application,
             query=attempt.query,
-            stage=pb.Stage(id=stage.id, nodes=nodes, bucket_count=stage.bucket_count, frame_bytes=stage.frame_bytes),
+            stage=stage_message(stage),
             batch=attempt.batch,
             partition=attempt.partition,
             attempt=attempt.attempt,
@@ -163,6 +154,15 @@ class Level:
             place = executor_name()
             self.counts.endings.add({f"{place}, process {pid}": f"{text} ({place})" for pid, text in found.items()})
 
+    def account(self, attempt: Attempt) -> Account:
+        """Return what counts the messages of an attempt."""
+        return Account(attempt.batch, self.number, attempt.partition, attempt.attempt)
+
+    def tell_account(self, account: Account) -> None:
+        """Tell the driver what an attempt has counted; only those that succeed arrive."""
+        if self.counts is not None:
+            self.counts.accounts.add({account.task: account})
+
     def staging_writer(self, attempt: Attempt) -> Staging:
         """Return what takes the outputs of an attempt."""
         return self.output.writer(attempt.query, attempt.batch, attempt.partition, attempt.stage, attempt.attempt)
@@ -171,9 +171,26 @@ class Level:
         """Return the ports of frames that pass from one stage to a later one within a task."""
         return frozenset(node.port for stage in self.stages for node in stage.entries if node.kind is NodeKind.RECEIVE)
 
+    def row_of(self, output: pb.Output, ordinal: int, account: Account) -> FrameRow:
+        """Return an output as a row for the level that takes it.
+
+        Args:
+            output: Of a worker.
+            ordinal: The place among rows of one sequence.
+            account: Of the attempt that makes the row. The last level has no rows for others.
+        """
+        head = FrameHead.of(output.frame)
+        if not self.is_last:
+            account.made[self._bucket_of(output.bucket, output.port), output.port] += head.count
+        kind, column = (DATA if output.bucket >= 0 else DONE), self.column_of(output.bucket, output.port)
+        return FrameRow(column, head.sequence, ordinal, kind, account.task, output.frame)
+
     def column_of(self, bucket: int, port: int) -> int:
         """Return the value of the column `bucket`; frames that belong to no bucket keep together by port."""
-        return self.bucket_ids[bucket if bucket >= 0 else port % len(self.bucket_ids)]
+        return self.bucket_ids[self._bucket_of(bucket, port)]
+
+    def _bucket_of(self, bucket: int, port: int) -> int:
+        return bucket if bucket >= 0 else port % len(self.bucket_ids)
 
 
 def levels_of(
@@ -190,6 +207,7 @@ def levels_of(
     return [
         Level(
             plan.application,
+            number,
             stages,
             {stage.worker: workers[stage.worker] for stage in stages},
             plan.bucket_ids,

@@ -20,6 +20,7 @@ class Planned:
         self._path = Path(checkpoint)
         self._remote = HadoopDirectory(session, checkpoint) if "://" in checkpoint else None
         self._query = ""
+        self._ends: dict[int, int] = {}  # of the latest micro-batch
 
     def _read(self, name: str) -> str:
         if self._remote is None:
@@ -35,3 +36,24 @@ class Planned:
     def offsets(self, batch: int) -> str:
         """Return what is planned for a micro-batch; Spark has written it when the micro-batch runs."""
         return self._read(f"offsets/{batch}")
+
+    def messages(self, batch: int) -> int:
+        """Return how many messages of the journals a micro-batch has."""
+        before = self._ends.get(batch - 1)
+        if before is None:
+            before = journal_messages(self.offsets(batch - 1)) if batch else 0
+        end = journal_messages(self.offsets(batch))
+        self._ends = {batch: end}
+        return end - before
+
+
+def journal_messages(plan: str) -> int:
+    r"""Return up to which message of the journals, in all, the plan of a micro-batch goes.
+
+    Example:
+        >>> journal_messages('v1\n{}\n{"journal":"0f","offset":90,"sequence":3}\n-')
+        3
+    """
+    _version, _metadata, *lines = plan.splitlines()
+    ends = [json.loads(line) for line in lines if line != "-"]
+    return sum(int(end["sequence"]) for end in ends if isinstance(end, dict) and "journal" in end)

@@ -16,14 +16,16 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
 from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.plan import NodeKind, Plan
+from wallaroo_runtime.spark.account import Balance
 from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.publish import ErrorPolicy, Publisher
+from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.row_source import RecordSource, record_sources
@@ -336,7 +338,7 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     sinks = {plan.ports[sink.path]: sink for sink in topology.sinks() if isinstance(sink, KafkaSink | SparkSink)}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
-    publisher = Publisher(outbox, policy, rows, counts, planned)
+    publisher = Publisher(outbox, policy, rows, counts, planned, Balance(plan))
     publisher.letters_before = outbox.letters()
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.

@@ -27,7 +27,7 @@ from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.failure import carried, translated
-from wallaroo_runtime.spark.row import FRAME_SCHEMA
+from wallaroo_runtime.spark.row import DATA, FRAME_SCHEMA, FrameRow, frame_batch
 from wallaroo_runtime.spark.state import BucketState
 from wallaroo_runtime.spark.state_log import COUNT_SCHEMA, LogSorter, sorted_entries
 from wallaroo_runtime.worker.session import BucketResult, Version
@@ -250,11 +250,9 @@ class RowMaker:
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows once for each row that comes."""
         ids = self.bucket_ids
-        columns = (pa.int32(), ids), (pa.int64(), None), (pa.int32(), None), (pa.int32(), None), (pa.binary(), None)
         for batch in batches:
             for _ in range(batch.num_rows):
-                arrays = [pa.array(values or [None] * len(ids), kind) for kind, values in columns]
-                yield pa.RecordBatch.from_arrays(arrays, names=["bucket", "sequence", "ordinal", "kind", "payload"])
+                yield frame_batch([FrameRow(number, 0, 0, DATA, 0, b"") for number in ids])
 
 
 class LogWriter(StatefulProcessor):

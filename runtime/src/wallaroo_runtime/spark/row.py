@@ -10,7 +10,7 @@ from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 # Kinds of rows: to be processed by the next level; to be staged by it; see `rehearse`.
 DATA, DONE, REHEARSAL = 0, 1, 2
-FRAME_SCHEMA = "bucket INT, sequence LONG, ordinal INT, kind INT, payload BINARY"
+FRAME_SCHEMA = "bucket INT, sequence LONG, ordinal INT, kind INT, task LONG, payload BINARY"
 DESCRIPTOR_SCHEMA = "query STRING, port INT, path STRING, bytes LONG, crc32 LONG, messages LONG, partition INT"
 _FRAME_ARROW = pa.schema(
     [
@@ -18,6 +18,7 @@ _FRAME_ARROW = pa.schema(
         ("sequence", pa.int64()),
         ("ordinal", pa.int32()),
         ("kind", pa.int32()),
+        ("task", pa.int64()),
         ("payload", pa.binary()),
     ]
 )
@@ -57,11 +58,12 @@ class FrameRow:
     sequence: int
     ordinal: int
     kind: int
+    task: int  # Spark's number of the attempt that made it
     payload: bytes
 
-    def as_tuple(self) -> tuple[int, int, int, int, bytes]:
+    def as_tuple(self) -> tuple[int, int, int, int, int, bytes]:
         """Return the columns."""
-        return self.bucket, self.sequence, self.ordinal, self.kind, self.payload
+        return self.bucket, self.sequence, self.ordinal, self.kind, self.task, self.payload
 
 
 def frame_batch(rows: Sequence[FrameRow]) -> pa.RecordBatch:

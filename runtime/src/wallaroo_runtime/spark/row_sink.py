@@ -8,8 +8,9 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from wallaroo.frame import read_frame, split_frames
+from wallaroo.frame import split_frames
 from wallaroo_runtime.errors import TOPOLOGY, RunError
+from wallaroo_runtime.lowering.sink_record import rows_of
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.kafka import FORMAT
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -18,7 +19,6 @@ from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.model import KafkaSink, SparkSink
 
 ROWS_PER_BATCH = 8192
-PARTITION = b"partition"
 _ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("partition", pa.int32())])
 _ROW_SCHEMA = "key BINARY, value BINARY, partition INT"
 
@@ -44,28 +44,6 @@ class RowReader:
                     columns = zip(*rows[start : start + ROWS_PER_BATCH], strict=True)
                     arrays = [pa.array(column, field.type) for column, field in zip(columns, _ROWS, strict=True)]
                     yield pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
-
-
-def rows_of(data: bytes, at: int) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
-    """Yield key, value and partition of each message of a frame; None: it has none."""
-    frame = read_frame(data, at)
-    absent = set(frame.absent)
-    for number, value in enumerate(frame.values()):
-        key = frame.keys[frame.key_indexes[number]] if frame.keys else b""
-        partition = partition_of(frame.headers[number]) if frame.headers else None
-        yield key or None, None if number in absent else value, partition
-
-
-def partition_of(headers: bytes) -> int | None:
-    """Return the partition that an encoder chose; None when it chose none."""
-    at = 0
-    while at < len(headers):
-        name_end = at + 2 + int.from_bytes(headers[at : at + 2], "little")
-        end = name_end + 4 + int.from_bytes(headers[name_end : name_end + 4], "little")
-        if headers[at + 2 : name_end] == PARTITION:
-            return int.from_bytes(headers[name_end + 4 : end], "little", signed=True)
-        at = end
-    return None
 
 
 class RowSinks:

@@ -1,35 +1,25 @@
 """Level 0: reads ranges of the journal and runs them through the stages without state."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 import pyarrow as pa
 
 from wallaroo.fault import reach
-from wallaroo.frame import HEADER_BYTES, TICK_PORT, read_header
+from wallaroo.frame import TICK_PORT
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports
 from wallaroo_runtime.plan import NodeKind, Stage
-from wallaroo_runtime.spark.crossing import Handover
+from wallaroo_runtime.spark.account import Account
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
-from wallaroo_runtime.spark.row import DATA, DONE, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
+from wallaroo_runtime.spark.row import DATA, REHEARSAL, FrameHead, FrameRow, frame_batch, staged_batch
 from wallaroo_runtime.spark.row_source import RecordSource
+from wallaroo_runtime.worker.audit import messages_by_port
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import grouped
-
-
-def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
-    """Yield those of the frames in `data` that have one of the ports."""
-    offset = 0
-    while offset < len(data):
-        header = read_header(data, offset)
-        end = offset + HEADER_BYTES + header.body_bytes
-        if header.port in ports:
-            yield data[offset:end]
-        offset = end
-
 
 Inputs = Callable[[Stage], Iterable[bytes]]
 
@@ -47,44 +37,42 @@ class StatelessLevel:
         """Run one partition."""
         with carried():
             attempt = Attempt.current()
-            inputs = self._inputs(batches, attempt)
+            account = self.level.account(attempt)
+            inputs = self._inputs(batches, account)
             if self.level.is_rehearsal:
                 yield from self._rehearse()
             elif self.level.is_last:
-                yield from self._stage(inputs, attempt)
+                yield from self._stage(inputs, attempt, account)
             else:
-                yield from self._shuffle(inputs, attempt)
+                yield from self._shuffle(inputs, attempt, account)
+            self.level.tell_account(account)
             self.level.tell_endings()
 
     def _rehearse(self) -> Iterator[pa.RecordBatch]:
         if not self.level.is_last:
-            yield frame_batch([FrameRow(column, 0, 0, REHEARSAL, b"") for column in self.level.bucket_ids])
+            yield frame_batch([FrameRow(column, 0, 0, REHEARSAL, 0, b"") for column in self.level.bucket_ids])
 
-    def _shuffle(self, inputs: Inputs, attempt: Attempt) -> Iterator[pa.RecordBatch]:
+    def _shuffle(self, inputs: Inputs, attempt: Attempt, account: Account) -> Iterator[pa.RecordBatch]:
         self._keeps_ticks, self._ticks = False, []
         first = 0  # frames of several stages may begin with the same message: they keep the order of the stages
         for outputs in self._outputs(inputs, attempt):
-            rows = [self._row(output, ordinal) for ordinal, output in enumerate(outputs, first)]
+            rows = [self.level.row_of(output, ordinal, account) for ordinal, output in enumerate(outputs, first)]
             first += len(outputs)
             yield from map(frame_batch, grouped(rows, lambda row: len(row.payload)))
         if self._ticks:
-            yield frame_batch([row for tick in self._ticks for row in self._tick_rows(tick)])
+            yield frame_batch([row for tick in self._ticks for row in self._tick_rows(tick, account)])
 
-    def _tick_rows(self, tick: bytes) -> Iterator[FrameRow]:
+    def _tick_rows(self, tick: bytes, account: Account) -> Iterator[FrameRow]:
         """Yield a tick for each bucket; it precedes the messages of its sequence."""
         sequence = FrameHead.of(tick).sequence
-        return (FrameRow(column, sequence, -1, DATA, tick) for column in self.level.bucket_ids)
+        return (FrameRow(column, sequence, -1, DATA, account.task, tick) for column in self.level.bucket_ids)
 
-    def _row(self, output: pb.Output, ordinal: int) -> FrameRow:
-        kind = DATA if output.bucket >= 0 else DONE
-        column = self.level.column_of(output.bucket, output.port)
-        return FrameRow(column, FrameHead.of(output.frame).sequence, ordinal, kind, output.frame)
-
-    def _stage(self, inputs: Inputs, attempt: Attempt) -> Iterator[pa.RecordBatch]:
+    def _stage(self, inputs: Inputs, attempt: Attempt, account: Account) -> Iterator[pa.RecordBatch]:
         staged = self.level.staging_writer(attempt)
         try:
             for outputs in self._outputs(inputs, attempt):
                 for output in outputs:
+                    account.staged[output.port] += FrameHead.of(output.frame).count
                     staged.write(output.port, output.frame)
             files = staged.finish()
         except BaseException:
@@ -95,19 +83,20 @@ class StatelessLevel:
 
     def _outputs(self, inputs: Inputs, attempt: Attempt) -> Iterator[list[pb.Output]]:
         reach("task.before_stage")
-        handover = Handover(self.level.handed_ports())
+        crossing = Crossing(self.level.handed_ports())
         for stage in self.level.stages:
             channel = WorkerChannel(located(self.level.workers[stage.worker]))
-            frames = chain(inputs(stage), handover.take(stage))
+            frames = chain(inputs(stage), crossing.take(stage))
             for outputs in ProcessCall(channel, self.level.opening(stage, attempt)).run(frames):
-                yield handover.keep(outputs)
+                yield crossing.keep(outputs)
+        crossing.check(self.level.stages, attempt.batch)
 
-    def _inputs(self, batches: Iterator[pa.RecordBatch], attempt: Attempt) -> Inputs:
+    def _inputs(self, batches: Iterator[pa.RecordBatch], account: Account) -> Inputs:
         """Return what gives the frames that come in at a stage."""
         ranges = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
-        return lambda stage: self._read(ranges, stage)
+        return lambda stage: self._read(ranges, stage, account)
 
-    def _read(self, ranges: list[tuple[int, str, int, int]], stage: Stage) -> Iterator[bytes]:
+    def _read(self, ranges: list[tuple[int, str, int, int]], stage: Stage, account: Account) -> Iterator[bytes]:
         ports = frozenset(node.port for node in stage.entries if node.kind is NodeKind.SOURCE)
         if not ports:
             return
@@ -122,6 +111,7 @@ class StatelessLevel:
                 if keeps_ticks:
                     self._ticks.extend(frames_of_ports(data, (TICK_PORT,)))
                 if mine:
+                    account.read += messages_by_port(mine).total()
                     yield mine
 
 
@@ -132,10 +122,10 @@ class RecordLevel(StatelessLevel):
         super().__init__(level)
         self.source = source
 
-    def _inputs(self, batches: Iterator[pa.RecordBatch], attempt: Attempt) -> Inputs:
+    def _inputs(self, batches: Iterator[pa.RecordBatch], account: Account) -> Inputs:
         def read(stage: Stage) -> Iterable[bytes]:
             if all(node.port != self.source.port for node in stage.entries):
                 return ()
-            return self.level.counted(self.source.frames(batches, attempt.batch))
+            return self.level.counted(self.source.frames(batches, account.batch))
 
         return read

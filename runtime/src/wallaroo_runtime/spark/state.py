@@ -9,8 +9,9 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from wallaroo.fault import reach
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.crossing import Crossing
 from wallaroo_runtime.plan import Stage
-from wallaroo_runtime.spark.crossing import Handover
+from wallaroo_runtime.spark.account import Account
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.level import Attempt, Level
@@ -46,6 +47,13 @@ def compaction_ratio(bucket: int) -> float:
     Buckets grow alike: with one ratio for all, one micro-batch would write all of an application's state.
     """
     return 1 + bucket * GOLDEN_RATIO % 1
+
+
+def _take(account: Account, bucket: int, rows: Iterable[FrameRow]) -> None:
+    for row in rows:
+        head = FrameHead.of(row.payload)
+        if head.count:  # ticks are no messages
+            account.taken[bucket, row.task, head.port] += head.count
 
 
 def _row_bytes(row: tuple[bytes]) -> int:
@@ -111,6 +119,7 @@ class BucketProcessor(StatefulProcessor):
         self._states: dict[str, BucketState] = {}
         self._sessions: dict[str, StateSession] = {}
         self._attempt: Attempt | None = None
+        self._account: Account | None = None
         self._staged: Staging | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -136,6 +145,8 @@ class BucketProcessor(StatefulProcessor):
             reach("task.before_close")
             with carried():
                 staged.finish()
+        if self._account is not None:
+            self.level.tell_account(self._account)
 
     def _abandon(self) -> None:
         for session in self._sessions.values():
@@ -152,39 +163,41 @@ class BucketProcessor(StatefulProcessor):
             yield from rows
 
     def _run(self, bucket_id: int, rows: Iterable[Row]) -> Iterator[Row]:
-        if self._attempt is None:
+        if self._attempt is None or self._account is None:
             self._attempt = Attempt.current()
+            self._account = self.level.account(self._attempt)
             self.level.tell_home(self._attempt.partition)
         bucket = self.level.bucket_ids.index(bucket_id)
         # Rows of one key come in any order; these two say in which they were made.
         frames = sorted((FrameRow(*row) for row in rows), key=lambda row: (row.sequence, row.ordinal))
         outputs = [row for row in frames if row.kind == DONE]
+        if self.level.is_last:
+            _take(self._account, bucket, outputs)
         data = [row for row in frames if row.kind == DATA]
         passing = [row for row in data if FrameHead.of(row.payload).port in self.level.later_ports]
         ordinal = bucket * FRAMES_PER_BUCKET
-        handover = Handover(self.level.handed_ports())
+        crossing = Crossing(self.level.handed_ports())
         for stage in self.level.stages:
-            mine = [row.payload for row in data if FrameHead.of(row.payload).port in stage.entry_ports]
-            for output in handover.keep(self._run_stage(stage, bucket, mine, handover)):
-                kind = DATA if output.bucket >= 0 else DONE
-                column = self.level.column_of(output.bucket, output.port)
-                sequence = FrameHead.of(output.frame).sequence
-                outputs.append(FrameRow(column, sequence, ordinal, kind, output.frame))
+            mine = [row for row in data if FrameHead.of(row.payload).port in stage.entry_ports]
+            _take(self._account, bucket, mine)
+            for output in crossing.keep(self._run_stage(stage, bucket, [row.payload for row in mine], crossing)):
+                outputs.append(self.level.row_of(output, ordinal, self._account))
                 ordinal += 1
+        crossing.check(self.level.stages, self._attempt.batch)
         self.level.tell_endings()
         if self.level.is_last:
-            yield from self._stage_all(outputs, self._attempt)
+            yield from self._stage_all(outputs, self._attempt, self._account)
         else:
             yield from (Row(**dict(zip(FrameRow.__slots__, row.as_tuple(), strict=True))) for row in passing + outputs)
 
-    def _run_stage(self, stage: Stage, bucket: int, frames: list[bytes], handover: Handover) -> Iterator[pb.Output]:
+    def _run_stage(self, stage: Stage, bucket: int, frames: list[bytes], crossing: Crossing) -> Iterator[pb.Output]:
         """Run a stage that begins with state on a bucket's frames, or one that follows on what it receives."""
         if stage.has_state:
             return iter(self._call(stage, bucket, frames).outputs if frames else ())
         assert self._attempt is not None
         channel = WorkerChannel(located(self.level.workers[stage.worker]))
         call = ProcessCall(channel, self.level.opening(stage, self._attempt))
-        return chain.from_iterable(call.run(handover.take(stage)))
+        return chain.from_iterable(call.run(crossing.take(stage)))
 
     def _call(self, stage: Stage, bucket: int, frames: list[bytes]) -> BucketResult:
         session = self._sessions.get(stage.id)
@@ -200,11 +213,13 @@ class BucketProcessor(StatefulProcessor):
         state.store(result)
         return result
 
-    def _stage_all(self, outputs: list[FrameRow], attempt: Attempt) -> Iterator[Row]:
+    def _stage_all(self, outputs: list[FrameRow], attempt: Attempt, account: Account) -> Iterator[Row]:
         if self._staged is None:
             self._staged = self.level.staging_writer(attempt)
         for row in outputs:
-            self._staged.write(FrameHead.of(row.payload).port, row.payload)
+            head = FrameHead.of(row.payload)
+            account.staged[head.port] += head.count
+            self._staged.write(head.port, row.payload)
         # Nobody knows which bucket is a task's last: each reports how far the files have grown, and the longest counts.
         for file in self._staged.so_far():
             yield Row(**staged_columns(attempt.query, file))

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from wallaroo.frame import Frame, FrameError, encode_frame, split_frames
+from wallaroo.frame import encode_frame, split_frames
 from wallaroo.key import bucket_of
-from wallaroo.piece import Joiner, write_pieces
+from wallaroo.piece import write_pieces
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.state_log import StateKey, StateValue, latest_states
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.state import LOG_SCHEMA
 
@@ -21,9 +21,6 @@ ENTRY_BYTES = 1024 * 1024
 COUNT_SCHEMA = "keys LONG, bytes LONG"
 _COUNT_ARROW = pa.schema([("keys", pa.int64()), ("bytes", pa.int64())])
 _ENTRY = LOG_SCHEMA.partition(" ")[0]
-
-StateKey = tuple[int, bytes]  # port of the state, key
-StateValue = tuple[int, bytes]  # encoding, serialized state
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +54,6 @@ class LogSorter:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(place / f"{bucket_id}.frames", b"".join(frames))
         return {"keys": len(states), "bytes": sum(len(frame) for frames in parts.values() for frame in frames)}
-
-
-def latest_states(entries: Iterable[bytes]) -> dict[StateKey, StateValue]:
-    """Return what a log says at its end; keys without state are left out.
-
-    Raises:
-        RunError: R664, an entry is damaged.
-    """
-    states: dict[StateKey, StateValue] = {}
-    for frame in _whole(entries):
-        absent = set(frame.absent)
-        for number, value in enumerate(frame.values()):
-            at = frame.header.port, frame.keys[frame.key_indexes[number]]
-            if number in absent:
-                states.pop(at, None)
-            else:
-                states[at] = frame.header.encoding, value
-    return states
-
-
-def _whole(entries: Iterable[bytes]) -> Iterator[Frame]:
-    """Yield the frames of a log, pieces of a state joined."""
-    joiner = Joiner()
-    try:
-        for entry in entries:
-            if (frame := joiner.take(entry)) is not None:
-                yield frame
-        joiner.end()
-    except FrameError as error:
-        raise RunError.of("R664", reason=f"the log of a bucket is damaged: {error}") from error
 
 
 def bucket_frames(states: dict[StateKey, StateValue], bucket_count: int) -> Iterator[tuple[int, bytes]]:

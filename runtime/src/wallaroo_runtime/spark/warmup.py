@@ -41,7 +41,7 @@ def rehearse(
     journal = JournalPlace(str(directory / "journal"))
     try:
         own = [
-            replace(level, journals=(journal,), output=OutputPlace(str(directory)), is_rehearsal=True)
+            replace(level, journals=(journal,), output=OutputPlace(str(directory)), counts=None, is_rehearsal=True)
             for level in levels
         ]
         query = (

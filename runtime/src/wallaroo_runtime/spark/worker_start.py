@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.archive.archive import Archive
-from wallaroo_runtime.spark.executor import SHIPPED, located, ship
+from wallaroo_runtime.spark.executor import LOGS_OF_CLUSTER, SHIPPED, located, ship
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.session import is_local
 from wallaroo_runtime.topology.model import Topology
@@ -44,7 +44,7 @@ def worker_specs(
             check_persist=check_persist,
             run=session.sparkContext.applicationId,
             processes=int(session.conf.get("spark.executor.cores", "0") or 0),
-            log_directory=str(logs) if is_local(session.sparkContext.master) else "",
+            log_directory=str(logs) if is_local(session.sparkContext.master) else LOGS_OF_CLUSTER,
             archive=SHIPPED if archive else "",
             archive_digest=archive.digest if archive else "",
             python=python,

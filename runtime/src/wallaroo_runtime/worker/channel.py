@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 
@@ -48,6 +48,31 @@ class Broken(Exception):
         self.blame = blame
 
 
+class AnyStream(Protocol):
+    """One open call: what `Stream` has, wherever the worker is."""
+
+    def arm(self, care: Care) -> None:
+        """Begin to wait for the answer of a call, as long as is right for it."""
+
+    def rest(self) -> None:
+        """Wait for no answer for a while."""
+
+    def resume(self) -> None:
+        """Wait for an answer again."""
+
+    def send(self, request: Any) -> None:
+        """Send a request."""
+
+    def receive(self) -> Any:
+        """Return the next reply, or raise `Broken`."""
+
+    def finish(self) -> None:
+        """Close this side and wait for the other."""
+
+    def close(self) -> None:
+        """Give the stream up."""
+
+
 class WorkerChannel:
     """Finds the worker of a spec, and finds it again when it was restarted.
 
@@ -75,6 +100,27 @@ class WorkerChannel:
             except grpc.RpcError as error:
                 self._count_broken(error)
                 recover_worker(connection, self.owner)
+
+    @property
+    def width(self) -> int:
+        """How many endpoints share the buckets."""
+        return len(self.endpoints().stubs)
+
+    def open(self, number: int, method: Callable[[Any], Any], opening: pb.Opening, request: type[Any]) -> "AnyStream":
+        """Open a stream at the endpoint of a partition or bucket, and send the opening.
+
+        Args:
+            number: Of the partition or bucket.
+            method: Names the method of a stub.
+            opening: What the stream is about.
+            request: Type of the method's requests.
+        """
+        return Stream.open(self, number, method, opening, request)
+
+    def close(self) -> None:
+        """Close the connections of this process to the worker."""
+        if (found := _open.pop(self._key, None)) is not None:
+            found.close()
 
     def progressed(self) -> None:
         """Take note that a call was answered: earlier failures count no more."""
@@ -218,6 +264,14 @@ class Stream:
     def arm(self, care: Care) -> None:
         """Begin to wait for the answer of a call, as long as is right for it."""
         self.deadline.seconds = self.channel.seconds_for(care)
+        self.deadline.arm()
+
+    def rest(self) -> None:
+        """Wait for no answer for a while."""
+        self.deadline.rest()
+
+    def resume(self) -> None:
+        """Wait for an answer again."""
         self.deadline.arm()
 
     def send(self, request: Any) -> None:

@@ -1,18 +1,15 @@
 """Lets a worker make the messages of a generator source."""
 
-import grpc
-
 from wallaroo.frame import PLAIN
+from wallaroo.handshake import GENERATE
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.worker.endpoint import OPTIONS
-from wallaroo_runtime.worker.retry import RESTART_SECONDS, repeated
+from wallaroo_runtime.worker.retry import RESTART_SECONDS, Asking
 
 PRIVATE = 16  # encodings from here on are the worker's own
 
 
-class WorkerMaker:
+class WorkerMaker(Asking):
     """Asks the worker at a gRPC target; waits for it while it is being restarted.
 
     Args:
@@ -22,8 +19,7 @@ class WorkerMaker:
     """
 
     def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
-        self.path, self.timeout = path, timeout
-        self._stub = WorkerStub(grpc.insecure_channel(target, options=OPTIONS))
+        super().__init__(target, path, timeout, GENERATE, "a generator")
 
     def make(
         self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int
@@ -40,7 +36,8 @@ class WorkerMaker:
             The messages, their encoding, whether the generator has ended, and why it cannot go on (empty: it can).
 
         Raises:
-            RunError: W410, the worker cannot be reached in time, or gives what was not asked for.
+            RunError: W410, the worker cannot be reached in time, or gives what was not asked for; W416, it has no
+                generators.
         """
         request = pb.GenerateRequest(
             path=self.path,
@@ -50,9 +47,7 @@ class WorkerMaker:
             max_count=max_count,
             max_bytes=max_bytes,
         )
-        reply: pb.GenerateReply = repeated(
-            self._stub.Generate, request, path=self.path, about="the next messages", timeout=self.timeout
-        )
+        reply: pb.GenerateReply = self.ask("Generate", request, "the next messages")
         self._check(reply, max_count, max_bytes)
         failure = reply.failure
         reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.worker.audit import Audit, messages_by_port
 from wallaroo_runtime.worker.care import Care
-from wallaroo_runtime.worker.channel import Broken, Stream, WorkerChannel
+from wallaroo_runtime.worker.channel import AnyStream, Broken, WorkerChannel
 from wallaroo_runtime.worker.ending import Blame
 
 IN_FLIGHT_BYTES = 8 * 1024 * 1024
@@ -67,11 +67,11 @@ class ProcessCall:
         if 0 <= position < len(self._unanswered):
             self.channel.learn(self._unanswered[position].care, blame)
 
-    def _open(self) -> Stream:
+    def _open(self) -> AnyStream:
         number = self.opening.partition
-        return Stream.open(self.channel, number, lambda stub: stub.Process, self.opening, pb.ProcessRequest)
+        return self.channel.open(number, lambda stub: stub.Process, self.opening, pb.ProcessRequest)
 
-    def _exchange(self, stream: Stream, source: Iterator[bytes]) -> Iterator[list[pb.Output]]:
+    def _exchange(self, stream: AnyStream, source: Iterator[bytes]) -> Iterator[list[pb.Output]]:
         sent = self._answered = 0
         for data in self._unanswered:  # what a broken stream left
             stream.send(data.request(sent))
@@ -90,14 +90,14 @@ class ProcessCall:
             flying -= len(self._unanswered.popleft().frames)
             self._answered += 1
             self.channel.progressed()
-            stream.deadline.rest()  # the reader of the outputs may take its time
+            stream.rest()  # the reader of the outputs may take its time
             yield outputs
             self._arm(stream)
 
-    def _arm(self, stream: Stream) -> None:
+    def _arm(self, stream: AnyStream) -> None:
         stream.arm(self._unanswered[0].care if self._unanswered else Care())
 
-    def _receive_one(self, stream: Stream, index: int, frames: bytes) -> list[pb.Output]:
+    def _receive_one(self, stream: AnyStream, index: int, frames: bytes) -> list[pb.Output]:
         outputs: list[pb.Output] = []
         left: Counter[int] = Counter()
         while True:

@@ -5,10 +5,60 @@ from typing import Any
 
 import grpc
 
+from wallaroo.handshake import CAPABILITIES, PROTOCOLS
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker._proto.worker_pb2_grpc import WorkerStub
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.endpoint import OPTIONS, remote_error
 
 RESTART_SECONDS = 60.0
 ATTEMPTS = 5  # a dying process may break the calls that come while its end is noticed
+
+
+class Asking:
+    """Asks a worker on behalf of a source; shakes hands before the first question.
+
+    Args:
+        target: First endpoint of the worker, `unix:PATH`; it stays the same over restarts.
+        path: Path of the source in the topology.
+        timeout: How long to wait for an answer, in seconds.
+        capability: What the worker must have.
+        what: What needs it, for people.
+    """
+
+    def __init__(self, target: str, path: str, timeout: float, capability: str, what: str) -> None:
+        self.path, self.timeout = path, timeout
+        self._channel = grpc.insecure_channel(target, options=OPTIONS)
+        self._stub, self._capability, self._what = WorkerStub(self._channel), capability, what
+        self._has_met = False
+
+    def ask(self, method: str, request: Any, about: str) -> Any:
+        """Return the answer to a request; waits for the worker while it is being restarted.
+
+        Args:
+            method: Of the worker service.
+            request: What to ask.
+            about: What no answer would be about, for people.
+
+        Raises:
+            RunError: W410, there is no answer; W416, the worker cannot do that.
+        """
+        if not self._has_met:
+            self._meet()
+        return repeated(getattr(self._stub, method), request, path=self.path, about=about, timeout=self.timeout)
+
+    def _meet(self) -> None:
+        request = pb.InitRequest(protocol_min=PROTOCOLS[0], protocol_max=PROTOCOLS[1], capabilities=CAPABILITIES)
+        reply = repeated(self._stub.Init, request, path=self.path, about="the handshake", timeout=self.timeout)
+        if reply.HasField("failure"):
+            raise remote_error(self.path, reply.failure)
+        if self._capability not in reply.capabilities:
+            raise RunError.of("W416", WORKER, worker=self.path, names=f'"{self._capability}"', what=self._what)
+        self._has_met = True
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
 
 
 def repeated(method: Callable[..., Any], request: Any, *, path: str, about: str, timeout: float) -> Any:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.worker.audit import Audit, messages_by_port
 from wallaroo_runtime.worker.care import Care
-from wallaroo_runtime.worker.channel import Broken, Stream, WorkerChannel
+from wallaroo_runtime.worker.channel import AnyStream, Broken, WorkerChannel
 
 REQUEST_BYTES = 8 * 1024 * 1024
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class StateSession:
     def __init__(self, channel: WorkerChannel, opening: pb.Opening) -> None:
         self.channel, self.opening = channel, opening
         self._audit = Audit(opening.stage)
-        self._streams: dict[int, tuple[Stream, int]] = {}  # by endpoint: stream, calls made
+        self._streams: dict[int, tuple[AnyStream, int]] = {}  # by endpoint: stream, calls made
 
     def run_bucket(
         self,
@@ -128,17 +128,17 @@ class StateSession:
             stream.close()
         self._streams.clear()
 
-    def _stream(self, bucket: int) -> tuple[Stream, int]:
-        number = bucket % len(self.channel.endpoints().stubs)
+    def _stream(self, bucket: int) -> tuple[AnyStream, int]:
+        number = bucket % self.channel.width
         stream, calls = self._streams.get(number, (None, 0))
         if stream is None:
             method = lambda stub: stub.ProcessState  # noqa: E731 - names the method of a stub that is not there yet
-            stream = Stream.open(self.channel, number, method, self.opening, pb.StateRequest)
+            stream = self.channel.open(number, method, self.opening, pb.StateRequest)
         self._streams[number] = stream, calls + 1
         return stream, calls
 
     @staticmethod
-    def _send(stream: Stream, call: pb.Bucket, frames: Sequence[bytes], care: Care) -> None:
+    def _send(stream: AnyStream, call: pb.Bucket, frames: Sequence[bytes], care: Care) -> None:
         stream.arm(care)
         skips = care.skips
         for group, more in with_more(grouped(frames, len)):
@@ -150,7 +150,7 @@ class StateSession:
 
     def _receive(
         self,
-        stream: Stream,
+        stream: AnyStream,
         index: int,
         version: Version,
         load_log: Callable[[], Iterable[bytes]],
@@ -164,10 +164,10 @@ class StateSession:
                 msg = f"{kind or 'an empty reply'} came out of turn; call {index} is not done"
                 raise self.channel.broke_rules(msg)
             if kind == "need_state":
-                stream.deadline.rest()
+                stream.rest()
                 self._send_log(stream, index, load_log())
                 result, left = BucketResult(version), Counter()
-                stream.deadline.arm()
+                stream.resume()
             elif kind == "output":
                 with self.channel.held_to_rules():
                     left[reply.output.port] += self._audit.output(reply.output).count
@@ -180,12 +180,12 @@ class StateSession:
                 return self._done(stream, reply.done, result)
 
     @staticmethod
-    def _send_log(stream: Stream, index: int, entries: Iterable[bytes]) -> None:
+    def _send_log(stream: AnyStream, index: int, entries: Iterable[bytes]) -> None:
         for group, more in with_more(grouped(entries, len)):
             stream.send(pb.StateRequest(log=pb.StateLog(index=index, entries=group, more=more)))
 
-    def _done(self, stream: Stream, done: pb.StateDone, result: BucketResult) -> BucketResult:
-        stream.deadline.rest()
+    def _done(self, stream: AnyStream, done: pb.StateDone, result: BucketResult) -> BucketResult:
+        stream.rest()
         if not done.nonce:
             msg = "a version's nonce is 0"
             raise self.channel.broke_rules(msg)

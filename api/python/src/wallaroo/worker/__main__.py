@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit import application_args, emit_to_file, write_result
 from wallaroo.program import load
-from wallaroo.worker.descriptor import guard_descriptors
+from wallaroo.worker.call import CallRunner
+from wallaroo.worker.descriptor import guard_descriptors, open_descriptors
 from wallaroo.worker.gc import collect_less
 from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_end, tell_ready
 from wallaroo.worker.server import Server
@@ -94,17 +96,19 @@ def serve(app: str, directory: Path) -> int:
 
 
 def _start(app: str, directory: Path, number: int, count: int) -> Server:
+    warnings.simplefilter("default")
+    pipes = open_descriptors()
     program = load(app, application_args(()))
     endpoints = [f"unix:{socket_path(directory, each)}" for each in range(count)]
     cache_bytes = int(os.environ.get("WALLAROO_STATE_CACHE_BYTES", DEFAULT_CACHE_BYTES)) // count
     checks_persist = os.environ.get("WALLAROO_CHECK_PERSIST") == "1"
     max_state_bytes = int(os.environ.get("WALLAROO_MAX_STATE_BYTES", MAX_STATE_BYTES))
-    service = WorkerService(
-        program, endpoints, cache_bytes, checks_persist=checks_persist, max_state_bytes=max_state_bytes
-    )
-    server = Server(service, socket_path(directory, number))
+    calls = CallRunner(program, cache_bytes, checks_persist=checks_persist, max_state_bytes=max_state_bytes)
+    theirs = open_descriptors()
+    server = Server(WorkerService(program, endpoints, calls), socket_path(directory, number))
     server.start()
-    guard_descriptors()
+    ours = {each: target for each, target in open_descriptors().items() if theirs.get(each) != target}
+    guard_descriptors(pipes | ours, directory)
     collect_less()
     return server
 

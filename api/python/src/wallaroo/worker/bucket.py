@@ -9,8 +9,8 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.frame import HEADER_BYTES, TICK_PORT, Frame, FrameError, read_body, split_frames
+from wallaroo.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.calendar import readable
 from wallaroo.worker.crossing import read_messages
 from wallaroo.worker.dead_letter import Unread
 from wallaroo.worker.flight import MESSAGE, OUTSIDE
@@ -149,6 +149,8 @@ class BucketRun:
                 turn.tick(header)
                 continue
             frame = read_body(header, data, start + HEADER_BYTES)
+            if not header.count and (header.port in self._stage.states or header.port in self._stage.windows):
+                continue
             if self._is_of_state(header.port):
                 yield self._read(frame, state)
             else:
@@ -156,7 +158,7 @@ class BucketRun:
 
     def _read(self, frame: Frame, state: BucketState) -> Messages:
         header = frame.header
-        if header.port not in self._stage.states or (header.count and not frame.keys):
+        if header.port not in self._stage.states or not frame.keys:
             msg = f"a frame of port {header.port} with {len(frame.keys)} keys is not for stage {self._stage.id}"
             raise FrameError(msg)
         if frame.absent:

@@ -7,6 +7,7 @@ from heapq import heapify, heappop, heappush
 
 from wallaroo import piece
 from wallaroo.frame import Frame, encode_frame
+from wallaroo.key import readable
 from wallaroo.worker.value import StateReadError, StateTooLargeError, ValueCodec
 from wallaroo.worker.window import EARLIEST, Given, Window, WindowState
 
@@ -214,14 +215,6 @@ class Calendar:
     def names(self) -> list[bytes]:
         """Return all keys that have a state."""
         return [*self.live, *self.stored]
-
-
-def readable(key: bytes) -> str | bytes:
-    """Return a key as user code gets it: text where it is UTF-8, else the bytes."""
-    try:
-        return key.decode()
-    except UnicodeDecodeError:
-        return key
 
 
 def _entry(port: int, keys: list[bytes], values: list[bytes]) -> bytes:

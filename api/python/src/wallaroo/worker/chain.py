@@ -223,7 +223,7 @@ class ChainWriter:
             self._put(indent + 1, f"dropped[{number}] += 1")
             return
         for line in (
-            f"if v{number}.__class__ is str or v{number}.__class__ is bytes:",
+            f"if (v{number}.__class__ is str or v{number}.__class__ is bytes) and len(v{number}) <= short{number}:",
             f" put{number}(v{number})",
             f" mark{number}(seq)",
             f"elif v{number} is None:",

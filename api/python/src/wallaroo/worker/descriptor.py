@@ -2,34 +2,74 @@
 
 import errno
 import os
+import posix
+import socket
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 _DESCRIPTORS = Path("/proc/self/fd")
-_OURS = ("socket:", "anon_inode:", "pipe:")
+_KINDS = ("socket:", "anon_inode:", "pipe:")
 
 
-def guard_descriptors() -> None:
-    """Let `os.closerange` raise OSError in this process where it would close the worker's sockets.
-
-    Programs call it to become daemons; a worker whose sockets are gone can answer nobody. Child processes may call it.
-    """
-    process, close = os.getpid(), os.closerange
-
-    def closerange(fd_low: int, fd_high: int, /) -> None:
-        if os.getpid() == process and any(fd_low <= each < fd_high for each in _own()):
-            raise OSError(errno.EPERM, f"os.closerange({fd_low}, {fd_high}) would close the worker's own connections")
-        close(fd_low, fd_high)
-
-    os.closerange = closerange
-
-
-def _own() -> list[int]:
-    found = []
+def open_descriptors() -> dict[int, str]:
+    """Return the sockets, pipes and the like that this process has open, each with what reports it from a later one."""
+    found = {}
     for path in _DESCRIPTORS.iterdir():
-        try:
-            target = os.readlink(path)
-        except FileNotFoundError:  # that of the listing itself
-            continue
-        if target.startswith(_OURS):
-            found.append(int(path.name))
+        target = _target(int(path.name))
+        if target.startswith(_KINDS):
+            found[int(path.name)] = target
     return found
+
+
+def guard_descriptors(own: Mapping[int, str], directory: Path) -> None:
+    """Let `os.close` and `os.closerange` raise OSError in this process where they would close the worker's connections.
+
+    Programs call them to become daemons, or close a descriptor twice; a worker whose sockets are gone can answer
+    nobody. What the program itself has opened it may close, and child processes may close everything.
+
+    Args:
+        own: What the worker has open, as `open_descriptors` says.
+        directory: Connections to sockets in it are the worker's, too.
+    """
+    process, close, closerange = os.getpid(), os.close, os.closerange
+
+    def is_ours(descriptor: int) -> bool:
+        target = _target(descriptor)
+        return bool(target) and (own.get(descriptor) == target or _is_below(descriptor, target, directory))
+
+    def refuse(call: str) -> None:
+        raise OSError(errno.EPERM, f"{call} would close the worker's own connections")
+
+    def guarded_close(fd: Any) -> None:
+        if os.getpid() == process and isinstance(fd, int) and is_ours(fd):
+            refuse(f"os.close({fd})")
+        close(fd)
+
+    def guarded_closerange(fd_low: int, fd_high: int, /) -> None:
+        inside = (each for each in open_descriptors() if fd_low <= each < fd_high)
+        if os.getpid() == process and any(map(is_ours, inside)):
+            refuse(f"os.closerange({fd_low}, {fd_high})")
+        closerange(fd_low, fd_high)
+
+    module: Any
+    for module in (os, posix):
+        module.close, module.closerange = guarded_close, guarded_closerange
+
+
+def _target(descriptor: int) -> str:
+    try:
+        return os.readlink(_DESCRIPTORS / str(descriptor))
+    except FileNotFoundError:  # not open
+        return ""
+
+
+def _is_below(descriptor: int, target: str, directory: Path) -> bool:
+    if not target.startswith("socket:"):
+        return False
+    # Of a copy: a socket object closes its descriptor.
+    with socket.socket(fileno=os.dup(descriptor)) as copy:
+        if copy.family != socket.AF_UNIX:
+            return False
+        name = copy.getsockname()
+    return isinstance(name, str) and Path(name).parent == directory

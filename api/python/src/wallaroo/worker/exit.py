@@ -18,6 +18,7 @@ from wallaroo.frame import (
     write_frame,
 )
 from wallaroo.key import MASK, SPREAD, key_bytes
+from wallaroo.worker import dead_letter
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.dead_letter import LetterBox, WrongResultError
 from wallaroo.worker.value import encode_text
@@ -148,6 +149,7 @@ class SinkExit:
         self._frame_bytes, self._box = stage.frame_bytes, box
         self.values: list[Any] = []
         self.sequences: list[int] = []
+        self.short = dead_letter.MAX_VALUE_BYTES // 4  # so many characters are never too large
 
     def clear(self) -> None:
         """Forget the messages of this call."""
@@ -155,17 +157,18 @@ class SinkExit:
         self.sequences.clear()
 
     def other(self, result: Any, message: Any, sequence: int) -> bytes | None:
-        """Return the bytes of a result that is neither str nor bytes exactly; None after a dead letter."""
-        if isinstance(result, (bytes, bytearray, memoryview)):
-            return bytes(result)
+        """Return the bytes of a result that is long, or neither str nor bytes exactly; None after a dead letter."""
         if isinstance(result, str):
             try:
-                return str.encode(result)
+                result = str.encode(result)
             except UnicodeEncodeError as err:
                 self._box.add(self.path, self.name, message, sequence, err, code="C504")
                 return None
-        self._box.add(self.path, self.name, message, sequence, WrongResultError(result, "str, bytes or None"))
-        return None
+        if not isinstance(result, (bytes, bytearray, memoryview)):
+            self._box.add(self.path, self.name, message, sequence, WrongResultError(result, "str, bytes or None"))
+            return None
+        data = bytes(result)
+        return None if self._box.refuses(self, message, sequence, len(data)) else data
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
         """Yield the frames of this call."""
@@ -177,8 +180,6 @@ class SinkExit:
             self._drop_unencodable()
             lengths, data = self._bytes()
         for start, end, piece in cut_ranges(lengths, data, self._frame_bytes):
-            if self._box.refuses(self, self.values[start], self.sequences[start], lengths[start]):
-                continue
             header = FrameHeader(self.port, end - start, 0, SEQUENCES, PLAIN, timestamp_ms)
             frame = finish(header, [], self.sequences[start:end], lengths[start:end], piece)
             yield pb.Output(index=index, port=self.port, bucket=-1, frame=frame)

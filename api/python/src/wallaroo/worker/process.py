@@ -105,9 +105,8 @@ def end_with_parent(environment: Mapping[str, str]) -> None:
 
 def tell_ready(environment: Mapping[str, str]) -> None:
     """In a child: notify the parent that the socket is in its place."""
-    pipe = int(environment[READY])
-    os.write(pipe, b"1")
-    os.close(pipe)
+    with os.fdopen(int(environment[READY]), "wb") as pipe:
+        pipe.write(b"1")
 
 
 def command_of(app: str) -> list[str]:

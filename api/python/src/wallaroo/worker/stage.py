@@ -7,7 +7,7 @@ from typing import Any
 
 from wallaroo.application import DEAD_LETTER, Application, Sink, Source, Step
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
-from wallaroo.frame import FRAMED, HEADER_BYTES, Frame, FrameError, cut, read_body, split_frames
+from wallaroo.frame import FRAMED, HEADER_BYTES, PLAIN, Frame, FrameError, cut, read_body, split_frames
 from wallaroo.key import key_bytes
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
@@ -118,6 +118,8 @@ class Stage:
                 raise FrameError(msg)
             number, source, wire = self._readers[header.port]
             frame = read_body(header, frames, start + HEADER_BYTES)
+            if not header.count:
+                continue
             timestamp_ms = timestamp_ms or header.timestamp_ms
             self.box.source_port, self.box.timestamp_ms = header.port, header.timestamp_ms
             self.entered[number] += header.count
@@ -128,10 +130,7 @@ class Stage:
             else:
                 payloads = cut(frame.data, frame.lengths)
                 sequences = list(range(header.sequence, header.sequence + header.count))
-            if source.generator is not None:
-                self._globals[f"f{number}"] = self.codec.loader(header.encoding)
-            elif number in self._received:
-                self._globals[f"f{number}"] = self._received[number].loader(header.encoding)
+            self._globals[f"f{number}"] = self._reader(number, source, header.encoding)
             if len(payloads) < header.count:
                 ordinals = [ordinals[sequence - header.sequence] for sequence in sequences]
             if frame.sequences:
@@ -143,6 +142,14 @@ class Stage:
             self.flight[MESSAGE] = 0
         return list(self.outputs(index, timestamp_ms))
 
+    def _reader(self, number: int, source: Source, encoding: int) -> Any:
+        """Return what reads a value of an entry; messages in the program's own encoding need no decoder."""
+        if number in self._received:
+            return self._received[number].loader(encoding)
+        if source.generator is not None or encoding not in (PLAIN, FRAMED):
+            return self.codec.loader(encoding)
+        return source.decode
+
     def _columns(
         self, source: Source, frame: Frame, payloads: Sequence[bytes], positions: Sequence[int]
     ) -> Iterator[Iterable[Any]]:
@@ -153,7 +160,7 @@ class Stage:
         if not self.has_times:
             return
         times = frame.times()
-        if source.event_time is None:
+        if source.event_time is None or frame.header.encoding not in (PLAIN, FRAMED):
             yield [times[position] for position in positions]
         else:
             arrived = zip(payloads, positions, strict=True)
@@ -334,7 +341,7 @@ class Stage:
         sink_exit = SinkExit(node, sink.name, stage, self.box)
         self._exits.append(sink_exit)
         names[f"put{number}"], names[f"mark{number}"] = sink_exit.values.append, sink_exit.sequences.append
-        names[f"other{number}"] = sink_exit.other
+        names[f"other{number}"], names[f"short{number}"] = sink_exit.other, sink_exit.short
 
     def _fail(
         self, node: pb.Node, step: str, code: str = "C501", is_payload: bool = False

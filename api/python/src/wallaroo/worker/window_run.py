@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.frame import Frame, FrameError, FrameHeader
+from wallaroo.key import readable
 from wallaroo.location import one_line, user_traceback
-from wallaroo.worker.calendar import Calendar, readable
+from wallaroo.worker.calendar import Calendar
 from wallaroo.worker.crossing import read_messages
 from wallaroo.worker.dead_letter import Unread
 from wallaroo.worker.flight import MESSAGE

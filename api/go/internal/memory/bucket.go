@@ -1,0 +1,130 @@
+package memory
+
+import (
+	"maps"
+	"slices"
+
+	"wallarooapi/internal/stage"
+	"wallarooapi/internal/state"
+	"wallarooapi/internal/topology"
+)
+
+// mostEntries is how long a log gets until all states of a bucket are written again.
+const mostEntries = 16
+
+// bucket is the state of one bucket's keys: its log, and its live copy where that is kept.
+type bucket struct {
+	log  [][]byte
+	live *state.Bucket
+}
+
+// run runs one bucket's frames of a micro-batch.
+func (b *bucket) run(executor *stage.Executor, frames []byte, settings Settings) ([]stage.Output, error) {
+	live, err := b.take(executor)
+	if err != nil {
+		return nil, err
+	}
+	isWhole := settings.wantsSnapshot()
+	outputs, err := b.call(executor, live, frames, isWhole, settings.keepsLive())
+	if err == nil && len(b.log) > mostEntries {
+		err = b.compact(executor)
+	}
+	return outputs, err
+}
+
+// call runs frames on the live states and writes those that changed, or all.
+func (b *bucket) call(executor *stage.Executor, live *state.Bucket, frames []byte, isWhole, keepsLive bool) ([]stage.Output, error) {
+	call := executor.NewCall(live, func() (*state.Bucket, error) { return b.load(executor) })
+	if err := call.Run(frames); err != nil {
+		return nil, err
+	}
+	outputs, changes, live, err := call.Finish(isWhole)
+	if err != nil {
+		return nil, err
+	}
+	if isWhole {
+		b.log = nil
+	}
+	b.log = append(b.log, changes...)
+	if keepsLive {
+		b.live = live
+	}
+	return outputs, nil
+}
+
+// compact writes the log again, as short as it can be.
+func (b *bucket) compact(executor *stage.Executor) error {
+	loaded, err := b.load(executor)
+	if err == nil {
+		_, err = b.call(executor, loaded, nil, true, b.live != nil)
+	}
+	return err
+}
+
+// take returns the live states, which the caller may change.
+func (b *bucket) take(executor *stage.Executor) (*state.Bucket, error) {
+	live := b.live
+	if live == nil {
+		return b.load(executor)
+	}
+	b.live = nil
+	return live, nil
+}
+
+// load reads the log.
+func (b *bucket) load(executor *stage.Executor) (*state.Bucket, error) {
+	loader := executor.NewLoader()
+	for _, entry := range b.log {
+		if err := loader.Load(entry); err != nil {
+			return nil, err
+		}
+	}
+	return loader.Bucket(), loader.End()
+}
+
+// HasState reports whether the application has a state of a name.
+func (e *Engine) HasState(name string) bool {
+	_, has := e.plan.States[name]
+	return has
+}
+
+// States returns the names of the states.
+func (e *Engine) States() []string { return slices.Sorted(maps.Keys(e.plan.States)) }
+
+// State returns the state of a key as its log has it, nil if there is none.
+func (e *Engine) State(name string, key []byte) (any, error) {
+	table, err := e.table(name, topology.Bucket(key, e.settings.Buckets))
+	if err != nil {
+		return nil, err
+	}
+	if entry := table.Get(key); entry != nil {
+		return entry.Value, nil
+	}
+	return nil, nil
+}
+
+// Keys returns the keys that have state, in no order.
+func (e *Engine) Keys(name string) (keys []string, err error) {
+	for number := range e.settings.Buckets {
+		table, err := e.table(name, number)
+		if err != nil {
+			return nil, err
+		}
+		table.Entries(func(entry *state.Entry) { keys = append(keys, entry.Key) })
+	}
+	return keys, nil
+}
+
+// table returns a bucket's states of a name, which the application must have.
+func (e *Engine) table(name string, number uint32) (*state.Table, error) {
+	level := e.levels[e.plan.States[name]]
+	kept := level.buckets[number]
+	if kept == nil {
+		kept = &bucket{}
+	}
+	loaded, err := kept.load(level.executor)
+	if err != nil {
+		return nil, err
+	}
+	return loaded.Table(e.plan.StatePorts[name]), nil
+}

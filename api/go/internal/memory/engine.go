@@ -1,0 +1,200 @@
+// Package memory runs the plan of an application in this process: the executors of the worker do the work, and slices and maps
+// stand in for journal, shuffle and state store. Nothing of it survives the process.
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/plan"
+	"wallarooapi/internal/stage"
+	"wallarooapi/internal/topology"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// Engine runs one application. It is used by one goroutine.
+type Engine struct {
+	document *topology.Document
+	plan     *plan.Plan
+	levels   []*level
+	settings Settings
+	batches  uint64
+}
+
+// level is a stage and what it keeps.
+type level struct {
+	executor *stage.Executor
+	entries  map[uint16]bool // ports of the frames that it takes; that of ticks is among them where it has windows
+	later    map[uint16]bool // those that later levels take
+	buckets  map[uint32]*bucket
+}
+
+// row is a frame on its way from one level to the next.
+type row struct {
+	bucket   int32 // -1: it leaves the application
+	port     uint16
+	sequence uint64
+	ordinal  int
+	frame    []byte
+}
+
+// New compiles an application. Its findings are those of the declaration and of the planner.
+func New(application *declaration.Application, settings Settings) (*Engine, []diagnostic.Diagnostic, error) {
+	if found := application.Check(); len(found) > 0 {
+		return nil, found, nil
+	}
+	document, err := application.Document()
+	if err != nil {
+		return nil, nil, err
+	}
+	compiled, found := plan.Compile(document, settings.Buckets, settings.FrameBytes)
+	if len(found) > 0 {
+		return nil, found, nil
+	}
+	e := &Engine{document: document, plan: compiled, settings: settings}
+	for _, described := range compiled.Levels {
+		made, err := newLevel(application, described, settings)
+		if err != nil {
+			return nil, nil, fmt.Errorf("stage %q: %w", described.GetId(), err)
+		}
+		e.levels = append(e.levels, made)
+	}
+	for k, each := range e.levels {
+		for _, later := range e.levels[k+1:] {
+			for port := range later.entries {
+				each.later[port] = true
+			}
+		}
+	}
+	return e, nil, nil
+}
+
+func newLevel(application *declaration.Application, described *pb.Stage, settings Settings) (*level, error) {
+	executor, err := stage.New(application, described)
+	if err != nil {
+		return nil, err
+	}
+	executor.InTest()
+	if settings.ChecksPersist {
+		executor.CheckPersist()
+	}
+	l := &level{executor: executor, entries: map[uint16]bool{}, later: map[uint16]bool{}, buckets: map[uint32]*bucket{}}
+	for _, node := range described.GetNodes() {
+		switch node.GetKind() {
+		case pb.NodeKind_NODE_KIND_WINDOW:
+			l.entries[frame.TickPort] = true
+			l.entries[uint16(node.GetPort())] = true
+		case pb.NodeKind_NODE_KIND_STATE_COMPUTATION, pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI:
+			l.entries[uint16(node.GetPort())] = true
+		}
+	}
+	return l, nil
+}
+
+// PortOf returns the port of a source or sink.
+func (e *Engine) PortOf(path string) uint16 { return e.plan.Ports[path] }
+
+// Run runs the frames of one micro-batch and returns what leaves the application: frames of sinks and of dead letters. After an
+// error the engine is of no more use.
+func (e *Engine) Run(frames [][]byte) (left [][]byte, err error) {
+	e.batches++
+	rows, err := e.runSources(frames)
+	for k := 1; k < len(e.levels) && err == nil; k++ {
+		rows, err = e.runLevel(k, rows)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, each := range rows {
+		left = append(left, each.frame)
+	}
+	return left, nil
+}
+
+// runSources runs level 0 over frames of sources, some of them at a time. Ticks go to every bucket of the levels with windows,
+// before the messages of their sequence.
+func (e *Engine) runSources(frames [][]byte) (rows []row, err error) {
+	first := e.levels[0]
+	var mine [][]byte
+	for _, data := range frames {
+		span, _, err := frame.ReadSpan(data)
+		if err != nil {
+			return nil, err
+		}
+		if span.Port != frame.TickPort {
+			mine = append(mine, data)
+			continue
+		}
+		for bucket := range e.settings.Buckets {
+			if first.later[frame.TickPort] {
+				rows = append(rows, row{int32(bucket), span.Port, span.First, -1, data})
+			}
+		}
+	}
+	for chunk := range slices.Chunk(mine, e.settings.chunk(len(mine))) {
+		ordinal := 0
+		first.executor.Begin(e.batches, nil)
+		err := first.executor.Run(slices.Concat(chunk...), func(_ uint16, bucket int32, data []byte) error {
+			added, err := newRow(bucket, ordinal, data)
+			rows, ordinal = append(rows, added), ordinal+1
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+func newRow(bucket int32, ordinal int, data []byte) (row, error) {
+	span, _, err := frame.ReadSpan(data)
+	return row{bucket, span.Port, span.First, ordinal, data}, err
+}
+
+// runLevel runs the state steps of a level, bucket by bucket, on the frames that are theirs; the others pass.
+func (e *Engine) runLevel(k int, rows []row) (made []row, err error) {
+	level := e.levels[k]
+	mine := map[uint32][]row{}
+	for _, each := range rows {
+		isMine := each.bucket >= 0 && level.entries[each.port]
+		if isMine {
+			mine[uint32(each.bucket)] = append(mine[uint32(each.bucket)], each)
+		}
+		if !isMine || level.later[each.port] {
+			made = append(made, each)
+		}
+	}
+	for _, number := range e.settings.arranged(mine) {
+		outputs, err := e.runBucket(level, number, mine[number])
+		if err != nil {
+			return nil, err
+		}
+		for ordinal, output := range outputs {
+			added, err := newRow(output.Bucket, int(number)<<16+ordinal, output.Frame)
+			if err != nil {
+				return nil, err
+			}
+			made = append(made, added)
+		}
+	}
+	return made, nil
+}
+
+func (e *Engine) runBucket(level *level, number uint32, rows []row) ([]stage.Output, error) {
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.ordinal, b.ordinal))
+	})
+	var frames []byte
+	for _, each := range rows {
+		frames = append(frames, each.frame...)
+	}
+	if level.buckets[number] == nil {
+		level.buckets[number] = &bucket{}
+	}
+	level.executor.Begin(e.batches, nil)
+	return level.buckets[number].run(level.executor, frames, e.settings)
+}

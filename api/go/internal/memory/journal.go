@@ -1,0 +1,108 @@
+package memory
+
+import (
+	"fmt"
+
+	"wallarooapi/internal/frame"
+)
+
+// Arrival is a message as it comes to a source.
+type Arrival struct {
+	Value       []byte
+	IsAbsent    bool // there is none, as in a tombstone
+	Key         []byte
+	TimestampMs int64
+	Headers     []Header
+}
+
+// Header is a header of a record.
+type Header struct {
+	Name  string
+	Value []byte
+}
+
+// Journal writes what arrives as frames, and numbers the messages in the order of their arrival.
+type Journal struct{ next uint64 }
+
+// Write returns the frame of messages of one source.
+func (j *Journal) Write(port uint16, encoding byte, hasKeys bool, arrivals []Arrival) ([]byte, error) {
+	b := frame.Builder{Port: port, Encoding: encoding}
+	for _, each := range arrivals {
+		if hasKeys {
+			b.UseKey(b.AddKey(each.Key))
+		}
+		b.UseSequence(j.next)
+		b.UseTimestamp(each.TimestampMs)
+		for _, header := range each.Headers {
+			b.UseHeader(header.Name, header.Value)
+		}
+		if each.IsAbsent {
+			b.AddAbsent()
+		} else {
+			b.Add(each.Value)
+		}
+		j.next++
+	}
+	return b.Frame()
+}
+
+// Wire returns the frame of messages of a TCP source as they stand on the wire.
+func (j *Journal) Wire(port uint16, timestampMs int64, count int, data []byte) ([]byte, error) {
+	first := j.next
+	j.next += uint64(count)
+	return frame.WriteFramed(port, first, timestampMs, count, data)
+}
+
+// Tick returns a tick, whose place is before the message that comes next.
+func (j *Journal) Tick(timestampMs int64) ([]byte, error) {
+	return frame.WriteFramed(frame.TickPort, j.next, timestampMs, 0, nil)
+}
+
+// Message is a message that left the application.
+type Message struct {
+	Port     uint16
+	Sequence uint64 // of the source message that it is made of, or of the tick
+	Key      []byte
+	Headers  []byte // as in a frame
+	Value    []byte
+}
+
+// Messages reads the frames that left the application.
+func Messages(frames [][]byte) (messages []Message, err error) {
+	for _, data := range frames {
+		var f frame.Frame
+		if _, err := f.Read(data); err != nil {
+			return nil, fmt.Errorf("a frame of the output: %w", err)
+		}
+		values := f.Values
+		for i := range f.Count {
+			length := f.Lengths.At(i)
+			made := Message{Port: f.Port, Sequence: f.SequenceOf(i), Value: values[:length:length]}
+			values = values[length:]
+			if f.Flags&frame.FlagKeys != 0 {
+				made.Key = f.Keys[f.KeyIndexes.At(i)]
+			}
+			if f.Flags&frame.FlagHeaders != 0 {
+				made.Headers = f.Headers[i]
+			}
+			messages = append(messages, made)
+		}
+	}
+	return messages, nil
+}
+
+// Batch returns how many of some frames, which Journal wrote, one micro-batch may have. Ticks without a message between them have one
+// sequence, so what windows give at the first of them would come after the last one to the windows of the next level.
+func Batch(frames [][]byte) int {
+	for i := 1; i < len(frames); i++ {
+		if isTick(frames[i-1]) && isTick(frames[i]) {
+			return i
+		}
+	}
+	return len(frames)
+}
+
+func isTick(data []byte) bool {
+	span, _, err := frame.ReadSpan(data)
+	return err == nil && span.Port == frame.TickPort
+}

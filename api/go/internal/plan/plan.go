@@ -1,0 +1,248 @@
+// Package plan cuts an application into stages at the shuffles, exactly as the runtime's planner does: a test compares the two.
+// It plans programs that run all steps themselves.
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/topology"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// Plan is a topology, cut into stages.
+type Plan struct {
+	Ports      map[string]uint16 // of each source, state step and sink, by path
+	States     map[string]int    // the level of each state, by name
+	StatePorts map[string]uint16 // of each state in logs, by name
+	Levels     []*pb.Stage       // 0: over the sources; k: after k shuffles
+}
+
+// part is a source, step or sink.
+type part struct {
+	path   string
+	kind   string // of a step; empty for others
+	inputs []string
+	state  *topology.State
+	isSink bool
+	window bool
+	remote *topology.Remote
+}
+
+// draft is what the passes fill in.
+type draft struct {
+	parts  []*part // each after its inputs
+	byPath map[string]*part
+	plan   *Plan
+	levels map[string][]int // at which a part passes messages on; of a sink, at which it is an exit
+	timed  map[string]bool  // state steps and windows that must know when messages came
+	found  []diagnostic.Diagnostic
+}
+
+// Compile cuts a topology into stages, for a number of buckets of keys. It reports steps of other programs and a state that
+// feeds itself (P303), and too many parts (P302).
+func Compile(document *topology.Document, buckets, frameBytes uint32) (*Plan, []diagnostic.Diagnostic) {
+	d := &draft{
+		parts: partsOf(document), byPath: map[string]*part{}, levels: map[string][]int{},
+		timed: map[string]bool{},
+		plan:  &Plan{Ports: map[string]uint16{}, States: map[string]int{}, StatePorts: map[string]uint16{}},
+	}
+	for _, p := range d.parts {
+		d.byPath[p.path] = p
+	}
+	for _, pass := range []func(*draft){(*draft).checkPrograms, (*draft).numberPorts, (*draft).findLevels, (*draft).findTimed} {
+		if pass(d); len(d.found) > 0 {
+			return nil, d.found
+		}
+	}
+	for level := range 1 + d.deepest() {
+		d.plan.Levels = append(d.plan.Levels, &pb.Stage{
+			Id: fmt.Sprintf("s%d", level), Nodes: d.nodesAt(level), BucketCount: buckets, FrameBytes: frameBytes,
+		})
+	}
+	return d.plan, nil
+}
+
+// partsOf returns all sources, then all steps, then all sinks.
+func partsOf(document *topology.Document) (parts []*part) {
+	for _, pipeline := range document.Pipelines {
+		for _, source := range pipeline.Sources {
+			parts = append(parts, &part{path: source.Path})
+		}
+	}
+	for _, pipeline := range document.Pipelines {
+		for _, step := range pipeline.Steps {
+			parts = append(parts, &part{
+				path: step.Path, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window != nil, remote: step.Remote,
+			})
+		}
+	}
+	for _, pipeline := range document.Pipelines {
+		for _, sink := range pipeline.Sinks {
+			parts = append(parts, &part{path: sink.Path, inputs: sink.Inputs, isSink: true})
+		}
+	}
+	return parts
+}
+
+func (d *draft) report(code string, p *part, pairs ...any) {
+	pairs = append(pairs, "path", p.path)
+	d.found = append(d.found, diagnostic.Of(code, pairs...).At("/pipelines/"+p.path, "", 0))
+}
+
+func (d *draft) checkPrograms() {
+	for _, p := range d.parts {
+		if p.remote != nil {
+			d.report("P303", p, "what", fmt.Sprintf("component %q of another program (%s)", p.remote.Name, p.remote.Target),
+				"fix", "test the steps of each program on their own, and the whole application with `wallaroo run`")
+		}
+	}
+}
+
+// numberPorts numbers sources, state steps and sinks in document order; a state has the port of its first step.
+func (d *draft) numberPorts() {
+	number := 0
+	for _, p := range d.parts {
+		if p.kind != "" && p.state == nil {
+			continue
+		}
+		port := uint16(number)
+		number++
+		d.plan.Ports[p.path] = port
+		if p.state == nil {
+			continue
+		}
+		if _, known := d.plan.StatePorts[p.state.Name]; !known {
+			d.plan.StatePorts[p.state.Name] = port
+		}
+	}
+	if number > frame.TickPort {
+		d.found = append(d.found, diagnostic.Of("P302", "count", number, "limit", frame.TickPort).At("/pipelines", "", 0))
+	}
+}
+
+// findLevels puts all steps of one state at one level: the deepest that any of them needs. Lifting a step may lift what follows
+// it, so this repeats until nothing moves; a state that feeds itself would move forever.
+func (d *draft) findLevels() {
+	for moved := true; moved && len(d.found) == 0; {
+		moved = false
+		for _, p := range d.parts {
+			moved = d.putOnLevels(p) || moved
+		}
+	}
+}
+
+func (d *draft) putOnLevels(p *part) (moved bool) {
+	levels, deepest := d.levelsOf(p.inputs)
+	if p.state != nil {
+		name := p.state.Name
+		level := max(d.plan.States[name], deepest+1)
+		if level > len(d.plan.StatePorts) && len(d.found) == 0 {
+			d.report("P303", p, "what", fmt.Sprintf("state %q after itself", name), "fix", "give the second step a state name of its own")
+		}
+		moved = level != d.plan.States[name]
+		d.plan.States[name] = level
+		levels = []int{level}
+	}
+	d.levels[p.path] = levels
+	return moved
+}
+
+// levelsOf returns at which levels some parts pass messages on, and the last of them; of no part, level 0.
+func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
+	if len(paths) == 0 {
+		return []int{0}, 0
+	}
+	seen := map[int]bool{}
+	for _, path := range paths {
+		for _, level := range d.levels[path] {
+			if !seen[level] {
+				seen[level] = true
+				levels = append(levels, level)
+			}
+			deepest = max(deepest, level)
+		}
+	}
+	return levels, deepest
+}
+
+// findTimed finds which frames must carry timestamps: messages keep them, and windows need them.
+func (d *draft) findTimed() {
+	for i := len(d.parts) - 1; i >= 0; i-- {
+		p := d.parts[i]
+		if !p.window && !d.timed[p.path] {
+			continue
+		}
+		d.timed[p.path] = true
+		for _, input := range p.inputs {
+			d.timed[input] = true
+		}
+	}
+}
+
+func (d *draft) deepest() (level int) {
+	for _, each := range d.plan.States {
+		level = max(level, each)
+	}
+	return level
+}
+
+// nodesAt returns the nodes of a level: its entries, then all that follows them up to the next shuffle.
+func (d *draft) nodesAt(level int) (nodes []*pb.Node) {
+	for _, p := range d.parts {
+		if entry := d.entryAt(level, p); entry != nil {
+			nodes = append(nodes, entry)
+		}
+	}
+	for _, p := range d.parts {
+		if inputs := d.inputsAt(level, p); len(inputs) > 0 {
+			nodes = append(nodes, d.follower(p, inputs))
+		}
+	}
+	return nodes
+}
+
+func (d *draft) entryAt(level int, p *part) *pb.Node {
+	port := uint32(d.plan.Ports[p.path])
+	switch {
+	case p.state != nil && d.plan.States[p.state.Name] == level:
+		return &pb.Node{
+			Path: p.path, Kind: kindOf(p.kind), Port: port, State: p.state.Name, StatePort: uint32(d.plan.StatePorts[p.state.Name]),
+		}
+	case p.kind == "" && !p.isSink && level == 0:
+		return &pb.Node{Path: p.path, Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: port}
+	}
+	return nil
+}
+
+// inputsAt returns the inputs of a part that pass messages on at a level.
+func (d *draft) inputsAt(level int, p *part) (inputs []string) {
+	for _, input := range p.inputs {
+		for _, each := range d.levels[input] {
+			if each == level {
+				inputs = append(inputs, input)
+			}
+		}
+	}
+	return inputs
+}
+
+func (d *draft) follower(p *part, inputs []string) *pb.Node {
+	node := &pb.Node{Path: p.path, Inputs: inputs, Port: uint32(d.plan.Ports[p.path])}
+	switch {
+	case p.isSink:
+		node.Kind = pb.NodeKind_NODE_KIND_SINK
+	case p.state != nil:
+		node.Kind, node.Timestamps, node.Keys = pb.NodeKind_NODE_KIND_KEY, d.timed[p.path], p.state.ByKey
+	default:
+		node.Kind = kindOf(p.kind)
+	}
+	return node
+}
+
+// kindOf returns the protocol's kind of a kind of steps.
+func kindOf(kind string) pb.NodeKind {
+	return pb.NodeKind(pb.NodeKind_value["NODE_KIND_"+strings.ToUpper(kind)])
+}

@@ -1,0 +1,147 @@
+package plan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"wallarooapi/internal/plan"
+	"wallarooapi/internal/topology"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// The runtime's plan of a topology; tests/model/plans.py writes it.
+type golden struct {
+	Name     string
+	Topology struct {
+		Name      string
+		Pipelines []struct {
+			Name    string
+			Sources []struct{ Path string }
+			Steps   []struct {
+				Path, Kind string
+				Inputs     []string
+				Window     any
+				State      *struct {
+					Name string
+					Key  struct{ Kind string }
+				}
+			}
+			Sinks []struct {
+				Path   string
+				Inputs []string
+			}
+		}
+	}
+	Plan struct {
+		Codes  []string
+		Ports  map[string]uint16
+		Levels []struct {
+			ID          string
+			BucketCount uint32 `json:"bucket_count"`
+			Nodes       []struct {
+				Path, Kind, State string
+				Inputs            []string
+				Port              uint32
+				StatePort         uint32 `json:"state_port"`
+				Timestamps, Keys  bool
+			}
+		}
+	}
+}
+
+func (g *golden) document() *topology.Document {
+	document := &topology.Document{Name: g.Topology.Name}
+	for _, pipeline := range g.Topology.Pipelines {
+		read := topology.Pipeline{Name: pipeline.Name}
+		for _, source := range pipeline.Sources {
+			read.Sources = append(read.Sources, topology.Source{Path: source.Path})
+		}
+		for _, step := range pipeline.Steps {
+			made := topology.Step{Path: step.Path, Kind: step.Kind, Inputs: step.Inputs}
+			if step.State != nil {
+				made.State = &topology.State{Name: step.State.Name, ByKey: step.State.Key.Kind == "message"}
+			}
+			if step.Window != nil {
+				made.Window = &topology.CountWindow{}
+			}
+			read.Steps = append(read.Steps, made)
+		}
+		for _, sink := range pipeline.Sinks {
+			read.Sinks = append(read.Sinks, topology.Sink{Path: sink.Path, Inputs: sink.Inputs})
+		}
+		document.Pipelines = append(document.Pipelines, read)
+	}
+	return document
+}
+
+func (g *golden) text() string {
+	var text strings.Builder
+	for _, level := range g.Plan.Levels {
+		fmt.Fprintln(&text, level.ID, level.BucketCount)
+		for _, n := range level.Nodes {
+			fmt.Fprintln(&text, n.Path, n.Kind, n.Inputs, n.Port, n.State, n.StatePort, n.Timestamps, n.Keys)
+		}
+	}
+	return text.String()
+}
+
+func textOf(levels []*pb.Stage) string {
+	var text strings.Builder
+	for _, level := range levels {
+		fmt.Fprintln(&text, level.GetId(), level.GetBucketCount())
+		for _, n := range level.GetNodes() {
+			kind := strings.TrimPrefix(n.GetKind().String(), "NODE_KIND_")
+			fmt.Fprintln(&text, n.GetPath(), kind, n.GetInputs(), n.GetPort(), n.GetState(), n.GetStatePort(), n.GetTimestamps(), n.GetKeys())
+		}
+	}
+	return text.String()
+}
+
+func TestPlansAreThoseOfTheRuntime(t *testing.T) {
+	content, err := os.ReadFile("testdata/plans.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for line := range bytes.Lines(content) {
+		var g golden
+		if err := json.Unmarshal(line, &g); err != nil {
+			t.Fatal(err)
+		}
+		count++
+		made, found := plan.Compile(g.document(), 8, 1<<20)
+		if len(found) > 0 || len(g.Plan.Codes) > 0 {
+			if len(found) != 1 || !slices.Equal(g.Plan.Codes, []string{found[0].Code}) {
+				t.Errorf("%s: found %v; want %v", g.Name, found, g.Plan.Codes)
+			}
+			continue
+		}
+		if got, want := textOf(made.Levels), g.text(); got != want {
+			t.Errorf("%s: the plan is\n%swant\n%s", g.Name, got, want)
+		}
+		for path, port := range g.Plan.Ports {
+			if made.Ports[path] != port {
+				t.Errorf("%s: %s has port %d; want %d", g.Name, path, made.Ports[path], port)
+			}
+		}
+	}
+	if count < 40 {
+		t.Errorf("%d plans; expected those of the cases and drawn ones", count)
+	}
+}
+
+func TestTooManyPartsAreRefused(t *testing.T) {
+	many := topology.Pipeline{}
+	for i := range 65_535 {
+		many.Sources = append(many.Sources, topology.Source{Path: fmt.Sprintf("0/sources/%d", i)})
+	}
+	_, found := plan.Compile(&topology.Document{Pipelines: []topology.Pipeline{many}}, 1, 1)
+	if len(found) != 1 || found[0].Code != "P302" {
+		t.Errorf("found %v", found)
+	}
+}

@@ -1,0 +1,189 @@
+// Package wallarootest runs an application inside `go test`: the steps run in the test's own process, on the code that a worker
+// runs, so breakpoints and prints in them work. There is no Spark, no network and no other process.
+//
+//	func TestCount(t *testing.T) {
+//		app := wallarootest.New(t, setup(nil))
+//		app.Send("Lines", "a b", "a")
+//		wallarootest.Equal(t, app.Lines("Counts"), []string{"a 1", "b 1", "a 2"})
+//	}
+//
+// # What a test can rely on
+//
+// Each call of Send is one micro-batch: when it returns, all that follows from its messages has happened. Outputs come in the order
+// of the source messages that they are made of. A cluster promises less: order within a key alone. Vary finds out whether an
+// application, or a test, depends on more.
+//
+// The rules are the strict ones. States are written and read back between micro-batches, as they are when a worker starts again. A
+// message that changes a state without persisting it becomes a dead letter (C510). Dead letters that a test does not look at make
+// it fail.
+//
+// Time stands still but for Advance. It begins at Start.
+//
+// Steps of other programs (wallarooapi.OtherProgram) cannot run here: New says so (P303).
+package wallarootest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/known"
+	"wallarooapi/internal/memory"
+)
+
+// Start is the time at which every test begins.
+var Start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// T is what is used of a *testing.T or *testing.B.
+type T interface {
+	Helper()
+	Cleanup(function func())
+	Failed() bool
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// Application is an *application.Application or a *stream.Application.
+type Application interface {
+	// ToJson ends the declaration and returns the topology document.
+	ToJson() string
+}
+
+// App is an application that a test runs. It is not safe for use by several goroutines.
+type App struct {
+	t        T
+	declared *declaration.Application
+	engine   *memory.Engine
+	journal  memory.Journal
+	draw     *rand.Rand // nil: nothing is drawn
+	now      time.Time
+	pending  [][]byte // frames that have not run
+	outputs  map[string][]output
+	captured *captured
+	letters  letters
+
+	generated map[string]*generated // by the path of the source
+}
+
+// Option changes how an application runs.
+type Option func(*App)
+
+// Vary draws all that a cluster leaves open: where micro-batches begin and end, how many buckets of keys there are, in which order
+// they run and give their output, how long frames are, and when states are read back. An application that keeps to what is promised
+// gives the same for every seed, but for the order among keys.
+func Vary(seed uint64) Option {
+	return func(a *App) { a.draw = rand.New(rand.NewPCG(seed, 0)) }
+}
+
+// New runs an application. One whose declaration is wrong, or that has steps of another program, fails the test with all findings.
+func New(t T, application Application, options ...Option) *App {
+	t.Helper()
+	declared := declaration.Revealed(application)
+	if declared == nil {
+		t.Fatalf("wallarootest: %T is no application; pass an *application.Application or a *stream.Application", application)
+		return nil
+	}
+	return start(t, declared, options)
+}
+
+// NewJSON is New for setups that return the text of ToJson, as Wallaroo's ApplicationSetup does.
+//
+// Source: Wallaroo 0.4 and 0.5, ApplicationSetup.
+func NewJSON(t T, text string, options ...Option) *App {
+	t.Helper()
+	result, known := declaration.Lookup(text)
+	switch {
+	case !known:
+		t.Fatalf("wallarootest: %v", diagnostic.Of("T216", "function", "the setup", "actual", diagnostic.Shown(text)))
+	case len(result.Found) > 0:
+		t.Fatalf("wallarootest: the application is not declared well\n%v", diagnostic.Error(result.Found))
+	default:
+		return start(t, result.Application, options)
+	}
+	return nil
+}
+
+func start(t T, declared *declaration.Application, options []Option) *App {
+	t.Helper()
+	a := &App{
+		t: t, now: Start, outputs: map[string][]output{}, captured: &captured{values: map[uint64]any{}},
+		generated: map[string]*generated{},
+	}
+	for _, option := range options {
+		option(a)
+	}
+	known.RegisterMain()
+	settings := memory.Plain()
+	if a.draw != nil {
+		settings = memory.Drawn(a.draw)
+	}
+	a.declared = a.captured.capturing(declared)
+	engine, found, err := memory.New(a.declared, settings)
+	if len(found) > 0 {
+		err = fmt.Errorf("the application cannot be run\n%w", diagnostic.Error(found))
+	}
+	if err != nil {
+		t.Fatalf("wallarootest: %v", err)
+		return nil
+	}
+	a.engine = engine
+	t.Cleanup(a.close)
+	return a
+}
+
+// take runs frames now, or later where that is drawn.
+func (a *App) take(frames ...[]byte) {
+	a.t.Helper()
+	a.pending = append(a.pending, frames...)
+	if a.draw == nil || a.draw.IntN(2) == 0 {
+		a.flush()
+	}
+}
+
+// flush runs what has not run yet.
+func (a *App) flush() {
+	a.t.Helper()
+	for len(a.pending) > 0 {
+		size := memory.Batch(a.pending)
+		if a.draw != nil {
+			size = 1 + a.draw.IntN(size)
+		}
+		batch := a.pending[:size]
+		a.pending = a.pending[size:]
+		a.run(batch)
+	}
+}
+
+// run runs one micro-batch and publishes what it gave, unless it gave a dead letter that stops the application.
+func (a *App) run(batch [][]byte) {
+	a.t.Helper()
+	left, err := a.engine.Run(batch)
+	var messages []memory.Message
+	if err == nil {
+		messages, err = memory.Messages(left)
+	}
+	if err != nil {
+		a.pending = nil
+		a.t.Fatalf("wallarootest: the application cannot go on; %v", err)
+		return
+	}
+	if a.draw == nil {
+		slices.SortStableFunc(messages, inOrder)
+	}
+	if a.bury(messages) {
+		a.publish(messages)
+	}
+}
+
+// close reports what a test that failed may have to do with, and fails one that did not look at dead letters.
+func (a *App) close() {
+	a.t.Helper()
+	if len(a.pending) > 0 && !a.t.Failed() {
+		a.flush()
+	}
+	a.letters.close(a.t)
+}

@@ -1,0 +1,74 @@
+package wallarootest
+
+import (
+	"encoding/binary"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/declaration"
+)
+
+const numberBytes = 8
+
+// captured has the messages that encoders got. The bytes of each end with the number under which the message is kept.
+type captured struct {
+	values map[uint64]any
+	last   uint64
+}
+
+// capturing returns an application whose encoders number their messages.
+func (c *captured) capturing(declared *declaration.Application) *declaration.Application {
+	copied := *declared
+	copied.Pipelines = nil
+	for _, pipeline := range declared.Pipelines {
+		pipeline := *pipeline
+		sinks := pipeline.Sinks
+		pipeline.Sinks = nil
+		for _, sink := range sinks {
+			sink := *sink
+			if sink.Encoder != nil {
+				sink.Encoder = &capturingEncoder{sink.Encoder, c}
+			}
+			if sink.Keyed != nil {
+				sink.Keyed = c.capturingRecords(sink.Keyed)
+			}
+			pipeline.Sinks = append(pipeline.Sinks, &sink)
+		}
+		copied.Pipelines = append(copied.Pipelines, &pipeline)
+	}
+	return &copied
+}
+
+// number appends the number of a message to its bytes; without bytes there is no output.
+func (c *captured) number(encoded []byte, message any) []byte {
+	if encoded == nil {
+		return nil
+	}
+	c.last++
+	c.values[c.last] = message
+	return binary.BigEndian.AppendUint64(encoded[:len(encoded):len(encoded)], c.last)
+}
+
+// take cuts the number off the bytes of a message, and returns the message.
+func (c *captured) take(numbered []byte) (encoded []byte, message any) {
+	size := len(numbered) - numberBytes
+	number := binary.BigEndian.Uint64(numbered[size:])
+	message = c.values[number]
+	delete(c.values, number)
+	return numbered[:size:size], message
+}
+
+type capturingEncoder struct {
+	encoder  wa.Encoder
+	captured *captured
+}
+
+func (e *capturingEncoder) Encode(data any) []byte {
+	return e.captured.number(e.encoder.Encode(data), data)
+}
+
+func (c *captured) capturingRecords(encode declaration.RecordEncoder) declaration.RecordEncoder {
+	return func(data any) (value, key []byte, partition int32) {
+		value, key, partition = encode(data)
+		return c.number(value, data), key, partition
+	}
+}

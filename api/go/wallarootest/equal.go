@@ -1,0 +1,44 @@
+package wallarootest
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Equal fails the test, which goes on, when two values differ: it shows both, lists with an item on each line and a mark where they
+// differ first.
+func Equal[V any](t T, got, want V) {
+	t.Helper()
+	if reflect.DeepEqual(got, want) {
+		return
+	}
+	first, second := reflect.ValueOf(got), reflect.ValueOf(want)
+	if first.Kind() != reflect.Slice || first.Type().Elem().Kind() == reflect.Uint8 {
+		t.Errorf("got %#v; want %#v", got, want)
+		return
+	}
+	at := 0
+	for at < min(first.Len(), second.Len()) && reflect.DeepEqual(first.Index(at).Interface(), second.Index(at).Interface()) {
+		at++
+	}
+	t.Errorf("got %d items; want %d; item %d differs\ngot:\n%swant:\n%s", first.Len(), second.Len(), at, listed(first, at), listed(second, at))
+}
+
+// listed shows a list, an item on each line, with a mark at one of them.
+func listed(list reflect.Value, marked int) string {
+	var text strings.Builder
+	for i := range list.Len() {
+		mark := "   "
+		if i == marked {
+			mark = " > "
+		}
+		item := list.Index(i).Interface()
+		if shown, isText := item.(string); isText {
+			fmt.Fprintf(&text, "%s%q\n", mark, shown)
+			continue
+		}
+		fmt.Fprintf(&text, "%s%+v\n", mark, item)
+	}
+	return text.String()
+}

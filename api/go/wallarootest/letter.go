@@ -1,0 +1,148 @@
+package wallarootest
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"wallarooapi/internal/diagnostic"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/memory"
+	pb "wallarooapi/internal/workerpb"
+)
+
+const failPolicy = "fail"
+
+// DeadLetter is a message that was put aside, since a step failed on it.
+type DeadLetter struct {
+	// Step is the name of the step, source or sink.
+	Step string
+	// Code says what went wrong, such as C501: the step panicked or returned an error.
+	Code string
+	// Reason is what the error or panic says.
+	Reason string
+	// Input shows the message at the step as a text, at most 200 characters long.
+	Input string
+	// Key is the message's key, where the step has state.
+	Key string
+	// Message is the number of the message of a source that Input was made of: all that was sent, in order, from 0.
+	Message int
+}
+
+// letters are the dead letters of a run, and what became of them.
+type letters struct {
+	all      []*pb.DeadLetter
+	seen     int   // how many of them the test has looked at
+	stopped  error // why the application has stopped
+	isLooked bool  // whether the test has looked at that
+}
+
+// DeadLetters returns the dead letters since the beginning.
+func (a *App) DeadLetters() []DeadLetter {
+	a.t.Helper()
+	a.flush()
+	shown := []DeadLetter{}
+	for _, each := range a.letters.all {
+		shown = append(shown, DeadLetter{
+			Step: each.GetStep(), Code: each.GetCode(), Reason: each.GetError(), Input: each.GetPreview(), Key: string(each.GetKey()),
+			Message: int(each.GetSequence()),
+		})
+	}
+	a.letters.seen = len(shown)
+	return shown
+}
+
+// Failure returns why the application has stopped: a step whose policy is "fail" (OnError) failed on a message (R611). Nothing of
+// that message's micro-batch was published. It returns nil while the application goes on. A test whose application stops must
+// call it, and can send no more.
+func (a *App) Failure() error {
+	a.t.Helper()
+	a.flush()
+	a.letters.isLooked = true
+	return a.letters.stopped
+}
+
+// bury files the dead letters of a micro-batch. It returns false when one of them stops the application.
+func (a *App) bury(messages []memory.Message) bool {
+	a.t.Helper()
+	var found []*pb.DeadLetter
+	var first *pb.DeadLetter
+	for _, each := range messages {
+		if each.Port != frame.DeadLetterPort {
+			continue
+		}
+		letter := &pb.DeadLetter{}
+		if err := proto.Unmarshal(each.Value, letter); err != nil {
+			a.t.Fatalf("wallarootest: a dead letter: %v", err)
+			return false
+		}
+		found = append(found, letter)
+		if a.policyOf(letter.GetPath()) == failPolicy && (first == nil || letter.GetSequence() < first.GetSequence()) {
+			first = letter
+		}
+	}
+	if first == nil {
+		a.letters.all = append(a.letters.all, found...)
+		return true
+	}
+	a.pending = nil
+	a.letters.stopped = diagnostic.Error{diagnostic.Of("R611", "reason", fmt.Sprintf("%s %s: %s", first.GetCode(), first.GetStep(), first.GetError()),
+		"fix", "correct the user code, or give the step the policy dead_letter").With(first.GetTraceback())}
+	return false
+}
+
+// policyOf returns what a part, or else the application, says of messages on which it fails.
+func (a *App) policyOf(path string) string {
+	policies := map[string]string{}
+	for _, pipeline := range a.declared.Pipelines {
+		for _, source := range pipeline.Sources {
+			policies[source.Path] = source.OnError
+		}
+		for _, step := range pipeline.Steps {
+			policies[step.Path] = step.OnError
+		}
+		for _, sink := range pipeline.Sinks {
+			policies[sink.Path] = sink.OnError
+		}
+	}
+	if policy := policies[path]; policy != "" {
+		return policy
+	}
+	return a.declared.OnError
+}
+
+// goesOn fails the test when the application has stopped.
+func (a *App) goesOn(method string) {
+	a.t.Helper()
+	if a.letters.stopped != nil {
+		a.letters.isLooked = true
+		a.t.Fatalf("wallarootest: %s: the application has stopped\n%v", method, a.letters.stopped)
+	}
+}
+
+// close fails a test that did not look at what went wrong. One that has failed shows all of it.
+func (l *letters) close(t T) {
+	t.Helper()
+	report, unseen := t.Errorf, l.all[l.seen:]
+	if t.Failed() {
+		report, unseen = t.Logf, l.all
+	}
+	if l.stopped != nil && !l.isLooked {
+		report("wallarootest: the application has stopped, and the test did not call Failure\n%v", l.stopped)
+	}
+	if len(unseen) > 0 {
+		report("wallarootest: dead letters (a test that expects them calls DeadLetters):\n%s", described(unseen))
+	}
+}
+
+func described(all []*pb.DeadLetter) string {
+	var text strings.Builder
+	for _, each := range all {
+		fmt.Fprintf(&text, "%s %s: %s; got %s\n", each.GetCode(), each.GetStep(), each.GetError(), each.GetPreview())
+		for line := range strings.Lines(each.GetTraceback()) {
+			text.WriteString("  | " + line)
+		}
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}

@@ -1,0 +1,94 @@
+package wallarootest
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/topology"
+)
+
+// named is a source or sink and what a test may call it.
+type named struct{ name, path, place string }
+
+func (n named) String() string {
+	if n.place == "" {
+		return fmt.Sprintf("%q (%s)", n.name, n.path)
+	}
+	return fmt.Sprintf("%q (%s, %s)", n.name, n.path, n.place)
+}
+
+// source finds a source.
+func (a *App) source(name string) *declaration.Source {
+	a.t.Helper()
+	var all []*declaration.Source
+	var names []named
+	for _, pipeline := range a.declared.Pipelines {
+		for _, source := range pipeline.Sources {
+			all, names = append(all, source), append(names, named{source.Name, source.Path, placeOf(source.Edge)})
+		}
+	}
+	if at := a.find("source", name, names); at >= 0 {
+		return all[at]
+	}
+	return nil
+}
+
+// sink finds the path of a sink; empty: there is none, and the test has failed.
+func (a *App) sink(name string) string {
+	a.t.Helper()
+	var names []named
+	for _, pipeline := range a.declared.Pipelines {
+		for _, sink := range pipeline.Sinks {
+			names = append(names, named{sink.Name, sink.Path, placeOf(sink.Edge)})
+		}
+	}
+	if at := a.find("sink", name, names); at >= 0 {
+		return names[at].path
+	}
+	return ""
+}
+
+// find returns the position of the only part with a name; else the test fails, and it is -1.
+func (a *App) find(what, name string, all []named) int {
+	a.t.Helper()
+	at, count := -1, 0
+	for i, each := range all {
+		if name == each.name || name == each.path || name == each.place {
+			at = i
+			count++
+		}
+	}
+	if count == 1 {
+		return at
+	}
+	shown := make([]string, len(all))
+	for i, each := range all {
+		shown[i] = each.String()
+	}
+	slices.Sort(shown)
+	if count == 0 {
+		a.t.Fatalf("wallarootest: the application has no %s %q; it has %s", what, name, strings.Join(shown, ", "))
+	} else {
+		a.t.Fatalf("wallarootest: the application has %d %ss %q; name one by its path or address: %s", count, what, name,
+			strings.Join(shown, ", "))
+	}
+	return -1
+}
+
+// placeOf returns the address or topic of a source or sink, empty where it has none.
+func placeOf(edge topology.Edge) string {
+	switch of := edge.(type) {
+	case *topology.TCP:
+		return net.JoinHostPort(of.Host, of.Port)
+	case *topology.Connector:
+		return net.JoinHostPort(of.Host, of.Port)
+	case *topology.ConnectorSink:
+		return net.JoinHostPort(of.Host, of.Port)
+	case *topology.Kafka:
+		return of.Topic
+	}
+	return ""
+}

@@ -1,0 +1,86 @@
+package wallarootest
+
+import (
+	"cmp"
+	"encoding/binary"
+	"strings"
+
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/memory"
+	"wallarooapi/stream"
+)
+
+// output is a message that a sink got.
+type output struct {
+	message any
+	record  stream.Record
+}
+
+func inOrder(a, b memory.Message) int { return cmp.Compare(a.Sequence, b.Sequence) }
+
+// publish files what a micro-batch gave under the paths of the sinks.
+func (a *App) publish(messages []memory.Message) {
+	paths := map[uint16]string{}
+	for _, pipeline := range a.declared.Pipelines {
+		for _, sink := range pipeline.Sinks {
+			paths[a.engine.PortOf(sink.Path)] = sink.Path
+		}
+	}
+	for _, each := range messages {
+		if each.Port == frame.DeadLetterPort {
+			continue
+		}
+		encoded, message := a.captured.take(each.Value)
+		made := output{message, stream.Record{Value: encoded, Key: each.Key}}
+		if len(each.Headers) >= 4 { // the only header of a sink's record is its partition
+			partition := int32(binary.LittleEndian.Uint32(each.Headers[len(each.Headers)-4:]))
+			made.record.Partition = &partition
+		}
+		a.outputs[paths[each.Port]] = append(a.outputs[paths[each.Port]], made)
+	}
+}
+
+// of returns what a sink has got so far.
+func (a *App) of(sink string) []output {
+	a.t.Helper()
+	a.flush()
+	return a.outputs[a.sink(sink)]
+}
+
+// Lines returns what a sink has got since the beginning, as texts without the line breaks at their ends. The sink is named as a
+// source is in Send; that of a *stream.Application has the application's name.
+func (a *App) Lines(sink string) []string {
+	a.t.Helper()
+	lines := []string{}
+	for _, each := range a.of(sink) {
+		lines = append(lines, strings.TrimSuffix(string(each.record.Value), "\n"))
+	}
+	return lines
+}
+
+// Records returns what a sink has got since the beginning as the encoder made it: the bytes of a message in Value, framing
+// included; of a record of Kafka or Spark its key and partition too.
+func (a *App) Records(sink string) []stream.Record {
+	a.t.Helper()
+	records := []stream.Record{}
+	for _, each := range a.of(sink) {
+		records = append(records, each.record)
+	}
+	return records
+}
+
+// Messages returns what a sink has got since the beginning, before the encoder made bytes of it. Messages for which it made none
+// are left out. A message of another type than M fails the test.
+func Messages[M any](a *App, sink string) []M {
+	a.t.Helper()
+	messages := []M{}
+	for _, each := range a.of(sink) {
+		message, is := each.message.(M)
+		if !is {
+			a.t.Fatalf("wallarootest: sink %q got a message of type %T; expected %T", sink, each.message, message)
+			return nil
+		}
+		messages = append(messages, message)
+	}
+	return messages
+}

@@ -1,0 +1,195 @@
+package wallarootest
+
+import (
+	"reflect"
+
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/frame"
+	"wallarooapi/internal/memory"
+	"wallarooapi/internal/stage"
+	"wallarooapi/internal/topology"
+	"wallarooapi/stream"
+)
+
+// Send sends messages to a source, whatever its kind, and runs all that follows from them. The source is named by its name, its path
+// in the topology (such as "0/sources/1"), its address or its topic.
+//
+// A message is one of these:
+//   - a string or []byte: the payload of a message, without the header of the framing; the source's decoder makes the message of it;
+//   - a stream.Record: a payload with key, time and headers, for a source of Kafka, Spark or a connector; a zero time is the test's,
+//     and a nil value is none (a tombstone);
+//   - anything else: the message itself, past the decoder. It is written and read back, so it must have bytes.
+//
+// The messages of a generator have no decoder: all of them are of the last kind, strings too.
+func (a *App) Send(source string, messages ...any) {
+	a.t.Helper()
+	a.goesOn("Send")
+	found := a.source(source)
+	if found == nil {
+		return
+	}
+	writer := &writer{app: a, source: found}
+	for _, message := range messages {
+		if !writer.add(message) {
+			return
+		}
+	}
+	writer.end()
+	a.take(writer.frames...)
+}
+
+// SendWire sends bytes to a TCP source as they come over the network, headers of the framing included. They must end with a whole
+// message. This tests a decoder's HeaderLength and PayloadLength too.
+func (a *App) SendWire(source string, data []byte) {
+	a.t.Helper()
+	a.goesOn("SendWire")
+	found := a.source(source)
+	if found == nil {
+		return
+	}
+	if found.Framed == nil {
+		a.t.Fatalf("wallarootest: source %q has no framing: it is not TCP; use Send", source)
+		return
+	}
+	lengths, wanted, err := stage.Split(found, data, topology.MaxMessageBytes)
+	if err != nil {
+		a.t.Fatalf("wallarootest: source %q: %v", source, err)
+		return
+	}
+	left := len(data)
+	for _, length := range lengths {
+		left -= int(length)
+	}
+	if left > 0 {
+		a.t.Fatalf("wallarootest: source %q: %d bytes are left after %d messages, and the next one has %d; send whole messages",
+			source, left, len(lengths), wanted)
+		return
+	}
+	written, err := a.journal.Wire(a.engine.PortOf(found.Path), a.now.UnixMilli(), len(lengths), data)
+	a.takeWritten(source, written, err)
+}
+
+// takeWritten takes the frame of messages of a source, unless it could not be written.
+func (a *App) takeWritten(source string, written []byte, err error) {
+	a.t.Helper()
+	if err != nil {
+		a.t.Fatalf("wallarootest: source %q: %v", source, err)
+		return
+	}
+	a.take(written)
+}
+
+// writer makes frames of messages of one source. Payloads and messages past the decoder stand in frames of their own.
+type writer struct {
+	app      *App
+	source   *declaration.Source
+	frames   [][]byte
+	arrivals []memory.Arrival
+	encoder  *codec.Encoder // of the messages of the frame under way; nil: they are payloads
+}
+
+// add adds a message; one that the source cannot have fails the test.
+func (w *writer) add(message any) bool {
+	t := w.app.t
+	t.Helper()
+	nowMs := w.app.now.UnixMilli()
+	payload, isPayload := payloadOf(message)
+	record, isRecord := message.(stream.Record)
+	hasDecoder := w.source.Generator == nil
+	switch {
+	case hasDecoder && isRecord && !w.source.GivesKeys() && !w.source.GivesTimes():
+		t.Fatalf("wallarootest: source %q has no records: it is none of Kafka, Spark or a connector; send payloads", w.source.Name)
+		return false
+	case hasDecoder && isRecord:
+		w.begin(false)
+		w.arrivals = append(w.arrivals, arrivalOf(record, nowMs))
+	case hasDecoder && isPayload:
+		w.begin(false)
+		w.arrivals = append(w.arrivals, memory.Arrival{Value: payload, TimestampMs: nowMs})
+	default:
+		w.begin(true)
+		value, ok := w.encode(message)
+		if !ok {
+			return false
+		}
+		w.arrivals = append(w.arrivals, memory.Arrival{Value: value, TimestampMs: nowMs})
+	}
+	if w.app.draw != nil && w.app.draw.IntN(3) == 0 {
+		w.end()
+	}
+	return true
+}
+
+// begin begins another frame where the next message cannot stand in the one under way.
+func (w *writer) begin(pastDecoder bool) {
+	w.app.t.Helper()
+	if pastDecoder == (w.encoder != nil) {
+		return
+	}
+	w.end()
+	if pastDecoder {
+		w.encoder = codec.NewEncoder()
+	}
+}
+
+func payloadOf(message any) (payload []byte, is bool) {
+	switch m := message.(type) {
+	case string:
+		return []byte(m), true
+	case []byte:
+		return m, true
+	}
+	return nil, false
+}
+
+func arrivalOf(record stream.Record, nowMs int64) memory.Arrival {
+	arrival := memory.Arrival{Value: record.Value, IsAbsent: record.Value == nil, Key: record.Key, TimestampMs: nowMs}
+	if !record.Time.IsZero() {
+		arrival.TimestampMs = record.Time.UnixMilli()
+	}
+	for _, header := range record.Headers {
+		arrival.Headers = append(arrival.Headers, memory.Header(header))
+	}
+	return arrival
+}
+
+// encode writes a message that goes past the decoder.
+func (w *writer) encode(message any) (value []byte, ok bool) {
+	t, expected := w.app.t, w.source.Output
+	t.Helper()
+	switch {
+	case message == nil:
+		t.Fatalf("wallarootest: source %q has no message that is nil", w.source.Name)
+		return nil, false
+	case expected != nil && expected.Kind() != reflect.Interface && reflect.TypeOf(message) != expected:
+		t.Fatalf("wallarootest: source %q has messages of type %v; Send got %T", w.source.Name, expected, message)
+		return nil, false
+	}
+	value, err := w.encoder.Append(nil, message)
+	if err != nil {
+		t.Fatalf("wallarootest: source %q: %T cannot be serialized; %v; %s", w.source.Name, message, err, codec.Fix)
+		return nil, false
+	}
+	return value, true
+}
+
+// end closes the frame under way.
+func (w *writer) end() {
+	w.app.t.Helper()
+	encoding := byte(frame.Plain)
+	if w.encoder != nil {
+		encoding = w.encoder.Encoding()
+	}
+	arrivals := w.arrivals
+	w.arrivals, w.encoder = nil, nil
+	if len(arrivals) == 0 {
+		return
+	}
+	written, err := w.app.journal.Write(w.app.engine.PortOf(w.source.Path), encoding, w.source.GivesKeys(), arrivals)
+	if err != nil {
+		w.app.t.Fatalf("wallarootest: source %q: %v", w.source.Name, err)
+		return
+	}
+	w.frames = append(w.frames, written)
+}

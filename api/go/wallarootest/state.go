@@ -1,0 +1,75 @@
+package wallarootest
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"wallarooapi/internal/topology"
+	"wallarooapi/internal/window"
+	"wallarooapi/stream"
+)
+
+// State returns the state of a key: what is persisted of it. The state is named as the application names it; in a
+// *stream.Application it has the name of its step. S is the type of the state, or what it points to. A key without state fails the
+// test, as does the state of a window, which is not a value of the program's.
+func State[S any, K stream.Key](a *App, state string, key K) (value S) {
+	a.t.Helper()
+	a.flush()
+	if !a.hasState(state) {
+		return value
+	}
+	wanted := bytesOf(key)
+	found, err := a.engine.State(state, wanted)
+	if err != nil {
+		a.t.Fatalf("wallarootest: state %q: %v", state, err)
+		return value
+	}
+	switch s := found.(type) {
+	case nil:
+		a.t.Fatalf("wallarootest: state %q has no key %s; it has %q", state, topology.ShowKey(wanted), a.Keys(state))
+	case *window.State:
+		a.t.Fatalf("wallarootest: state %q is that of a window; look at what the window gives", state)
+	case S:
+		return s
+	case *S:
+		return *s
+	default:
+		a.t.Fatalf("wallarootest: state %q is a %T; expected %T", state, found, value)
+	}
+	return value
+}
+
+// Keys returns the keys for which a state is persisted, or a window is open, in order.
+func (a *App) Keys(state string) []string {
+	a.t.Helper()
+	a.flush()
+	if !a.hasState(state) {
+		return nil
+	}
+	keys, err := a.engine.Keys(state)
+	if err != nil {
+		a.t.Fatalf("wallarootest: state %q: %v", state, err)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (a *App) hasState(state string) bool {
+	a.t.Helper()
+	if a.engine.HasState(state) {
+		return true
+	}
+	a.t.Fatalf("wallarootest: the application has no state %q; it has %q", state, a.engine.States())
+	return false
+}
+
+// bytesOf returns a key as messages carry it; a number is 8 bytes, big-endian.
+func bytesOf(key any) []byte {
+	switch k := key.(type) {
+	case string:
+		return []byte(k)
+	case uint64:
+		return binary.BigEndian.AppendUint64(nil, k)
+	}
+	return key.([]byte)
+}

@@ -1,0 +1,260 @@
+"""Runs an application in the process of a test: messages in, outputs, states and dead letters out; no Spark.
+
+The engine is that of the package `wallaroo-spark-runtime`. It runs the stages that Spark would run, with the same
+frames and the same checks; what is Spark's own (several processes, failures, recovery) is not there.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from wallaroo.diagnostic import Diagnostic, DiagnosticError
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.memory import MemoryRun
+
+__all__ = ["DeadLetter", "Message", "Record", "Run", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message with what its value does not hold.
+
+    Attributes:
+        value: A payload as bytes, or an object of the program's.
+        key: For sources whose messages have keys: Kafka, connectors, Spark.
+        time_ms: When it was made, in milliseconds since 1970; None: as late as the application's clock says.
+
+    Example:
+        >>> Message(b"42", key=b"AAPL").key
+        b'AAPL'
+    """
+
+    value: Any
+    key: bytes = b""
+    time_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A message at a sink of Kafka or Spark: what its encoder returned.
+
+    Attributes:
+        value: Its bytes; None: there are none.
+        key: Its key; None: it has none.
+        partition: The partition that the encoder chose; None: it chose none.
+
+    Example:
+        >>> Record(b"42", key=b"AAPL").partition is None
+        True
+    """
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message on which user code failed, and why.
+
+    Attributes:
+        step: Name of the source, step or sink.
+        code: Of the failure, as in the runtime's messages.
+        error: What it says, on one line.
+        message: Input of the step: of a source the payload, else the message; of other languages its bytes.
+        key: The message's key, at steps with state; else None.
+        source: Name of the source that the message came from.
+        sequence: Position of that source's message among all that were sent, from 0.
+        traceback: Of user code.
+
+    Example:
+        >>> DeadLetter("halve", "C501", "TypeError: no number", "x", None, "in", 0, "").step
+        'halve'
+    """
+
+    step: str
+    code: str
+    error: str
+    message: Any
+    key: str | bytes | None
+    source: str
+    sequence: int
+    traceback: str
+
+
+def run(
+    app: str | Callable[..., Any], args: Sequence[str] = (), *, check_persist: bool = False, on_error: str = ""
+) -> "Run":
+    """Start an application in this process.
+
+    A program in Python runs in this process, so that a debugger stops in it; a program in another language is a process
+    of its own. Nothing listens, and nothing is sent over the network.
+
+    Args:
+        app: A setup function; or, as for `wallaroo run`, a Python file or module, a Go package directory, a worker
+            binary, or a topology file.
+        args: What the application sees on its command line, e.g. `["--in", ":7010", "--out", ":7002"]`.
+        check_persist: Whether a change of state that the computation does not ask to persist makes a dead letter.
+        on_error: `dead_letter` or `fail`, before what the application says; empty: it decides.
+
+    Returns:
+        The running application; use it in a `with`, or close it.
+
+    Raises:
+        DiagnosticError: It cannot be run: every finding. R722: `wallaroo-spark-runtime` is not installed.
+
+    Example:
+        >>> import collections, wallaroo
+        >>> def application_setup(args):
+        ...     lines = wallaroo.TCPSourceConfig("127.0.0.1", 7010, wallaroo.Decoder(bytes.decode, 4, ">I"))
+        ...     out = wallaroo.TCPSinkConfig("127.0.0.1", 7002, wallaroo.Encoder(str.encode))
+        ...     upper = wallaroo.Computation(str.upper, "upper")
+        ...     return wallaroo.build_application("Upper", wallaroo.source("lines", lines).to(upper).to_sink(out))
+        >>> with run(application_setup) as app:
+        ...     app.send([b"hello", b"world"])
+        ...     app.output()
+        [b'HELLO', b'WORLD']
+    """
+    try:
+        from wallaroo_runtime.memory import start
+    except ModuleNotFoundError as err:
+        raise DiagnosticError([Diagnostic.of("R722", reason=err)]) from err
+    return Run(start(app, args, check_persist=check_persist, on_error=on_error))
+
+
+class Run:
+    """A running application; `run` starts it.
+
+    Each call of `send`, `generate` and `advance` is one micro-batch, whose effects are there when it returns. When it
+    raises an error, nothing of it counts. Results are the same each time.
+
+    Args:
+        engine: What runs it.
+
+    Example:
+        >>> import wallaroo
+        >>> def application_setup(args):
+        ...     numbers = wallaroo.TCPSourceConfig("127.0.0.1", 7010, wallaroo.Decoder(int, 4, ">I"))
+        ...     out = wallaroo.TCPSinkConfig("127.0.0.1", 7002, wallaroo.Encoder(lambda number: b"%d" % number))
+        ...     half = wallaroo.Computation(lambda number: 10 // number, "divide")
+        ...     return wallaroo.build_application("Ten", wallaroo.source("numbers", numbers).to(half).to_sink(out))
+        >>> with run(application_setup) as app:
+        ...     assert isinstance(app, Run)
+        ...     app.send([b"5", b"0", 2])  # bytes are decoded, other objects are messages already
+        ...     app.output(), [(letter.step, letter.error) for letter in app.dead_letters]
+        ([b'2', b'5'], [('divide', 'ZeroDivisionError: integer division or modulo by zero')])
+    """
+
+    def __init__(self, engine: "MemoryRun") -> None:
+        self._engine = engine
+
+    def send(self, messages: Iterable[Any], source: str = "") -> None:
+        """Process messages.
+
+        Args:
+            messages: Payloads as bytes, which the source's decoder reads: without the length before each, unless only
+                the decoder knows how long one is. Or objects, in place of what the decoder would return. Or either in a
+                `Message`, with a key and a time.
+            source: Its name, or its position from "0"; empty: the only one.
+
+        Raises:
+            DiagnosticError: R720, there is no such source; R721, it does not take such a message; R611, a dead letter
+                stops the application; or what a worker reports.
+        """
+        self._engine.send(messages, source)
+
+    def generate(self, most: int | None = None, source: str = "") -> int:
+        """Process the next messages of a generator.
+
+        Args:
+            most: How many at most; None: all until it ends.
+            source: As for `send`.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            DiagnosticError: As `send`; R670, the generator fails.
+        """
+        return self._engine.generate(most, source)
+
+    def advance(self, time: float | timedelta) -> None:
+        """Let time pass: windows that are over then give their output.
+
+        The clock begins at the same moment in each run, and only this moves it.
+
+        Args:
+            time: In seconds.
+
+        Raises:
+            DiagnosticError: As `send`.
+        """
+        seconds = time.total_seconds() if isinstance(time, timedelta) else time
+        self._engine.advance(round(seconds * 1000))
+
+    @property
+    def now_ms(self) -> int:
+        """The application's clock, in milliseconds since 1970."""
+        return self._engine.now_ms
+
+    def output(self, sink: str = "") -> list[bytes]:
+        """Return the bytes that a sink has got, each message as its encoder returned it.
+
+        Those of one micro-batch have the order of the messages that they derive from. On Spark that holds for messages
+        of one key only.
+
+        Args:
+            sink: Its name, or its position from "0"; empty: the only one.
+
+        Raises:
+            DiagnosticError: R720, there is no such sink.
+        """
+        return [record.value or b"" for record in self._engine.records(sink)]
+
+    def records(self, sink: str = "") -> list[Record]:
+        """Return the records that a sink of Kafka or Spark has got; otherwise as `output`."""
+        return self._engine.records(sink)
+
+    @property
+    def dead_letters(self) -> list[DeadLetter]:
+        """The messages on which user code failed."""
+        return list(self._engine.letters)
+
+    def clear(self) -> None:
+        """Forget outputs and dead letters; states and windows stay."""
+        self._engine.take()
+
+    def state(self, name: str, key: Any = b"") -> Any:
+        """Return the state of a key as it was saved: a copy.
+
+        Args:
+            name: Of the state; of a window that of its aggregation.
+            key: As the partition function returns it; none where there is one state only.
+
+        Returns:
+            The object; of a window the accumulators of its open parts, oldest first; of other languages bytes. None:
+            the key has no state.
+
+        Raises:
+            DiagnosticError: R720, there is no such state.
+        """
+        return self._engine.state(name, key)
+
+    def states(self, name: str) -> dict[str | bytes, Any]:
+        """Return the states of all keys; otherwise as `state`."""
+        return self._engine.states(name)
+
+    def close(self) -> None:
+        """End the application; what it gave can still be read."""
+        self._engine.close()
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,260 @@
+"""Runs the calls of the worker protocol, whatever brings them: gRPC, or the engine in the same process."""
+
+import pickle
+import threading
+import traceback
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+from wallaroo.application import Source
+from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
+from wallaroo.fault import reach
+from wallaroo.frame import FRAMED, FrameError
+from wallaroo.program import Program
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket import BucketResult, BucketRun
+from wallaroo.worker.calendar import DUE_BYTES, WINDOWED
+from wallaroo.worker.dead_letter import LetterBox
+from wallaroo.worker.entry import HeaderError, WireReader
+from wallaroo.worker.flight import InFlight
+from wallaroo.worker.generate import generate
+from wallaroo.worker.stage import Stage
+from wallaroo.worker.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
+from wallaroo.worker.value import NotSerializableError, StateReadError, ValueCodec
+
+MAX_STAGES = 64
+EMPTY = Version(0, 0)
+
+
+class ProtocolError(Exception):
+    """The client does what the protocol does not allow."""
+
+
+class CallRunner:
+    """Runs the calls of one process.
+
+    User code runs under one lock: like in Wallaroo, it never runs in two threads of a process at once.
+
+    Args:
+        program: The program whose setup has run.
+        cache_bytes: Bound of the state cache of this process.
+        checks_persist: Whether a change of state that is not persisted is a failure; slow.
+        max_state_bytes: How many bytes the state of one key may have.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        cache_bytes: int,
+        *,
+        checks_persist: bool = False,
+        max_state_bytes: int = MAX_STATE_BYTES,
+    ) -> None:
+        self._checks_persist, self._max_state_bytes = checks_persist, max_state_bytes
+        self._program = program
+        self._codec = ValueCodec(program.application.serializer)
+        self._cache = StateCache(cache_bytes)
+        self._stages: OrderedDict[bytes, Stage] = OrderedDict()
+        self._user = threading.Lock()
+
+    def process(self, requests: Iterator[pb.ProcessRequest]) -> Iterator[pb.ProcessReply]:
+        """Run a stage without state; the last reply says why, when it cannot go on."""
+        try:
+            yield from self._data_calls(requests)
+        except Exception as err:
+            yield pb.ProcessReply(failure=failure_of(err))
+
+    def process_state(self, requests: Iterator[pb.StateRequest]) -> Iterator[pb.StateReply]:
+        """Run a stage that begins with state; the last reply says why, when it cannot go on."""
+        try:
+            yield from self._bucket_calls(requests)
+        except Exception as err:
+            yield pb.StateReply(failure=failure_of(err))
+
+    def split(self, request: pb.SplitRequest) -> pb.SplitReply:
+        """Cut bytes where the user's decoder says."""
+        try:
+            reader = WireReader(self._source("SplitFrames", request.path), LetterBox(self._codec))
+            with self._user:
+                lengths, wanted = reader.split(request.data, request.max_message_bytes)
+        except Exception as err:
+            return pb.SplitReply(failure=failure_of(err))
+        return pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
+
+    def generate(self, request: pb.GenerateRequest) -> pb.GenerateReply:
+        """Make the next messages of a generator; each process can, for it knows nothing of the ones before."""
+        reply = pb.GenerateReply(encoding=self._codec.encoding)
+        try:
+            source = self._source("Generate", request.path)
+            with self._user:
+                generate(source, self._codec, request, reply)
+        except Exception as err:
+            reply.failure.CopyFrom(failure_of(err))
+        return reply
+
+    def message_bytes(self, message: Any) -> tuple[int, bytes]:
+        """Return a message's encoding and bytes, as frames between stages have them."""
+        return self._codec.encoding, self._codec.dump(message)
+
+    def message(self, encoding: int, data: bytes) -> Any:
+        """Return the message of an encoding and bytes; what came over the wire is bytes."""
+        return data if encoding == FRAMED else self._codec.decode(encoding, [len(data)], data)[0]
+
+    def state(self, encoding: int, data: bytes) -> Any:
+        """Return a state as its log has it; of a window the accumulators of its open parts, oldest first."""
+        if encoding != WINDOWED:
+            return self._codec.loader(encoding)(data)
+        inner, _, panes = pickle.loads(data[DUE_BYTES:])
+        load = self._codec.loader(inner)
+        return [load(pane) for _, pane in sorted(panes)]
+
+    def _source(self, call: str, path: str) -> Source:
+        """Return the source that a call names, if it is one for this call."""
+        for node in self._program.application.nodes():
+            wanted = isinstance(node, Source) and (node.generator if call == "Generate" else node.payload_length)
+            if node.path == path and isinstance(node, Source) and wanted:
+                return node
+        raise DiagnosticError([Diagnostic.of("W413", stage=call, path=path)])
+
+    def _data_calls(self, requests: Iterator[pb.ProcessRequest]) -> Iterator[pb.ProcessReply]:
+        opening = _opening(next(requests, None))
+        with InFlight(opening.in_flight) as flight:
+            for request in requests:
+                yield from self._data(opening, request, flight)
+
+    def _bucket_calls(self, requests: Iterator[pb.StateRequest]) -> Iterator[pb.StateReply]:
+        opening = _opening(next(requests, None))
+        with InFlight(opening.in_flight) as flight:
+            for request in requests:
+                yield from self._bucket(opening, request, requests, flight)
+
+    def _data(self, opening: pb.Opening, request: pb.ProcessRequest, flight: InFlight) -> Iterator[pb.ProcessReply]:
+        if request.WhichOneof("kind") != "data":
+            msg = f"a stream without state got {request.WhichOneof('kind')}"
+            raise ProtocolError(msg)
+        index = request.data.index
+        reach("worker.before_compute")
+        with self._user:
+            stage = self._stage(opening.stage)
+            with stage.call(index, flight, request.data.skips):
+                outputs = stage.run(index, request.data.frames)
+            done = pb.Done(index=index, counts=stage.counts())
+            stage.clear()
+        reach("worker.after_compute")
+        for output in outputs:
+            yield pb.ProcessReply(output=output)
+        yield pb.ProcessReply(done=done)
+        reach("worker.after_reply")
+
+    def _bucket(
+        self, opening: pb.Opening, request: pb.StateRequest, requests: Iterator[pb.StateRequest], flight: InFlight
+    ) -> Iterator[pb.StateReply]:
+        skips = request.bucket.skips
+        call, frames = _whole_bucket(request, requests)
+        reach("worker.before_compute")
+        key = BucketKey(opening.application, opening.query, opening.stage.id, call.bucket)
+        version = Version(call.version.counter, call.version.nonce)
+        state = self._cache.take(key, version)
+        if version == EMPTY:
+            state = self._empty()
+        elif state is None or call.careful:
+            yield pb.StateReply(need_state=pb.NeedState(index=call.index))
+            state = self._read_log(call.index, requests)
+        with self._user, self._stage(opening.stage).call(call.index, flight, skips):
+            run = BucketRun(self._stage(opening.stage), call, frames)
+            result: BucketResult | None
+            if call.careful:
+                result = run.watched(state, checks_persist=self._checks_persist)
+            else:
+                result = run.checked(state) if self._checks_persist else run.attempt(state)
+        if result is None:
+            state = self._empty()
+            if version != EMPTY:
+                yield pb.StateReply(need_state=pb.NeedState(index=call.index, rollback=True))
+                state = self._read_log(call.index, requests)
+            with self._user, self._stage(opening.stage).call(call.index, flight, skips):
+                result = BucketRun(self._stage(opening.stage), call, frames).careful(state)
+        reach("worker.after_compute")
+        for output in result.outputs:
+            yield pb.StateReply(output=output)
+        for change in result.changes:
+            yield pb.StateReply(change=change)
+        result.done.cached_bytes = self._cache.file(key, Version(version.counter + 1, result.done.nonce), state)
+        yield pb.StateReply(done=result.done)
+        reach("worker.after_reply")
+
+    def _empty(self) -> BucketState:
+        return BucketState(self._codec, self._max_state_bytes)
+
+    def _read_log(self, index: int, requests: Iterator[pb.StateRequest]) -> BucketState:
+        state = self._empty()
+        for request in requests:
+            if request.WhichOneof("kind") != "log" or request.log.index != index:
+                msg = f"expected the state log of call {index}, got {request.WhichOneof('kind')}"
+                raise ProtocolError(msg)
+            state.read(request.log.entries)
+            if not request.log.more:
+                state.end_log()
+                return state
+        msg = f"the stream ended before the state log of call {index}"
+        raise ProtocolError(msg)
+
+    def _stage(self, stage: pb.Stage) -> Stage:
+        wire = stage.SerializeToString(deterministic=True)
+        if wire not in self._stages:
+            self._stages[wire] = Stage(self._program.application, stage)
+            if len(self._stages) > MAX_STAGES:
+                self._stages.popitem(last=False)
+        return self._stages[wire]
+
+
+def failure_of(error: Exception) -> pb.Failure:
+    """Return an error as it crosses the process border; none of these goes away by trying again."""
+    trace = ""
+    if isinstance(error, DiagnosticError):
+        finding = error.diagnostics[0]
+        trace = finding.traceback
+    elif isinstance(error, FrameError):
+        finding = Diagnostic.of("W414", reason=error)
+    elif isinstance(error, StateReadError):
+        finding = Diagnostic.of("C507", key=shown(error.key), error=error)
+    elif isinstance(error, NotSerializableError):
+        fix = "keep only what can be pickled in the state"
+        finding = Diagnostic.of("C504", step="a snapshot", type=error.type_name, error=error, fix=fix)
+    elif isinstance(error, HeaderError):
+        finding = Diagnostic.of("C505", step="payload_length", error=error)
+    elif isinstance(error, ProtocolError):
+        finding = Diagnostic.of("I901", reason=error)
+    else:
+        finding = Diagnostic.of("I901", reason=f"{type(error).__name__}: {error}")
+        trace = "".join(traceback.format_exception(error))
+    message = finding.message.encode("utf-8", "backslashreplace").decode()
+    return pb.Failure(code=finding.code, message=message, fix=finding.fix, retriable=False, traceback=trace)
+
+
+def _opening(request: Any) -> pb.Opening:
+    if request is None or request.WhichOneof("kind") != "opening":
+        msg = "a stream does not begin with its opening"
+        raise ProtocolError(msg)
+    opening: pb.Opening = request.opening
+    return opening
+
+
+def _whole_bucket(request: pb.StateRequest, requests: Iterator[pb.StateRequest]) -> tuple[pb.Bucket, list[bytes]]:
+    """Return the last part of a bucket call, and the frames of all its parts."""
+    frames: list[bytes] = []
+    index = request.bucket.index
+    while True:
+        if request.WhichOneof("kind") != "bucket" or request.bucket.index != index:
+            msg = f"expected messages of call {index}, got {request.WhichOneof('kind')}"
+            raise ProtocolError(msg)
+        if request.bucket.frames:
+            frames.append(request.bucket.frames)
+        if not request.bucket.more:
+            return request.bucket, frames
+        following = next(requests, None)
+        if following is None:
+            msg = f"the stream ended in the middle of call {index}"
+            raise ProtocolError(msg)
+        request = following

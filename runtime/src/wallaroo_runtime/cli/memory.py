@@ -1,0 +1,80 @@
+"""`wallaroo run APP --engine memory`: a first look, in this process."""
+
+import argparse
+import asyncio
+import signal
+import time
+
+from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.memory.run import MemoryRun
+from wallaroo_runtime.memory.server import MemoryServer
+from wallaroo_runtime.memory.start import start
+from wallaroo_runtime.program.application import check_runnable
+from wallaroo_runtime.run.snapshot import Reporter, Snapshot
+
+NOTE = "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
+# Options that mean something on Spark alone, as argparse has them.
+ONLY_SPARK = ("checkpoint", "fresh", "pin_code", "conf", "worker_python", "kafka_jars", "gateway", "egress")
+PROGRESS_S = 1.0
+
+
+def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -> None:
+    """Run an application until it is stopped by a signal, or idle.
+
+    Raises:
+        RunError: R608, an option means nothing here; else it cannot start, or it failed.
+    """
+    for name in ONLY_SPARK:
+        if getattr(arguments, name):
+            option = "--" + name.replace("_", "-")
+            reason = f"{option} means nothing with --engine memory"
+            raise usage_error(reason, "", (), f"leave out {option}, or --engine memory", "wallaroo run")
+    reporter.note(NOTE)
+    run = start(
+        app,
+        arguments.parts.app,
+        check_persist=arguments.check_persist,
+        on_error=arguments.on_error,
+        inputs=arguments.inputs,
+        outputs=arguments.outputs,
+    )
+    try:
+        check_runnable(run.topology)
+        asyncio.run(_serve(run, arguments.stop_when_idle, reporter))
+    finally:
+        run.close()
+
+
+async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter) -> None:
+    server, stopped = MemoryServer(run, reporter.warn), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    run.now_ms = time.time_ns() // 1_000_000
+    addresses = await server.start()
+    reporter.initialized(addresses, None)
+    told = time.monotonic()
+    while not stopped.is_set() and server.failure is None:
+        await server.turn()
+        now = time.monotonic()
+        if now - told >= PROGRESS_S:
+            told = now
+            reporter.progress(_snapshot("running", run, server))
+        if idle_s is not None and not server.pending and now - server.active_at >= idle_s:
+            break
+    await server.stop()
+    if server.failure is not None:
+        raise server.failure
+    reporter.progress(_snapshot("stopped", run, server))
+
+
+def _snapshot(state: str, run: MemoryRun, server: MemoryServer) -> Snapshot:
+    return Snapshot(
+        state=state,
+        messages_in=server.received,
+        messages_processed=server.received,
+        messages_out=server.emitted,
+        dead_letters=run.letter_count,
+        batches=run.batches,
+        rate=server.received / (time.monotonic() - server.began),
+        lag=0,
+    )

@@ -1,0 +1,1 @@
+"""What the lowerings of a plan have in common."""

@@ -1,0 +1,70 @@
+"""What stages of one task pass on to later stages of the same task: messages that change the worker."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+
+from wallaroo.frame import HEADER_BYTES, read_header
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import NodeKind, Stage
+
+
+def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
+    """Yield those of the frames in `data` that have one of the ports."""
+    offset = 0
+    while offset < len(data):
+        header = read_header(data, offset)
+        end = offset + HEADER_BYTES + header.body_bytes
+        if header.port in ports:
+            yield data[offset:end]
+        offset = end
+
+
+class Crossing:
+    """Holds the frames that stages have sent until the stages that receive them run.
+
+    The stages of a task run one after the other, so at most the task's share of a micro-batch is held.
+
+    Args:
+        ports: Of the frames that are passed on; all others are not its concern.
+    """
+
+    def __init__(self, ports: frozenset[int]) -> None:
+        self._held: dict[int, list[bytes]] = {port: [] for port in ports}
+        self._taken: Counter[tuple[str, int]] = Counter()  # messages, by stage and port
+
+    def keep(self, outputs: Iterable[pb.Output]) -> list[pb.Output]:
+        """Keep what is for later stages; returns the rest."""
+        others = []
+        for output in outputs:
+            if output.port in self._held:
+                self._held[output.port].append(output.frame)
+            else:
+                others.append(output)
+        return others
+
+    def take(self, stage: Stage) -> Iterator[bytes]:
+        """Yield the frames that a stage receives, in the order in which they were sent."""
+        for node in stage.entries:
+            if node.kind is NodeKind.RECEIVE:
+                for frame in self._held[node.port]:
+                    self._taken[stage.id, node.port] += read_header(frame).count
+                    yield frame
+
+    def check(self, stages: Iterable[Stage], batch: int) -> None:
+        """Check that each stage has taken all messages that were sent to it.
+
+        Args:
+            stages: That have run.
+            batch: The micro-batch.
+
+        Raises:
+            RunError: I902.
+        """
+        for stage in stages:
+            for port in self._held.keys() & {node.port for node in stage.entries if node.kind is NodeKind.RECEIVE}:
+                sent = sum(read_header(frame).count for frame in self._held[port])
+                taken = self._taken[stage.id, port]
+                if taken != sent:
+                    reason = f'stage "{stage.id}" has taken {taken} of {sent} messages of port {port}'
+                    raise RunError.of("I902", batch=batch, reason=reason)

@@ -1,0 +1,24 @@
+"""A stage of a plan as the worker protocol has it."""
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.plan import Stage
+
+
+def stage_message(stage: Stage) -> pb.Stage:
+    """Return a stage as a worker gets it."""
+    nodes = [
+        pb.Node(
+            path=node.path,
+            kind=pb.NodeKind.ValueType(int(node.kind)),
+            inputs=node.inputs,
+            port=node.port,
+            state=node.state,
+            state_port=node.state_port,
+            timestamps=node.timestamps,
+            component=node.component,
+            codec=node.codec,
+            keys=node.keys,
+        )
+        for node in stage.nodes
+    ]
+    return pb.Stage(id=stage.id, nodes=nodes, bucket_count=stage.bucket_count, frame_bytes=stage.frame_bytes)

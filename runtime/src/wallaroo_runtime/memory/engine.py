@@ -1,0 +1,221 @@
+"""Runs the micro-batches of a plan over dictionaries."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from wallaroo.frame import DEAD_LETTER_PORT, TICK_PORT, read_header
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
+from wallaroo_runtime.lowering.stage_message import stage_message
+from wallaroo_runtime.memory.store import Store
+from wallaroo_runtime.plan import NodeKind, Plan, Stage
+from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.process import ProcessCall
+from wallaroo_runtime.worker.session import StateSession
+
+FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A frame on its way to a bucket.
+
+    Attributes:
+        bucket: Where to.
+        sequence: Of the frame.
+        ordinal: Shows which of two frames of one sequence was made first; a tick precedes the messages of its sequence.
+        port: Of the frame.
+        frame: Its bytes.
+    """
+
+    bucket: int
+    sequence: int
+    ordinal: int
+    port: int
+    frame: bytes
+
+
+@dataclass(slots=True)
+class Batch:
+    """What a micro-batch gave.
+
+    Attributes:
+        frames: Those of each sink, by its port, in the order in which they were made.
+        letters: Frames of dead letters.
+    """
+
+    frames: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
+    letters: list[bytes] = field(default_factory=list)
+
+    def take(self, output: pb.Output) -> None:
+        """Take what no later level needs."""
+        if output.port == DEAD_LETTER_PORT:
+            self.letters.append(output.frame)
+        else:
+            self.frames[output.port].append(output.frame)
+
+
+class Engine:
+    """A plan with its workers and its state.
+
+    Args:
+        plan: What to run.
+        channels: The way to each worker.
+        policy: Which dead letters stop a micro-batch.
+        store: The state.
+        shuffle: Puts the rows of a shuffle into another order, which must change nothing; None: leaves them.
+
+    Attributes:
+        batches: How many micro-batches are committed.
+        store: The state.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        channels: Mapping[str, WorkerChannel],
+        policy: ErrorPolicy,
+        *,
+        store: Store | None = None,
+        shuffle: Callable[[list[Row]], None] | None = None,
+    ) -> None:
+        self.plan, self.store = plan, Store() if store is None else store
+        self.batches = 0
+        self._channels, self._policy, self._shuffle = channels, policy, shuffle
+        self._stages = {stage.id: stage_message(stage) for stage in plan.stages}
+        ports = [frozenset[int]().union(*(stage.entry_ports for stage in level)) for level in plan.levels]
+        self._later = [frozenset[int]().union(*ports[number + 1 :]) for number in range(len(ports))]
+
+    @property
+    def has_ticks(self) -> bool:
+        """Whether ticks concern anything."""
+        return TICK_PORT in self._later[0]
+
+    def run(self, tasks: Sequence[Sequence[bytes]]) -> Batch:
+        """Run one micro-batch.
+
+        Args:
+            tasks: For each task of level 0 its calls: whole frames, one after the other.
+
+        Returns:
+            What it gave; it is committed.
+
+        Raises:
+            RunError: R611, a dead letter that stops the application, or what a worker reports; nothing is committed.
+        """
+        batch = Batch()
+        try:
+            rows = [row for number, calls in enumerate(tasks) for row in self._begin(number, calls, batch)]
+            for depth in range(1, len(self.plan.levels)):
+                rows = self._level(depth, rows, batch)
+            if self._policy.may_fail:
+                stop_at_dead_letter(batch.letters, self._policy)
+        except BaseException:
+            self.store.roll_back()
+            raise
+        self.store.commit()
+        self.batches += 1
+        return batch
+
+    def _opening(self, stage: Stage, partition: int) -> pb.Opening:
+        return pb.Opening(
+            application=self.plan.application,
+            query="memory",
+            stage=self._stages[stage.id],
+            batch=self.batches,
+            partition=partition,
+            attempt=self.batches,
+        )
+
+    def _begin(self, task: int, calls: Sequence[bytes], batch: Batch) -> Iterator[Row]:
+        """Run the stages over the sources; yield what goes into the first shuffle."""
+        stages = self.plan.levels[0]
+        crossing, ordinal = crossing_of(stages), 0
+        for stage in stages:
+            ports = {node.port for node in stage.entries if node.kind is NodeKind.SOURCE}
+            mine = (b"".join(frames_of_ports(data, ports)) for data in calls)
+            frames = chain(filter(None, mine), crossing.take(stage))
+            for outputs in self._process(stage, task, frames):
+                for output in crossing.keep(outputs):
+                    yield from self._to_bucket(output, ordinal, batch)
+                    ordinal += 1
+        if self.has_ticks:
+            yield from self._ticks(calls)
+
+    def _ticks(self, calls: Sequence[bytes]) -> Iterator[Row]:
+        """Yield each tick for all buckets."""
+        for tick in (frame for data in calls for frame in frames_of_ports(data, (TICK_PORT,))):
+            sequence = read_header(tick).sequence
+            yield from (Row(bucket, sequence, -1, TICK_PORT, tick) for bucket in range(self.plan.bucket_count))
+
+    def _process(self, stage: Stage, partition: int, frames: Iterable[bytes]) -> Iterator[list[pb.Output]]:
+        return ProcessCall(self._channels[stage.worker], self._opening(stage, partition)).run(frames)
+
+    def _to_bucket(self, output: pb.Output, ordinal: int, batch: Batch) -> Iterator[Row]:
+        """Yield an output that has a bucket; the others are done with."""
+        if output.bucket < 0:
+            batch.take(output)
+        else:
+            sequence = read_header(output.frame).sequence
+            yield Row(output.bucket, sequence, ordinal, output.port, output.frame)
+
+    def _level(self, depth: int, rows: list[Row], batch: Batch) -> list[Row]:
+        """Run the buckets of a level; returns what goes into the next shuffle."""
+        if self._shuffle is not None:
+            self._shuffle(rows)
+        buckets: dict[int, list[Row]] = defaultdict(list)
+        for row in rows:
+            buckets[row.bucket].append(row)
+        following = [row for row in rows if row.port in self._later[depth]]
+        stages = self.plan.levels[depth]
+        sessions = {
+            stage.id: StateSession(self._channels[stage.worker], self._opening(stage, 0))
+            for stage in stages
+            if stage.has_state
+        }
+        try:
+            for bucket in sorted(buckets):
+                mine = sorted(buckets[bucket], key=lambda row: (row.sequence, row.ordinal))
+                following += self._bucket(stages, sessions, bucket, mine, batch)
+        except BaseException:
+            for session in sessions.values():
+                session.abandon()
+            raise
+        for session in sessions.values():
+            session.close()
+        return following
+
+    def _bucket(
+        self,
+        stages: Sequence[Stage],
+        sessions: Mapping[str, StateSession],
+        bucket: int,
+        rows: Sequence[Row],
+        batch: Batch,
+    ) -> Iterator[Row]:
+        crossing, ordinal = crossing_of(stages), bucket * FRAMES_PER_BUCKET
+        for stage in stages:
+            if stage.has_state:
+                frames = [row.frame for row in rows if row.port in stage.entry_ports]
+                outputs = self._state(sessions[stage.id], stage, bucket, frames) if frames else []
+            else:
+                outputs = list(chain.from_iterable(self._process(stage, bucket, crossing.take(stage))))
+            for output in crossing.keep(outputs):
+                yield from self._to_bucket(output, ordinal, batch)
+                ordinal += 1
+
+    def _state(self, session: StateSession, stage: Stage, bucket: int, frames: list[bytes]) -> list[pb.Output]:
+        log = self.store.log(stage.id, bucket)
+        wants_snapshot = self.store.wants_snapshot(log)
+        result = session.run_bucket(bucket, log.version, frames, lambda: log.entries, wants_snapshot)
+        self.store.put(stage.id, bucket, log.after(result))
+        return result.outputs
+
+
+def crossing_of(stages: Iterable[Stage]) -> Crossing:
+    """Return what passes frames from one stage to a later one of the same task."""
+    entries = (node for stage in stages for node in stage.entries)
+    return Crossing(frozenset(node.port for node in entries if node.kind is NodeKind.RECEIVE))

@@ -1,0 +1,62 @@
+"""Sends the output of an application in memory to the receivers of its TCP sinks."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.system.backoff import Backoff
+from wallaroo_runtime.topology.model import TcpSink
+
+FIRST_S, LAST_S = 0.05, 2.0  # between two tries to connect
+
+
+class Receiver:
+    """One receiver; what it has not taken waits in memory. What a broken connection had taken is not sent again.
+
+    Args:
+        sink: The sink.
+        say: Takes findings.
+
+    Attributes:
+        pending: Bytes that wait.
+    """
+
+    def __init__(self, sink: TcpSink, say: Callable[[Diagnostic], None]) -> None:
+        self.sink, self.pending = sink, bytearray()
+        self._say, self._wake = say, asyncio.Event()
+
+    def put(self, data: bytes) -> None:
+        """Send bytes, as soon as there is a connection."""
+        self.pending += data
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Send until it is cancelled."""
+        backoff = Backoff(FIRST_S, LAST_S)
+        while True:
+            try:
+                _, writer = await asyncio.open_connection(self.sink.host or "localhost", self.sink.port)
+            except OSError as error:
+                if not backoff.count:
+                    reason = error.strerror or str(error)
+                    self._say(Diagnostic.of("R613", sink=self.sink.name, address=self.sink.place, reason=reason))
+                await asyncio.sleep(backoff.next())
+                continue
+            backoff.count = 0
+            with contextlib.suppress(ConnectionError):
+                await self._send(writer)
+
+    async def _send(self, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                data = bytes(self.pending)
+                writer.write(data)
+                await writer.drain()
+                del self.pending[: len(data)]
+                if self.pending:
+                    self._wake.set()
+        finally:
+            writer.close()

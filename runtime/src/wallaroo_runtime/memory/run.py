@@ -1,0 +1,319 @@
+"""One run of an application in this process: messages in, outputs, state and dead letters out."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+from wallaroo.diagnostic import shown
+from wallaroo.frame import FRAMED, PLAIN, FrameHeader, read_frame, write_frame
+from wallaroo.key import key_bytes, readable
+from wallaroo.testing import DeadLetter, Message, Record
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.call import CallRunner
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.gateway.framing import Splitter
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
+from wallaroo_runtime.lowering.sink_record import rows_of
+from wallaroo_runtime.memory.channel import LocalChannel, LocalSplitter
+from wallaroo_runtime.memory.engine import Batch, Engine
+from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, wire_frames
+from wallaroo_runtime.memory.state import read_states, state_names
+from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, TcpSource, Topology
+from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.generate import WorkerMaker
+from wallaroo_runtime.worker.split import WorkerSplitter
+
+FIRST_MS = 1_700_000_000_000  # where the clock of an application begins, so that it is the same each time
+MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # of one micro-batch
+
+STATE = "state"
+P = TypeVar("P", Source, Sink)
+
+
+class MemoryRun:
+    """An application that runs in this process.
+
+    Each call of `send`, `generate` and `advance` is a micro-batch, whose effects are there when it returns.
+
+    Args:
+        topology: The application.
+        plan: Compiled from it.
+        channels: The way to each worker.
+        on_error: `dead_letter` or `fail`, before what the application says; empty: it decides.
+        closing: Ends what was started for it.
+
+    Attributes:
+        now_ms: The application's clock, in milliseconds since 1970; only `advance` moves it.
+        letters: The dead letters since the last `take`.
+        letter_count: How many there were since the start.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        plan: Plan,
+        channels: Mapping[str, WorkerChannel],
+        *,
+        on_error: str = "",
+        closing: ExitStack | None = None,
+    ) -> None:
+        self.topology, self.plan = topology, plan
+        self.now_ms, self.letters = FIRST_MS, list[DeadLetter]()
+        self._channels, self._closing = channels, closing or ExitStack()
+        self._engine = Engine(plan, channels, ErrorPolicy.of(topology, on_error))
+        self._sequence = self.letter_count = 0
+        self._outputs: dict[str, list[Record]] = {sink.path: [] for sink in topology.sinks()}
+        self._generated: dict[str, tuple[bytes | None, int]] = {}
+        self._sources = {plan.ports[source.path]: source for source in topology.sources()}
+
+    @property
+    def batches(self) -> int:
+        """How many micro-batches there were."""
+        return self._engine.batches
+
+    def close(self) -> None:
+        """End the workers."""
+        self._closing.close()
+
+    def send(self, messages: Iterable[Any], source: str = "") -> None:
+        """Process messages as one micro-batch.
+
+        Args:
+            messages: Payloads as bytes, which the source's decoder reads; or objects of the program's, in Python, which
+                take the place of what it would return; or either in a `Message`, with key and time.
+            source: Name of the source, or its position; empty: the only one.
+
+        Raises:
+            RunError: R720, there is no such source; R721, it cannot take a message; R611, a dead letter that stops the
+                application; or what a worker reports. Nothing of the micro-batch counts then.
+        """
+        part = self.source(source)
+        items = [item if isinstance(item, Message) else Message(item) for item in messages]
+        first = self._sequence
+        frames: list[bytes] = []
+        try:
+            for is_payload, group in _runs(items):
+                frames += self._frames(part, group, is_payload)
+                self._sequence += len(group)
+            self._run(frames)
+        except BaseException:
+            self._sequence = first
+            raise
+
+    def receive(self, source: Source, data: bytes, count: int) -> None:
+        """Process whole messages as they came over the wire.
+
+        Raises:
+            RunError: As `send`.
+        """
+        port, first = self.plan.ports[source.path], self._sequence
+        self._run([write_frame(FrameHeader(port, count, first, 0, FRAMED, self.now_ms), [data])])
+        self._sequence += count
+
+    def splitter(self, source: TcpSource) -> Splitter:
+        """Return what cuts a stream of a source whose framing only its decoder knows."""
+        channel = self._channels[source.worker]
+        if isinstance(channel, LocalChannel):
+            return LocalSplitter(channel, source.path, source.max_message_bytes)
+        return WorkerSplitter(channel.endpoints().connection.target, source.path, source.max_message_bytes)
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass, and windows know of it.
+
+        Raises:
+            RunError: As `send`.
+        """
+        self.now_ms += milliseconds
+        if self._engine.has_ticks:
+            self._run([tick_frame(self._sequence, self.now_ms)])
+
+    def generate(self, most: int | None = None, source: str = "") -> int:
+        """Process the next messages of a generator.
+
+        Args:
+            most: How many; None: all until it ends.
+            source: As for `send`.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            RunError: As `send`; R721, the source is no generator; R670, it failed.
+        """
+        part, count, ended = self.source(source), 0, False
+        if not isinstance(part, GeneratorSource):
+            raise _refused(part, "a generator's messages", "messages are sent to it", "use send")
+        while not ended and (most is None or count < most):
+            wanted = MOST_GENERATED if most is None else min(MOST_GENERATED, most - count)
+            values, encoding, ended, reason = self._made(part, wanted)
+            if values:
+                port, messages = self.plan.ports[part.path], list(map(Message, values))
+                self._run(list(value_frames(part, port, messages, self._sequence, self.now_ms, encoding)))
+                self._generated[part.path] = values[-1], encoding
+                self._sequence += len(values)
+                count += len(values)
+            if reason:
+                raise RunError.of("R670", source=part.name, reason=reason)
+        return count
+
+    def records(self, sink: str = "") -> list[Record]:
+        """Return what a sink has got so far; messages of one micro-batch in the order of their source messages.
+
+        Args:
+            sink: Name of the sink, or its position; empty: the only one.
+
+        Raises:
+            RunError: R720, there is no such sink.
+        """
+        return list(self._outputs[self.sink(sink).path])
+
+    def take(self) -> dict[str, list[Record]]:
+        """Return what the sinks have got, by path, and forget outputs and dead letters; states stay."""
+        taken = self._outputs
+        self.letters = []
+        self._outputs = {path: [] for path in taken}
+        return taken
+
+    def states(self, name: str) -> dict[str | bytes, Any]:
+        """Return the states of all keys, as they are committed: objects in Python, else bytes.
+
+        Raises:
+            RunError: R720, there is no such state.
+        """
+        calls = self._state_calls(name)
+        found = read_states(self.plan, self._engine.store, name).items()
+        return {readable(key): calls.state(*state) if calls else state[1] for key, state in found}
+
+    def state(self, name: str, key: Any) -> Any:
+        """Return the state of a key, None when it has none; otherwise as `states`."""
+        calls = self._state_calls(name)
+        found = read_states(self.plan, self._engine.store, name).get(key_bytes(key))
+        if found is None:
+            return None
+        return calls.state(*found) if calls else found[1]
+
+    def source(self, name: str) -> Source:
+        """Return the source of a name."""
+        return _chosen("source", list(self.topology.sources()), name)
+
+    def sink(self, name: str) -> Sink:
+        """Return the sink of a name."""
+        return _chosen("sink", list(self.topology.sinks()), name)
+
+    def _frames(self, source: Source, messages: Sequence[Message], is_payload: bool) -> Iterator[bytes]:
+        port = self.plan.ports[source.path]
+        if isinstance(source, GeneratorSource):
+            raise _refused(source, shown(messages[0].value), "it makes its messages itself", "use generate")
+        if is_payload and type(source) is TcpSource:
+            payloads = [message.value for message in messages]
+            return wire_frames(source, port, payloads, self._sequence, self.now_ms)
+        if is_payload:
+            return value_frames(source, port, messages, self._sequence, self.now_ms, PLAIN)
+        calls = self._calls(source.worker)
+        if calls is None:
+            fix = "send what its decoder reads, as bytes"
+            raise _refused(source, shown(messages[0].value), "its program does not run in this process", fix)
+        try:
+            written = [calls.message_bytes(message.value) for message in messages]
+        except Exception as error:
+            fix = "send what can be pickled: messages travel between processes"
+            raise _refused(source, shown(messages[0].value), f"{type(error).__name__}: {error}", fix) from error
+        values = [Message(data, each.key, each.time_ms) for each, (_, data) in zip(messages, written, strict=True)]
+        return value_frames(source, port, values, self._sequence, self.now_ms, written[0][0])
+
+    def _made(self, source: GeneratorSource, wanted: int) -> tuple[list[bytes], int, bool, str]:
+        previous, encoding = self._generated.get(source.path, (None, 0))
+        channel = self._channels[source.worker]
+        if not isinstance(channel, LocalChannel):
+            target = channel.endpoints().connection.target
+            return WorkerMaker(target, source.path).make(previous, encoding, wanted, MOST_BYTES)
+        request = pb.GenerateRequest(
+            path=source.path,
+            previous=previous or b"",
+            previous_encoding=encoding,
+            begins=previous is None,
+            max_count=wanted,
+            max_bytes=MOST_BYTES,
+        )
+        reply = channel.calls.generate(request)
+        reason = f"{reply.failure.code} {reply.failure.message}" if reply.HasField("failure") else ""
+        return list(reply.values), reply.encoding, reply.ended, reason
+
+    def _run(self, frames: list[bytes]) -> None:
+        batch = self._engine.run([frames])
+        for path in self._outputs:
+            self._outputs[path] += _in_order(batch, self.plan.ports[path])
+        letters = (pb.DeadLetter.FromString(value) for frame in batch.letters for value in read_frame(frame).values())
+        before = len(self.letters)
+        self.letters += sorted(map(self._letter, letters), key=lambda letter: letter.sequence)
+        self.letter_count += len(self.letters) - before
+
+    def _letter(self, letter: pb.DeadLetter) -> DeadLetter:
+        source = self._sources.get(letter.port)
+        part = next(each for each in self.topology.parts() if each.path == letter.path)
+        calls = self._calls(part.worker)
+        return DeadLetter(
+            step=letter.step,
+            code=letter.code,
+            error=letter.error,
+            message=calls.message(letter.encoding, letter.input) if calls else letter.input,
+            key=readable(letter.key) if letter.has_key else None,
+            source=source.name if source else "",
+            sequence=letter.sequence,
+            traceback=letter.traceback,
+        )
+
+    def _calls(self, worker: str) -> CallRunner | None:
+        """Return what runs a worker's calls in this process; None: it is another process."""
+        channel = self._channels[worker]
+        return channel.calls if isinstance(channel, LocalChannel) else None
+
+    def _state_calls(self, name: str) -> CallRunner | None:
+        for stage in self.plan.stages:
+            if any(node.state == name for node in stage.nodes if node.state):
+                return self._calls(stage.worker)
+        raise _unknown(STATE, name, state_names(self.plan))
+
+
+def _in_order(batch: Batch, port: int) -> Iterator[Record]:
+    """Yield a sink's messages in the order of their source messages, those of one as they were made."""
+    rows: list[tuple[int, Record]] = []
+    for data in batch.frames.get(port, ()):
+        frame = read_frame(data)
+        for number, (key, value, partition) in enumerate(rows_of(data, 0)):
+            rows.append((frame.sequence_of(number), Record(value, key, partition)))
+    return (output for _, output in sorted(rows, key=lambda row: row[0]))
+
+
+def _runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
+    """Yield messages in groups of which all are payloads, or none is."""
+    group: list[Message] = []
+    was_payload = False
+    for message in messages:
+        is_payload = isinstance(message.value, bytes | bytearray | memoryview)
+        if group and is_payload is not was_payload:
+            yield was_payload, group
+            group = []
+        group.append(Message(bytes(message.value), message.key, message.time_ms) if is_payload else message)
+        was_payload = is_payload
+    if group:
+        yield was_payload, group
+
+
+def _chosen(what: str, parts: list[P], name: str) -> P:
+    found = [part for part in parts if part.name == name] or ([part for part in parts] if not name else [])
+    if name.isdecimal() and not found and int(name) < len(parts):
+        found = [parts[int(name)]]
+    if len(found) != 1:
+        raise _unknown(what, name, [part.name for part in parts])
+    return found[0]
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> RunError:
+    listed = ", ".join(f'"{each}"' for each in known) or "none"
+    return RunError.of("R720", USAGE, what=what, name=f'"{name}"' if name else "of this name", known=listed)
+
+
+def _refused(source: Source, value: str, reason: str, fix: str) -> RunError:
+    return RunError.of("R721", USAGE, source=source.name, value=value, reason=reason, fix=fix)

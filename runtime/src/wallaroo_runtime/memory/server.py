@@ -1,0 +1,177 @@
+"""Serves an application in memory over TCP: for a first look, in one process, without recovery."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import TOPOLOGY, RunError
+from wallaroo_runtime.gateway.config import SourceConfig
+from wallaroo_runtime.gateway.connection import listen, real_address
+from wallaroo_runtime.gateway.framing import Cutter, fixed_cutter, splitter_cut
+from wallaroo_runtime.memory.receiver import Receiver
+from wallaroo_runtime.memory.run import MemoryRun
+from wallaroo_runtime.topology.model import GeneratorSource, Part, Sink, Source, TcpSink, TcpSource, Topology
+
+READ_BYTES = 256 * 1024
+TURN_S = 0.1  # from one look at clock and generators to the next
+GENERATED = 1000  # messages of a generator in one turn
+PENDING_BYTES = 64 * 1024 * 1024  # that wait for receivers before sources wait
+FINISH_S = 2.0
+
+
+class MemoryServer:
+    """Takes messages over TCP, processes them at once, and sends the output.
+
+    Args:
+        run: The application.
+        say: Takes findings.
+
+    Attributes:
+        received: Messages so far.
+        emitted: Messages for sinks so far.
+        began: Monotonic time of its start.
+        active_at: Monotonic time of the last message.
+        failure: What ended it.
+    """
+
+    def __init__(self, run: MemoryRun, say: Callable[[Diagnostic], None]) -> None:
+        check_served(run.topology)
+        self.run, self._say = run, say
+        self.received = self.emitted = 0
+        self.began = self.active_at = time.monotonic()
+        self.failure: RunError | None = None
+        self._receivers: dict[str, Receiver] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._servers: list[asyncio.Server] = []
+        sources = enumerate(run.topology.sources())
+        self._generators = [str(at) for at, source in sources if isinstance(source, GeneratorSource)]
+
+    @property
+    def pending(self) -> int:
+        """Bytes that wait for receivers."""
+        return sum(len(receiver.pending) for receiver in self._receivers.values())
+
+    async def start(self) -> list[tuple[str, str]]:
+        """Listen, and connect to receivers; returns name and address of each source that listens.
+
+        Raises:
+            RunError: R601.
+        """
+        for sink in self.run.topology.sinks():
+            assert isinstance(sink, TcpSink)
+            receiver = self._receivers[sink.path] = Receiver(sink, self._say)
+            self._tasks.append(asyncio.create_task(receiver.run()))
+        return [await self._listen(part) for part in self.run.topology.sources() if isinstance(part, TcpSource)]
+
+    async def turn(self) -> None:
+        """Let time pass and generators make messages; called again and again."""
+        self._do(lambda: self.run.advance(max(0, time.time_ns() // 1_000_000 - self.run.now_ms)))
+        for source in list(self._generators) if self.pending < PENDING_BYTES else []:
+            self._do(lambda source=source: self._generate(source))  # type: ignore[misc]
+        await asyncio.sleep(0 if self._generators else TURN_S)
+
+    async def stop(self) -> None:
+        """Take nothing more, and give receivers a moment for what waits."""
+        for server in self._servers:
+            server.close()
+        deadline = time.monotonic() + FINISH_S
+        while self.pending and time.monotonic() < deadline:
+            await asyncio.sleep(TURN_S / 10)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _listen(self, source: TcpSource) -> tuple[str, str]:
+        framing = {"kind": source.framing.kind, "header_bytes": source.framing.header_bytes}
+        port = self.run.plan.ports[source.path]
+        limit = source.max_message_bytes
+        config = SourceConfig(port, source.path, source.name, source.host, source.port, framing, limit)
+        listener = listen(config)
+        cut = self._cutter(source)
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._tasks.append(task := asyncio.ensure_future(self._take(source, cut, reader, writer)))
+            await asyncio.wait([task])
+            self._tasks.remove(task)
+
+        self._servers.append(await asyncio.start_server(serve, sock=listener))
+        return source.name, str(real_address(config, listener)["address"])
+
+    def _cutter(self, source: TcpSource) -> Cutter:
+        if source.framing.kind != "worker":
+            return fixed_cutter(source.framing.kind, source.max_message_bytes)
+        splitter = self.run.splitter(source)
+        header = source.framing.header_bytes
+        return lambda data, size: splitter_cut(splitter, bytes(data), header, source.max_message_bytes)
+
+    async def _take(
+        self, source: TcpSource, cut: Cutter, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        peer = ":".join(map(str, writer.get_extra_info("peername")[:2]))
+        tail = b""
+        try:
+            while data := await reader.read(READ_BYTES):
+                tail += data
+                found = cut(tail, len(tail))
+                if found.count:
+                    self._do(lambda part=tail[: found.end], count=found.count: self._process(source, part, count))  # type: ignore[misc]
+                tail = tail[found.end :]
+                if found.too_large:
+                    limit = source.max_message_bytes
+                    values = {"source": source.name, "peer": peer, "size": found.too_large, "limit": limit}
+                    self._say(Diagnostic.of("R606", **values))  # type: ignore[arg-type]
+                    return
+                while self.pending >= PENDING_BYTES:
+                    await asyncio.sleep(TURN_S)
+            if tail:
+                self._say(Diagnostic.of("R607", source=source.name, peer=peer, received=len(tail), expected="more"))
+        except ConnectionError:
+            return
+        finally:
+            writer.close()
+
+    def _process(self, source: Source, data: bytes, count: int) -> None:
+        self.run.receive(source, data, count)
+        self._received(count)
+
+    def _generate(self, source: str) -> None:
+        count = self.run.generate(GENERATED, source)
+        self._received(count)
+        if count < GENERATED:
+            self._generators.remove(source)
+
+    def _received(self, count: int) -> None:
+        self.received += count
+        self.active_at = time.monotonic()
+
+    def _do(self, action: Callable[[], None]) -> None:
+        """Run a micro-batch and send what it gave; an error ends the run."""
+        if self.failure is not None:
+            return
+        try:
+            action()
+        except RunError as error:
+            self.failure = error
+        for path, records in self.run.take().items():
+            self.emitted += len(records)
+            if records:
+                self._receivers[path].put(b"".join(record.value or b"" for record in records))
+
+
+def check_served(topology: Topology) -> None:
+    """Refuse sources and sinks that only Spark serves.
+
+    Raises:
+        RunError: P304.
+    """
+    parts: list[Source | Sink] = [*topology.sources(), *topology.sinks()]
+    for part in parts:
+        if not (type(part) in (TcpSource, TcpSink) or isinstance(part, GeneratorSource)):
+            raise not_served(part, f'kind "{part.kind}" with --engine memory')
+
+
+def not_served(part: Part, what: str) -> RunError:
+    """Return the error for what only Spark runs."""
+    fix = "run it on Spark, or give it messages in a test with wallaroo.testing"
+    return RunError.of("P304", TOPOLOGY, path=part.path, what=what, fix=fix)

@@ -1,0 +1,55 @@
+"""From messages to the frames of a source, as gateway and Spark write them."""
+
+from collections.abc import Iterator, Sequence
+
+from wallaroo.frame import FRAMED, TICK_PORT, FrameHeader, encode_frame, write_frame
+from wallaroo.testing import Message
+from wallaroo_runtime.gateway.framing import KINDS, length_packer
+from wallaroo_runtime.topology.model import Source, TcpSource
+
+FRAME_MESSAGES = 8192
+
+
+def wire_frames(source: TcpSource, port: int, payloads: Sequence[bytes], sequence: int, now_ms: int) -> Iterator[bytes]:
+    """Yield frames of payloads as they come over TCP.
+
+    Args:
+        source: Says what precedes each payload. Where only the decoder knows that, payloads begin with their header.
+        port: Of the source.
+        payloads: The messages.
+        sequence: Of the first message.
+        now_ms: When they came.
+    """
+    kind = source.framing.kind
+    pack = length_packer(kind).pack if kind in KINDS else None
+    for start in range(0, len(payloads), FRAME_MESSAGES):
+        part = payloads[start : start + FRAME_MESSAGES]
+        body = [b"".join((pack(len(payload)), payload)) for payload in part] if pack else part
+        yield write_frame(FrameHeader(port, len(part), sequence + start, 0, FRAMED, now_ms), body)
+
+
+def value_frames(
+    source: Source, port: int, messages: Sequence[Message], sequence: int, now_ms: int, encoding: int
+) -> Iterator[bytes]:
+    """Yield frames of values; arguments as for `wire_frames`, and the encoding of the values."""
+    for start in range(0, len(messages), FRAME_MESSAGES):
+        part = messages[start : start + FRAME_MESSAGES]
+        times = [now_ms if message.time_ms is None else message.time_ms for message in part]
+        earliest = min(times)
+        keys: dict[bytes, int] = {}
+        indexes = [keys.setdefault(message.key, len(keys)) for message in part] if source.gives_keys else []
+        yield encode_frame(
+            [message.value for message in part],
+            port=port,
+            sequence=sequence + start,
+            encoding=encoding,
+            timestamp_ms=earliest,
+            keys=list(keys),
+            key_indexes=indexes,
+            timestamps=() if max(times) == earliest else [time - earliest for time in times],
+        )
+
+
+def tick_frame(sequence: int, now_ms: int) -> bytes:
+    """Return a tick."""
+    return write_frame(FrameHeader(TICK_PORT, 0, sequence, 0, FRAMED, now_ms), [])

@@ -1,0 +1,113 @@
+"""Starts an application in this process: its topology, its plan, and the way to its workers."""
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from wallaroo.program import Program, load, load_setup
+from wallaroo.worker.call import CallRunner
+from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
+from wallaroo_runtime.memory.channel import LocalChannel
+from wallaroo_runtime.memory.run import MemoryRun
+from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.program.app import AppKind, resolve
+from wallaroo_runtime.program.application import load_application
+from wallaroo_runtime.program.emit import DEADLINE_SECONDS, join_programs
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.discovery import stop_worker
+from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
+
+MAIN = "main"
+BUCKETS = 4  # more than one, so that keys meet a shuffle as on Spark
+
+
+def start(
+    app: str | Callable[..., Any],
+    args: Sequence[str] = (),
+    *,
+    check_persist: bool = False,
+    on_error: str = "",
+    inputs: str = "",
+    outputs: str = "",
+) -> MemoryRun:
+    """Start an application.
+
+    A program in Python runs in this process; those of other languages are workers of their own, as on Spark.
+
+    Args:
+        app: A Python file or module, a setup function, a Go package directory, a worker binary, or a topology file.
+        args: What the application sees on its command line.
+        check_persist: Whether a change of state that is not persisted makes a dead letter.
+        on_error: `dead_letter` or `fail`, before what the application says; empty: it decides.
+        inputs: Addresses in place of those of the sources of a topology file.
+        outputs: Addresses in place of those of its sinks.
+
+    Raises:
+        RunError: It cannot be run; every finding.
+    """
+    program = _program(app, args)
+    if program is None:
+        assert isinstance(app, str)
+        topology = _topology(app, args, inputs, outputs)
+    else:
+        topology = _joined(program, args)
+    plan = compile_topology(topology, shuffle_partitions=1, buckets_per_partition=BUCKETS)
+    with ExitStack() as stack:
+        channels = _channels(topology, program, check_persist, stack)
+        return MemoryRun(topology, plan, channels, on_error=on_error, closing=stack.pop_all())
+
+
+def _program(app: str | Callable[..., Any], args: Sequence[str]) -> Program | None:
+    """Return a Python program whose setup has run in this process; None for another one."""
+    if not isinstance(app, str):
+        program = load_setup(app, args)
+    else:
+        resolved = resolve(app)
+        if resolved.kind not in (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE):
+            return None
+        program = load(resolved.target, args)
+    if program.application.offers:
+        raise RunError.of("T258", TOPOLOGY, app=app)
+    return program
+
+
+def _topology(app: str, args: Sequence[str], inputs: str, outputs: str) -> Topology:
+    found = load_application(app, args, inputs, outputs)
+    if found.archive is not None:
+        raise RunError.of("R609", USAGE, app=app, reason="an archive runs on Spark")
+    return found.topology
+
+
+def _joined(program: Program, args: Sequence[str]) -> Topology:
+    document = program.document
+    programs = program.application.programs()
+    if programs:
+        join_programs(document, programs, Path(program.directory), args, DEADLINE_SECONDS)
+    return load_document(document)
+
+
+def _channels(
+    topology: Topology, program: Program | None, check_persist: bool, stack: ExitStack
+) -> dict[str, WorkerChannel]:
+    channels: dict[str, WorkerChannel] = {}
+    run = f"memory-{os.getpid()}-{uuid.uuid4().hex}"
+    for worker in topology.workers:
+        spec = WorkerSpec.of(topology, worker)
+        if program is not None and worker.name == MAIN:
+            channels[worker.name] = LocalChannel(spec, CallRunner(program, CACHE_BYTES, checks_persist=check_persist))
+            continue
+        logs = tempfile.mkdtemp(prefix="wallaroo-memory-")
+        stack.callback(shutil.rmtree, logs, ignore_errors=True)
+        spec = replace(spec, run=run, processes=1, check_persist=check_persist, log_directory=logs)
+        channel = channels[worker.name] = WorkerChannel(spec)
+        stack.callback(stop_worker, spec)
+        stack.callback(channel.close)
+    return channels

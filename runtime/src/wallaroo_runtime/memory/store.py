@@ -1,0 +1,76 @@
+"""The state of all buckets: versions and logs in a dictionary."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from wallaroo_runtime.worker.session import BucketResult, Version
+
+SMALL_LOG_BYTES = 256 * 1024  # changes up to here are not worth a snapshot, however small the state is
+
+Place = tuple[str, int]  # id of the stage, bucket
+
+
+@dataclass(frozen=True, slots=True)
+class BucketLog:
+    """The state of one bucket.
+
+    Attributes:
+        version: Of the state.
+        entries: Of the log, oldest first.
+        snapshot_bytes: Of the entries that were all of the state.
+        change_bytes: Of the entries after those.
+    """
+
+    version: Version = field(default_factory=Version)
+    entries: tuple[bytes, ...] = ()
+    snapshot_bytes: int = 0
+    change_bytes: int = 0
+
+    def after(self, result: BucketResult) -> "BucketLog":
+        """Return the log after a call."""
+        changes, size = tuple(result.changes), sum(map(len, result.changes))
+        if result.is_snapshot:
+            return BucketLog(result.version, changes, size)
+        entries = self.entries + changes
+        return replace(self, version=result.version, entries=entries, change_bytes=self.change_bytes + size)
+
+
+class Store:
+    """The logs of an application; what a micro-batch changes counts once it is committed.
+
+    Args:
+        small_log_bytes: Changes up to here are not worth a snapshot.
+    """
+
+    def __init__(self, small_log_bytes: int = SMALL_LOG_BYTES) -> None:
+        self._small_log_bytes = small_log_bytes
+        self._committed: dict[Place, BucketLog] = {}
+        self._changed: dict[Place, BucketLog] = {}
+
+    def log(self, stage: str, bucket: int) -> BucketLog:
+        """Return the log of a bucket, with what the micro-batch in progress has changed."""
+        place = stage, bucket
+        return self._changed.get(place) or self._committed.get(place) or BucketLog()
+
+    def wants_snapshot(self, log: BucketLog) -> bool:
+        """Say whether a log's changes outweigh its snapshot."""
+        return log.change_bytes > max(log.snapshot_bytes, self._small_log_bytes)
+
+    def put(self, stage: str, bucket: int, log: BucketLog) -> None:
+        """Change a bucket in the micro-batch in progress."""
+        self._changed[stage, bucket] = log
+
+    def commit(self) -> None:
+        """Let the changes of the micro-batch count."""
+        self._committed.update(self._changed)
+        self._changed = {}
+
+    def roll_back(self) -> None:
+        """Forget the changes of the micro-batch."""
+        self._changed = {}
+
+    def logs(self, stage: str) -> Iterator[tuple[bytes, ...]]:
+        """Yield the entries of each bucket of a stage."""
+        for (found, _), log in self._committed.items():
+            if found == stage:
+                yield log.entries

@@ -1,0 +1,188 @@
+"""Accounts of a micro-batch: how many messages left each task, and how many arrived where they were sent.
+
+Workers are checked call by call (`worker/audit.py`). Here is what lies between: the journal's ranges and level 0, the
+rows of one level and the tasks of the next one, the exits of the last level and the descriptors of staged files.
+
+Each attempt of a task reports its account when it succeeds, and a row names the attempt that made it. So an attempt
+that fails reports nothing, and one that is repeated or speculative never counts in addition to another one.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, product
+
+from pyspark import AccumulatorParam
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.plan.stage import STATE_ENTRIES
+from wallaroo_runtime.storage.outbox.staging import StagedFile
+
+
+@dataclass(slots=True)
+class Account:
+    """What one attempt of a task counted, in messages.
+
+    Attributes:
+        batch: The micro-batch.
+        level: The level of the plan.
+        partition: Spark's partition.
+        task: Spark's number of the attempt.
+        read: Those that journals gave.
+        made: Those that left for another task, by bucket and port.
+        taken: Those that rows gave, by bucket, the attempt that made the row, and port.
+        staged: Those that left for staging, by port; last level only.
+    """
+
+    batch: int
+    level: int
+    partition: int
+    task: int
+    read: int = 0
+    made: Counter[tuple[int, int]] = field(default_factory=Counter)
+    taken: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    staged: Counter[int] = field(default_factory=Counter)
+
+
+Accounts = dict[int, Account]  # by attempt, of one micro-batch
+
+
+class AccountParam(AccumulatorParam[Accounts]):
+    """Collects the accounts of the latest micro-batch in the driver."""
+
+    def zero(self, value: Accounts) -> Accounts:
+        """Return no accounts."""
+        return {}
+
+    def addInPlace(self, value1: Accounts, value2: Accounts) -> Accounts:  # noqa: N802 - Spark's name
+        """Add accounts; those of an earlier micro-batch go."""
+        old, new = _batch(value1), _batch(value2)
+        if new > old:
+            return dict(value2)
+        if new == old:
+            value1.update(value2)
+        return value1
+
+
+def _batch(accounts: Accounts) -> int:
+    return next(iter(accounts.values())).batch if accounts else -1
+
+
+Messages = Counter[tuple[int, int]]  # by bucket and port
+Taken = Counter[tuple[int, int, int]]  # by bucket, the attempt that made them, and port
+NOBODY = -1  # no attempt, no level
+Slot = tuple[int, int]  # level and partition: attempts of one task share it
+
+
+class Balance:
+    """Compares the accounts of a micro-batch.
+
+    Args:
+        plan: Says which level takes which port, and which partition has which bucket.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._last = len(plan.levels) - 1
+        self._partitions = plan.shuffle_partitions
+        self._takers = {
+            node.port: number
+            for number, level in enumerate(plan.levels)
+            for stage in level
+            for node in stage.entries
+            if node.kind in STATE_ENTRIES
+        }
+
+    def check(self, batch: int, accounts: Accounts, files: Iterable[StagedFile], planned: int | None) -> None:
+        """Check that everything that was planned, made and staged arrived.
+
+        Args:
+            batch: The micro-batch.
+            accounts: Those of its successful attempts.
+            files: What is about to be published.
+            planned: How many messages of journals Spark has planned; None: nobody knows.
+
+        Raises:
+            RunError: I902, with the first difference.
+        """
+        mine = [account for account in accounts.values() if account.batch == batch]
+        for reason in chain(self._read(mine, planned), self._shuffled(mine), self._staged(mine, files)):
+            raise RunError.of("I902", batch=batch, reason=reason)
+
+    def _read(self, accounts: Iterable[Account], planned: int | None) -> Iterator[str]:
+        read: dict[int, list[int]] = defaultdict(list)
+        for account in accounts:
+            if account.level == 0:
+                read[account.partition].append(account.read)
+        least, most = sum(map(min, read.values())), sum(map(max, read.values()))
+        if planned is not None and not least <= planned <= most:
+            yield f"{planned} messages of the journal are planned, level 0 has read {most}"
+
+    def _shuffled(self, accounts: Sequence[Account]) -> Iterator[str]:
+        """Yield what rows of one level did not bring to another one, or brought twice."""
+        attempts: dict[Slot, list[Account]] = defaultdict(list)
+        for account in accounts:
+            attempts[account.level, account.partition].append(account)
+        slots = {account.task: slot for slot, found in attempts.items() for account in found}
+        sent = self._by_goal(accounts)
+        for goal in product(range(1, self._last + 1), range(self._partitions)):
+            for taker in attempts.get(goal) or [Account(0, *goal, task=NOBODY)]:
+                if not dict.__eq__(taker.taken, sent[goal]):  # else all is well; ten times as fast as Counter's own
+                    yield from _arrived(goal, taker, sent[goal], attempts, slots)
+
+    def _by_goal(self, accounts: Iterable[Account]) -> Mapping[Slot, Taken]:
+        """Return what all attempts made, as an account of who takes it would have it."""
+        found: dict[Slot, Taken] = defaultdict(Counter)
+        for account in accounts:
+            for (bucket, port), count in account.made.items():
+                found[self._takers.get(port, self._last), bucket % self._partitions][bucket, account.task, port] = count
+        return found
+
+    def _staged(self, accounts: Iterable[Account], files: Iterable[StagedFile]) -> Iterator[str]:
+        offers: dict[int, list[Counter[int]]] = defaultdict(list)
+        for account in accounts:
+            if account.level == self._last:
+                offers[account.partition].append(account.staged)
+        found: dict[int, Counter[int]] = defaultdict(Counter)
+        for file in files:
+            found[file.partition][file.port] += file.messages
+        for partition in sorted({*offers, *found}):
+            staged = offers.get(partition) or [Counter()]
+            if found[partition] not in staged:
+                yield _not_staged(partition, self._last, staged[-1], found[partition])
+
+
+def _not_staged(partition: int, level: int, staged: Counter[int], found: Counter[int]) -> str:
+    port = min(port for port in {*staged, *found} if staged[port] != found[port])
+    return (
+        f"partition {partition} of level {level} gave {staged[port]} messages for port {port}, "
+        f"its files have {found[port]}"
+    )
+
+
+def _arrived(
+    goal: Slot, taker: Account, sent: Taken, attempts: Mapping[Slot, Sequence[Account]], slots: Mapping[int, Slot]
+) -> Iterator[str]:
+    """Yield each task of which an attempt took something else than what one attempt of that task has made for it."""
+    offers, found = _by_maker(sent, slots), _by_maker(taker.taken, slots)
+    for slot in sorted({*offers, *found}):
+        offered, taken = offers.get(slot, {}), found.get(slot, {})
+        if not taken and len(offered) < len(attempts.get(slot, ())):
+            continue  # another attempt made nothing for it
+        made = offered.get(max(taken or offered), Messages())
+        came = sum(taken.values(), Messages())
+        if came != made:
+            bucket, port = min(key for key in {*made, *came} if made[key] != came[key])
+            yield (
+                f"partition {slot[1]} of level {slot[0]} made {made[bucket, port]} messages for bucket {bucket}, port "
+                f"{port}; {came[bucket, port]} of them came to partition {goal[1]} of level {goal[0]}"
+            )
+
+
+def _by_maker(taken: Taken, slots: Mapping[int, Slot]) -> dict[Slot, dict[int, Messages]]:
+    """Return messages by the task that made them and its attempt."""
+    found: dict[Slot, dict[int, Messages]] = defaultdict(lambda: defaultdict(Counter))
+    for (bucket, task, port), count in taken.items():
+        if count:
+            found[slots.get(task, (NOBODY, task))][task][bucket, port] = count
+    return found

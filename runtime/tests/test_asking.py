@@ -1,0 +1,129 @@
+"""What workers answer the gateway (SplitReply, GenerateReply) is checked where it is taken: a wrong answer is W410."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker._proto.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.worker.generate import WorkerMaker
+from wallaroo_runtime.worker.split import WorkerSplitter
+
+BROKE = 'W410 worker "0/sources/0" broke the protocol; '
+DRAWN = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+class Answering(WorkerServicer):
+    """A worker that answers as a test says."""
+
+    hello = pb.InitReply(capabilities=["split_frames", "generate"])
+    split = pb.SplitReply()
+    generated = pb.GenerateReply()
+
+    def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:  # noqa: N802
+        return self.hello
+
+    def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:  # noqa: N802
+        return self.split
+
+    def Generate(self, request: pb.GenerateRequest, context: Any) -> pb.GenerateReply:  # noqa: N802
+        return self.generated
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[tuple[Answering, str]]:
+    """Give a worker in this process, and its target."""
+    service, server = Answering(), grpc.server(ThreadPoolExecutor(1))
+    add_WorkerServicer_to_server(service, server)
+    target = f"unix:{tmp_path}/s"
+    server.add_insecure_port(target)
+    server.start()
+    yield service, target
+    server.stop(None).wait()
+
+
+@DRAWN
+@given(some.binary(max_size=30), some.lists(some.integers(0, 12), max_size=5), some.integers(0, 50))
+def test_lengths_are_those_of_messages_that_are_there(
+    worker: tuple[Answering, str], data: bytes, lengths: list[int], wanted: int
+) -> None:
+    service, target = worker
+    service.split = pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
+    splitter = WorkerSplitter(target, "0/sources/0", 1000)
+    try:
+        if 0 not in lengths and sum(lengths) <= len(data):
+            assert splitter.split(data) == (lengths, wanted)
+            return
+        with pytest.raises(RunError) as caught:
+            splitter.split(data)
+        assert str(caught.value).startswith(f"{BROKE}SplitReply, field lengths: {lengths} for {len(data)} bytes\n")
+    finally:
+        splitter.close()
+
+
+@DRAWN
+@given(
+    some.lists(some.binary(max_size=6), max_size=6),
+    some.sampled_from([0, 1, 2, 15, 16, 17, 255, 256, 4_000_000_000]),
+    some.integers(1, 5),
+    some.integers(1, 12),
+)
+def test_generated_messages_are_what_was_asked_for(
+    worker: tuple[Answering, str], values: list[bytes], encoding: int, max_count: int, max_bytes: int
+) -> None:
+    service, target = worker
+    service.generated = pb.GenerateReply(values=values, encoding=encoding)
+    size = sum(map(len, values[:-1]))
+    if len(values) > max_count:
+        wrong = f"values: {len(values)} messages; at most {max_count} were asked for"
+    elif size >= max_bytes:
+        wrong = f"values: {size} bytes before the last message; {max_bytes} were asked for"
+    elif values and encoding not in (0, 16, 17, 255):
+        wrong = f"encoding: {encoding}; expected 0 or 16 to 255"
+    else:
+        assert WorkerMaker(target, "0/sources/0").make(None, 0, max_count, max_bytes) == (values, encoding, False, "")
+        return
+    with pytest.raises(RunError) as caught:
+        WorkerMaker(target, "0/sources/0").make(None, 0, max_count, max_bytes)
+    assert str(caught.value).startswith(f"{BROKE}GenerateReply, field {wrong}\n")
+
+
+def test_failures_are_passed_on(worker: tuple[Answering, str]) -> None:
+    service, target = worker
+    failure = pb.Failure(code="C505", message="no header", fix="send one")
+    service.split, service.generated = pb.SplitReply(failure=failure), pb.GenerateReply(values=[b"a"], failure=failure)
+    splitter = WorkerSplitter(target, "0/sources/0", 1000)
+    with pytest.raises(RunError, match="C505 no header"):
+        splitter.split(b"a")
+    splitter.close()
+    assert WorkerMaker(target, "0/sources/0").make(None, 0, 1, 1) == ([b"a"], 0, False, "C505 no header")
+
+
+def test_a_worker_without_the_capability_is_told(worker: tuple[Answering, str]) -> None:
+    service, target = worker
+    service.hello = pb.InitReply(capabilities=["generate"])
+    splitter = WorkerSplitter(target, "0/sources/0", 1000)
+    with pytest.raises(RunError) as caught:
+        splitter.split(b"a")
+    splitter.close()
+    assert str(caught.value).startswith(
+        'W416 worker "0/sources/0" lacks the capability "split_frames", which a source that its decoder cuts needs\n'
+    )
+    assert WorkerMaker(target, "0/sources/0").make(None, 0, 1, 1) == ([], 0, False, "")
+    service.hello = pb.InitReply(capabilities=["split_frames"])
+    with pytest.raises(RunError, match='lacks the capability "generate", which a generator needs'):
+        WorkerMaker(target, "0/sources/0").make(None, 0, 1, 1)
+
+
+def test_a_worker_that_refuses_the_handshake_is_told(worker: tuple[Answering, str]) -> None:
+    service, target = worker
+    service.hello = pb.InitReply(failure=pb.Failure(code="W402", message="speaks protocol 9", fix="update it"))
+    with pytest.raises(RunError, match="W402 speaks protocol 9"):
+        WorkerMaker(target, "0/sources/0").make(None, 0, 1, 1)

@@ -1,0 +1,195 @@
+"""`wallaroo run --engine memory`: real sockets, in this process."""
+
+import contextlib
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from wallaroo_runtime.cli.main import main
+
+CASES = Path(__file__).parents[2] / "tests" / "cases"
+SECONDS = 60.0
+KAFKA = [
+    *("--kafka_source_topic", "in", "--kafka_source_brokers", "127.0.0.1:9092"),
+    *("--kafka_sink_topic", "out", "--kafka_sink_brokers", "127.0.0.1:9092"),
+    *("--kafka_sink_max_message_size", "1000", "--kafka_sink_max_produce_buffer_ms", "10"),
+]
+PROGRAM = """import wallaroo
+
+class Decoder:
+    def header_length(self):
+        return 3
+
+    def payload_length(self, header):
+        return int(header)
+
+    def decode(self, payload):
+        return payload.decode()
+
+@wallaroo.computation("number")
+def number(text):
+    return int(text) + 1
+
+@wallaroo.encoder
+def encode(number):
+    return b"%d," % number
+
+def application_setup(args):
+    (in_host, in_port), *_ = wallaroo.tcp_parse_input_addrs(args)
+    (out_host, out_port), *_ = wallaroo.tcp_parse_output_addrs(args)
+    source = wallaroo.TCPSourceConfig(in_host, in_port, Decoder())
+    sink = wallaroo.TCPSinkConfig(out_host, out_port, encode)
+    return wallaroo.build_application("Numbers", wallaroo.source("numbers", source).to(number).to_sink(sink))
+"""
+
+
+class Receiver:
+    """Takes what the application sends to one sink."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.settimeout(SECONDS)
+        self.data = b""
+        self._thread = threading.Thread(target=self._take)
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def _take(self) -> None:
+        try:
+            accepted, _ = self.listener.accept()
+        except OSError:  # closed: nobody came
+            return
+        with accepted:
+            while data := accepted.recv(65536):
+                self.data += data
+
+    def wait_for(self, data: bytes) -> None:
+        deadline = time.monotonic() + SECONDS
+        while data not in self.data:
+            assert time.monotonic() < deadline, self.data
+            time.sleep(0.01)
+
+    def close(self) -> bytes:
+        self._thread.join(SECONDS)
+        self.listener.close()
+        return self.data
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    found = Receiver()
+    yield found
+    with contextlib.suppress(OSError):  # it is closed
+        found.listener.shutdown(socket.SHUT_RDWR)
+    found.close()
+
+
+def free_address() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def connected(address: str) -> socket.socket:
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=SECONDS)
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline, "nobody listens"
+            time.sleep(0.01)
+
+
+def ran(app: Path, receiver: Receiver, *options: str, client: Callable[[str], None] | None = None) -> int:
+    """Run an application until it is idle, with a client in a thread."""
+    address = free_address()
+    thread = threading.Thread(target=client or (lambda address: None), args=(address,))
+    thread.start()
+    idle = ("--stop-when-idle", "0.5")
+    status = main(["run", str(app), "--engine", "memory", "--in", address, "--out", receiver.address, *idle, *options])
+    thread.join(SECONDS)
+    return status
+
+
+def framed(*texts: str) -> bytes:
+    return b"".join(b"%03d%s" % (len(text), text.encode()) for text in texts)
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    file = tmp_path / "numbers_app.py"
+    file.write_text(PROGRAM)
+    return file
+
+
+def test_messages_of_two_connections_come_out(
+    app: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def client(address: str) -> None:
+        with connected(address) as first, connected(address) as second:
+            whole = framed("14", "x", "100")
+            first.sendall(whole[:-2])
+            second.sendall(framed("21"))
+            receiver.wait_for(b"22,")
+            first.sendall(whole[-2:])
+
+    assert ran(app, receiver, client=client) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert sorted(receiver.close().split(b",")) == [b"", b"101", b"15", b"22"]
+    assert said[0] == (
+        "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
+    )
+    assert said[1].startswith('source "numbers" listens at 127.0.0.1:')
+    assert said[2] == "Application has successfully initialized."
+    assert re.fullmatch(r"stopped: in 4  out 3  \d+/s  lag 0  dead letters 1", said[3])
+
+
+def test_what_a_sender_does_wrong_is_told(app: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]) -> None:
+    def client(address: str) -> None:
+        with connected(address) as cut:
+            cut.sendall(framed("1") + b"00")
+
+    assert ran(app, receiver, client=client) == 0
+    said = capsys.readouterr().err
+    assert 'R607 source "numbers", connection 127.0.0.1:' in said
+    assert "closed in the middle of a message after 2 of more bytes" in said
+    assert receiver.close() == b"2,"
+
+
+def test_a_dead_letter_that_stops_ends_the_run(
+    app: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def client(address: str) -> None:
+        with connected(address) as connection:
+            connection.sendall(framed("x"))
+
+    assert ran(app, receiver, "--on-error", "fail", client=client) == 1
+    assert "R611 " in (said := capsys.readouterr().err) and "ValueError" in said
+
+
+def test_options_of_spark_are_refused(app: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran(app, receiver, "--checkpoint", "somewhere") == 2
+    assert capsys.readouterr().err == (
+        "R608 --checkpoint means nothing with --engine memory\n  fix: leave out --checkpoint, or --engine memory\n"
+    )
+
+
+def test_sources_of_spark_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(CASES / "celsius_kafka" / "app.py"), "--engine", "memory", *KAFKA]) == 3
+    assert capsys.readouterr().err == (
+        'P304 "0/sources/0": kind "kafka" with --engine memory cannot be run by this release\n'
+        "  fix: run it on Spark, or give it messages in a test with wallaroo.testing\n"
+    )
+
+
+def test_a_generator_runs_to_its_end(receiver: Receiver) -> None:
+    assert ran(CASES / "alerts_stateless" / "app.py", receiver) == 0
+    lines = (CASES / "alerts_stateless" / "expected.txt").read_text().splitlines()
+    assert sorted(receiver.close().decode().splitlines()) == sorted(lines)

@@ -1,0 +1,115 @@
+"""Runs applications in the memory of a Go process, with the SDK's test kit, which plans and orders by itself."""
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from hypothesis import assume
+
+from model.application import GO, Application, Chunk
+from model.check import check
+from model.compute import item_of
+from model.draw import FIRST_MS
+from model.emitted import binary
+from model.outcome import Published
+
+START_MS = int(datetime(2000, 1, 1, tzinfo=timezone.utc).timestamp() * 1000)
+
+
+def timed(application: Application) -> Application:
+    """Give an application the clock of the test kit: time stands still, or moves with a tick in each interval.
+
+    Ticks are many then. The reference does not know that they end count windows, nor which comes first, a tick or what
+    it lets another window give: such applications are left out.
+    """
+    spans = [step["ms"] for step in application.steps if step["op"] == "range"]
+    if spans:
+        assume(all(step["op"] != "count" for step in application.steps))
+        assume(not any(step["op"] == "range" and _is_after_range(application, step) for step in application.steps))
+    if not spans:
+        chunks = tuple(each._replace(time_ms=START_MS) for each in application.chunks if each.source is not None)
+        return replace(application, chunks=chunks)
+    interval = max(100, min(1000, min(spans) // 2))
+    return replace(application, chunks=tuple(_ticked(application.chunks, interval)))
+
+
+def _is_after_range(application: Application, step: dict[str, Any]) -> bool:
+    """Say whether messages of a window of time come to a step."""
+    first = len(application.sources)
+    before = [application.steps[at - first] for at in step["inputs"] if at >= first]
+    return any(each["op"] == "range" or _is_after_range(application, each) for each in before)
+
+
+def _ticked(chunks: tuple[Chunk, ...], interval: int) -> Iterator[Chunk]:
+    now = START_MS
+    for chunk in chunks:
+        time_ms = chunk.time_ms - FIRST_MS + START_MS
+        while now < time_ms:
+            now = min(now // interval * interval + interval, time_ms)
+            yield Chunk(None, (), now)
+        if chunk.source is not None:
+            yield chunk._replace(time_ms=now)
+
+
+def moves(chunks: tuple[Chunk, ...]) -> Iterator[dict[str, Any]]:
+    """Yield what a test does: send messages, and let time pass until those that follow."""
+    now = START_MS
+    for at, chunk in enumerate(chunks):
+        is_last = at == len(chunks) - 1
+        if chunk.time_ms > now and (chunk.source is not None or is_last):
+            yield {"advance_ms": chunk.time_ms - now}
+            now = chunk.time_ms
+        if chunk.source is not None:
+            yield {"source": chunk.source, "messages": [payload.decode() for payload in chunk.payloads]}
+
+
+class Memory:
+    """A process that runs applications."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.communicate()
+
+    def run(self, application: Application, _: Path) -> Published:
+        """Run an application, first with nothing drawn, then with what its settings' seed draws; both must be right."""
+        assert application.main == GO and not application.other
+        check(application, self._run(application, None))
+        return self._run(application, application.settings.seed)
+
+    def _run(self, application: Application, seed: int | None) -> Published:
+        if self._process is None:
+            command = [str(binary(application.program("main"))), "memory"]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdin and self._process.stdout
+        asked = {"arguments": application.arguments("main"), "moves": list(moves(application.chunks)), "seed": seed}
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        found = json.loads(self._process.stdout.readline())
+        assert not found["Error"], found["Error"]
+        return _published(application, found)
+
+
+def _published(application: Application, found: dict[str, Any]) -> Published:
+    lines = {number: [item_of(line) for line in given] for number, given in enumerate(found["Lines"])}
+    letters = Counter((letter["Step"], letter["Message"]) for letter in found["Letters"])
+    names = {f"sink{number}": _sink_name(application, number) for number in lines}
+    return Published(lines, letters, [str(letter) for letter in found["Letters"]], names)
+
+
+def _sink_name(application: Application, number: int) -> str:
+    """Return a sink's name: that of its pipeline, which in an application of streams is the only one."""
+    if application.api == "graph":
+        return "drawn"
+    at = application.sinks[number]["inputs"][0]
+    while at >= len(application.sources):
+        (at,) = application.steps[at - len(application.sources)]["inputs"]
+    return f"in{at}"
