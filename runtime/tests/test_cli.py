@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -110,6 +111,13 @@ USAGE = {
         "did you mean Split and Count@?",
     ),
 }
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    (declared,) = re.findall(
+        r'^version = "(.*)"$', (Path(__file__).parents[1] / "pyproject.toml").read_text(), re.MULTILINE
+    )
+    assert run(capsys, "--version") == (0, f"wallaroo {declared}\n", "")
 
 
 @pytest.mark.parametrize("name", USAGE)
