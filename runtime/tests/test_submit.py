@@ -292,7 +292,8 @@ def test_a_cluster_that_asks_for_no_secret_is_told() -> None:
     settings = SparkConf(loadDefaults=False).setMaster("spark://h:7077")
     finding = open_cluster(settings)
     assert str(finding).splitlines()[0] == (
-        "R713 the processes of Spark at spark://h:7077 take connections without a secret; whoever reaches their ports "
+        "R713 the processes of Spark at spark://h:7077 accept connections without a secret; "
+        "any peer that reaches their ports "
         "can run code there"
     )
     assert open_cluster(settings.set("spark.authenticate", "true")) is None

@@ -264,10 +264,8 @@ func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
 func (x *Executor) enter() *pb.Skip {
 	ordinal := x.ordinal
 	x.ordinal++
-	if x.skips != nil {
-		if skip := x.skips[ordinal]; skip != nil {
-			return skip
-		}
+	if skip := x.skips[ordinal]; skip != nil {
+		return skip
 	}
 	x.flight.At(ordinal)
 	return nil
@@ -300,11 +298,9 @@ func (x *Executor) feedAll(frames []byte) (err error) {
 		if err != nil {
 			return err
 		}
-		if x.frame.Count == 0 {
-			continue
-		}
 		x.decoder.Reset()
 		switch {
+		case x.frame.Count == 0:
 		case n.source != nil:
 			err = x.runSource(n)
 		case n.received != nil:
@@ -338,30 +334,6 @@ func (x *Executor) flush() {
 		e.flush()
 	}
 	x.dead.flush()
-}
-
-// Reset forgets outputs that were not sent and counts, after a call that did not end well.
-func (x *Executor) Reset() {
-	x.emit = func(uint16, int32, []byte) error { return nil }
-	x.flush()
-	x.Counts()
-}
-
-// Counts returns what each step got, made and failed on since the last call. What goes to a shuffle is counted
-// where it arrives, and what goes to another stage where it was made: there only dead letters count.
-func (x *Executor) Counts() []*pb.StepCount {
-	counts := make([]*pb.StepCount, 0, len(x.nodes))
-	for _, n := range x.nodes {
-		switch n.kind {
-		case pb.NodeKind_NODE_KIND_KEY, pb.NodeKind_NODE_KIND_SEND, pb.NodeKind_NODE_KIND_RECEIVE:
-			n.in, n.out = 0, 0
-		}
-		if n.in+n.out+n.dead > 0 {
-			counts = append(counts, &pb.StepCount{Path: n.path, MessagesIn: n.in, MessagesOut: n.out, DeadLetters: n.dead})
-		}
-		n.in, n.out, n.dead = 0, 0, 0
-	}
-	return counts
 }
 
 // receive runs one message through a node and the nodes after it.
