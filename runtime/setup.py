@@ -1,4 +1,4 @@
-"""Puts the Go SDK into the wheel, where `wallaroo build` finds it when there is no checkout beside it."""
+"""Puts the Go SDK into the wheel, where `wallaroo build` finds it when there is no checkout."""
 
 import shutil
 from pathlib import Path

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 # When no further test is to be started, in seconds since 1970; 0: all are. CI must end in time on a slow machine, too.
 UNTIL = float(os.environ.get("WALLAROO_TESTS_UNTIL", "0"))
-REMARKS = pytest.StashKey[list[str]]()  # what the summary tells of how tests were run
+REMARKS = pytest.StashKey[list[str]]()  # what the summary reports of how tests were run
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--golden", action="store_true", help="write the golden files anew instead of comparing")
+    parser.addoption("--golden", action="store_true", help="write the golden files again instead of comparing")
 
 
 LANGUAGES = ("python", "go")
@@ -102,7 +102,7 @@ def head() -> str:
 
 
 class Deadline:
-    """Starts no test after a moment; as a plugin it sees the tests of every directory, not only those beside it."""
+    """Starts no test after a moment; as a plugin it sees the tests of every directory, not only those of its own."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

@@ -47,7 +47,7 @@ class Proof:
     Attributes:
         test: `file.py::test` for pytest; `package#TestName` for go, the package relative to api/go.
         file: Where the feature is switched off.
-        find: Text that stands there once.
+        find: Text that occurs there once.
         replace: What switches it off.
     """
 
@@ -135,7 +135,7 @@ def passed(proofs: Sequence[Proof], root: Path) -> bool:
 
 
 def page(rows: Sequence[Feature]) -> str:
-    """Return the table as it stands in the docs."""
+    """Return the table as it is in the docs."""
     lines = [
         INTRODUCTION,
         "| feature | " + " | ".join(COLUMNS.values()) + " | tests |",

@@ -178,7 +178,7 @@ def run_at(site: Site, ledger: Ledger) -> Run:
 
 
 def gateway(folder: Path) -> None:
-    """One elsewhere tells its driver, although its own status file finds no room either, and goes on by itself."""
+    """A remote one reports to its driver, although its own status file finds no room either, and goes on by itself."""
     with elsewhere(folder, "gateway-0") as (disk, site, ledger, sender), run_at(site, ledger) as run:
         sender.send(run)
         receive(run, ledger, sender)
@@ -186,7 +186,7 @@ def gateway(folder: Path) -> None:
 
 
 def egress(folder: Path) -> None:
-    """The run ends when its egress elsewhere has no room; a driver that comes then is told; the next one continues."""
+    """The run ends when its remote egress has no room; a driver then gets an error; the next one continues."""
     with elsewhere(folder, "egress") as (disk, site, ledger, sender):
         with run_at(site, ledger) as run:
             sender.send(run)

@@ -1,7 +1,7 @@
 """Sends messages that spoil, end or hang their worker among many others, and proves that only they are missing.
 
 `make poison`: 1,000,000 messages, 100 of them poison, in Python and in Go. They run through `wallaroo run`, sockets on
-both sides; what the receiver gets, and what stands in the dead letters, is compared with a count made here.
+both sides; what the receiver gets, and the content of the dead letters, is compared with a count made here.
 """
 
 import argparse

@@ -17,7 +17,7 @@ class ProcessGuard:
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
-        # git tells which files there are, in milliseconds.
+        # git reports which files there are, in milliseconds.
         if event in EVENTS and self._watches and arguments[:1] != ("git",):
             self._started.append(f"{event} {arguments[:2]}"[:200])
 

@@ -45,7 +45,7 @@ class Stopped:
     Attributes:
         victim: The one of its processes that is to be killed.
         others: They end when it does.
-        directory: Its own; a file stands in it for each stream that a task has open.
+        directory: Its own; it has a file for each stream that a task has open.
         since: When it was stopped.
         waiting: Since when a stream has been open without a break.
     """
@@ -58,7 +58,7 @@ class Stopped:
 
     def is_ripe(self, now: float) -> bool:
         """Say whether a call is in flight that will not be answered; who waits too long is ripe as well."""
-        # A task that was killed leaves its files behind.
+        # A task that was killed leaves its files.
         clients = (path.name.removeprefix(PREFIX).partition("-")[0] for path in self.directory.glob(PREFIX + "*"))
         if not any(Path("/proc", client).exists() for client in clients):
             self.waiting = None

@@ -151,13 +151,13 @@ def test_a_service_that_cannot_start(tmp_path: Path, service: str, option: str) 
         no_directory = wallaroo(service, option, file, "--listen", "127.0.0.1:0")
     assert (in_use.returncode, in_use.stderr) == (
         USAGE,
-        f"R608 the {service} cannot listen at {address}; Address already in use\n"
+        f"R714 the {service} cannot listen at {address}; Address already in use\n"
         "  fix: stop the program that uses the address, or give another --listen\n",
     )
     assert (no_directory.returncode, no_directory.stderr) == (
         USAGE,
-        f"R608 the {service} cannot use {file}; File exists\n"
-        f"  fix: give a directory of a disk of this machine, which the {service} may write to\n",
+        f"R719 the {service} cannot use {file}; File exists\n"
+        f"  fix: give a directory on a disk of this machine that the {service} may write to\n",
     )
 
 

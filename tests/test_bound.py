@@ -20,7 +20,7 @@ RUN_AHEAD = 4 << 20  # what the gateway reads and gathers beyond its limit, and 
 
 
 class Sluggish:
-    """A receiver that accepts and reads nothing until it is told to."""
+    """A receiver that accepts and reads nothing until it is asked to."""
 
     def __init__(self) -> None:
         self.listener = socket.socket()
@@ -77,7 +77,7 @@ def test_a_sink_that_does_not_read_stops_the_sender_and_loses_nothing(tmp_path: 
         run.wait_while_alive(lambda: len(sink.data) >= expected, lambda: f"{expected} bytes, have {len(sink.data)}")
         assert sink.data.decode().splitlines() == [payload.decode()[::-1] for payload in payloads]
         findings = [line for line in run.errors if "R625" in line]
-        pattern = r"the outbox holds \d+ bytes that no sink has taken; the limit is 65536; the query waits"
+        pattern = r"the outbox holds \d+ bytes that no sink has accepted; the limit is 65536; the query waits"
         assert all(re.search(pattern, line) for line in findings)
         assert run.stop() == 0, run.said()
 

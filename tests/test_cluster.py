@@ -20,7 +20,7 @@ LONG_S = 600.0
 
 
 class Stream:
-    """Sends a load in portions on one connection, each when it is told to."""
+    """Sends a load in portions on one connection, each when it is asked to."""
 
     def __init__(self, run: Run, messages: list[bytes], portions: int) -> None:
         self._connection = run.connect()

@@ -71,7 +71,7 @@ class Program:
 
 
 class Application:
-    """The running application, and the programs beside it."""
+    """The running application, and the programs next to it."""
 
     def __init__(self, run: Run, ports: str) -> None:
         self.run, self.ports = run, ports
@@ -153,7 +153,7 @@ def test_redis(application: Application, tmp_path: Path) -> None:
         table = application.start("redis_hash_sink", "redis_hash", key="latest", **at)
         feed = application.start("redis_subscriber_source", "redis_in", topic="feed", **at)
         application.wait(lambda: client.publish("feed", MESSAGES[0]) == 1, lambda: "a subscriber")
-        for message in [*MESSAGES[1:], "k3 anew"]:
+        for message in [*MESSAGES[1:], "k3 again"]:
             assert client.publish("feed", message) == 1
         got: list[str] = []
 
@@ -163,8 +163,8 @@ def test_redis(application: Application, tmp_path: Path) -> None:
             return len(got) > len(MESSAGES) and client.hlen("latest") == len(MESSAGES)
 
         application.wait(arrived, lambda: f"messages of the channel and fields, have {got}")
-        assert got == [*EXPECTED, "k3 anew!"]
-        wanted = {line.split()[0].encode(): line.encode() for line in [*EXPECTED, "k3 anew!"]}
+        assert got == [*EXPECTED, "k3 again!"]
+        wanted = {line.split()[0].encode(): line.encode() for line in [*EXPECTED, "k3 again!"]}
         application.wait(lambda: client.hgetall("latest") == wanted, lambda: f"{client.hgetall('latest')}")
         for program in (feed, table, out):
             program.stop()
@@ -297,7 +297,7 @@ def test_kafka(application: Application, tmp_path: Path) -> None:
                 producer.produce("feed", message.encode())
             producer.flush(WAIT_S)
             application.wait(lambda: arrived(5), lambda: f"5 records, have {got}")
-            # The group goes on behind what it has read.
+            # The group goes on after what it has read.
             feed.stop()
             for message in rest:
                 producer.produce("feed", message.encode())

@@ -193,7 +193,7 @@ class Exchange:
     Args:
         site: Has the gateway.
         receiver: Of the sink.
-        check: Fails when there is nothing to wait for any more.
+        check: Fails when there is nothing left to wait for.
     """
 
     def __init__(self, site: Site, receiver: Receiver, check: Callable[[], None]) -> None:

@@ -99,7 +99,7 @@ def test_manifest_submits_what_submit_takes() -> None:
     conf = conf_of([token.removeprefix("--conf=") for token in driver["args"] if token.startswith("--conf=")])
     (source,) = parse_addresses(options["in"], "source")
 
-    # Senders and executors reach the driver through the service, at the ports that the driver is told.
+    # Senders and executors reach the driver through the service, at the ports that the driver gets.
     ports = {port["port"] for port in found["Service"]["spec"]["ports"]}
     assert ports == {port["containerPort"] for port in driver["ports"]}
     assert ports == {source.port, int(conf["spark.driver.port"]), int(conf["spark.driver.blockManager.port"])}

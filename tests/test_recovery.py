@@ -27,7 +27,7 @@ def app(language: str) -> Path:
 def begun(folder: Path, name: str, run: Run) -> tuple[int, int]:
     """Wait until a computation is inside the call; returns the ids of its process and of the parent."""
     file = folder / f"{name}.begun"
-    run.wait_while_alive(file.exists, lambda: f"{name} to be at work")
+    run.wait_while_alive(file.exists, lambda: f"{name} to be in flight")
     pid, parent = map(int, file.read_text(encoding="ascii").split())
     assert Path(f"/proc/{pid}").exists()
     assert not (folder / f"{name}.go").exists(), "the call would not be in flight"

@@ -72,9 +72,9 @@ def test_another_journal_is_refused(site: Site, tmp_path: Path) -> None:
     finally:
         other.end()
     done = wallaroo(*refused, "--checkpoint", checkpoint)
-    assert f"R650 checkpoint {checkpoint} was begun with egress elsewhere and gateway elsewhere" in done.stderr
+    assert f"R650 checkpoint {checkpoint} was begun with remote egress and remote gateway" in done.stderr
     done = wallaroo(*refused, "--checkpoint", f"file://{checkpoint}")
-    assert "R608 --checkpoint file://" in done.stderr
+    assert "R717 the options for gateway and egress do not fit; --checkpoint file://" in done.stderr
 
 
 def recorded(checkpoint: Path) -> bool:
@@ -152,7 +152,7 @@ def replay_at_egress(site: Site, run: Run) -> None:
     for checkpoint in (site.folder / "checkpoint", f"file://{site.folder}/checkpoint"):
         done = wallaroo("dead-letters", "ls", checkpoint)
         assert done.returncode == 2
-        assert f"R652 the dead letters of checkpoint {checkpoint} are at its egress elsewhere\n" in done.stderr
+        assert f"R652 the dead letters of checkpoint {checkpoint} are at its remote egress\n" in done.stderr
         assert "give the directory that `wallaroo egress --outbox DIR` has" in done.stderr
     replay = ("dead-letters", "replay", site.egress.directory, "--all")
     done = wallaroo(*replay)

@@ -100,7 +100,7 @@ def test_counts_are_exact_over_deaths_of_gateway_and_connector(tmp_path: Path) -
         run.wait_for("messages_in", MESSAGES // 10)
         os.kill(json.loads((checkpoint / "gateway.json").read_bytes())["pid"], signal.SIGKILL)
         run.wait_for("messages_in", MESSAGES // 3)
-        assert first.poll() is None, "the first connector was to be killed at work"
+        assert first.poll() is None, "the first connector was to be killed in flight"
         first.kill()
         first.wait(WAIT_S)
         assert run.last("messages_in") < MESSAGES, "all was sent before the connector was killed"

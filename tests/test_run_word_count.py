@@ -141,7 +141,7 @@ def test_connection_that_is_cut_in_a_message_loses_that_message_alone(bench: Ben
         connection.sendall(framed([b"whole before the cut", b"cut away"])[:-3])
     run.wait_while_alive(lambda: "R607" in "".join(run.errors), lambda: "R607")
     finding = "".join(run.errors)
-    assert "closed in the middle of a message after 9 of 12 bytes; that message was not taken" in finding
+    assert "closed in the middle of a message after 9 of 12 bytes; that message was not accepted" in finding
     bench.check()
 
 

@@ -42,7 +42,7 @@ FAULTS = ("worker.after_compute:3", "worker.after_reply:6", "worker.before_compu
 START_MS, BLOCK = 1_700_000_000_000, 500
 # An hour and a half of data for a million; now and then a key is silent for longer than windows wait.
 STEP_MS = 5
-# When no message came for 20 s (twice range and delay), a key has given out everything; a tick may come 1 s later.
+# When no message came for 20 s (twice range and delay), a key has emitted everything; a tick may come 1 s later.
 SILENCE_MS = 22_000
 LOOK_S, DEATH_S = 0.5, 300.0
 
@@ -130,7 +130,7 @@ class Kept:
                 yield header, piece, at
 
     def silence(self) -> int:
-        """Return how many milliseconds the last tick is behind the last message."""
+        """Return how many milliseconds the last tick is later than the last message."""
         self.look()
         begin, self._looked = self._looked, JournalReader(self.folder).end().offset
         for header, _, _ in self.frames(begin, self._looked):
@@ -191,7 +191,7 @@ def by_key(lines: list[str]) -> dict[tuple[str, str], list[str]]:
 
 
 def ports(checkpoint: Path) -> dict[int, str]:
-    """Return the kind of windows behind each source, by the source's port."""
+    """Return the kind of windows after each source, by the source's port."""
     document = json.loads((checkpoint / "application.json").read_text())
     sources = [source for pipeline in document["topology"]["pipelines"] for source in pipeline["sources"]]
     return {document["ports"][source["path"]]: source["name"] for source in sources}
@@ -233,7 +233,7 @@ def check(language: str, messages: int, seconds: float, folder: Path, seed: int 
         assert sender.fault is None, sender.fault
         sent = time.monotonic() - began
         _watch(run, kept, lambda: len(list(fired.iterdir())) == len(FAULTS), f"the deaths of {FAULTS}", DEATH_S)
-        _watch(run, kept, lambda: kept.silence() >= SILENCE_MS, "ticks behind the last message", 180)
+        _watch(run, kept, lambda: kept.silence() >= SILENCE_MS, "ticks after the last message", 180)
         expected = Expected(kept, ports(checkpoint))
         size = sum(len(line) + 1 for lines in expected.lines.values() for line in lines)
         _watch(run, kept, lambda: receiver.size >= size, f"{size} bytes of windows", 900)

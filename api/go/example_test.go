@@ -14,7 +14,7 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// decoder reads lines, each behind its length in 4 bytes.
+// decoder reads lines, each after its length in 4 bytes.
 type decoder struct{}
 
 func (decoder) HeaderLength() uint64               { return 4 }
@@ -242,7 +242,7 @@ func ExampleRegisterType() {
 	// Output: url.URL true
 }
 
-// A program's own serialization: a byte tells messages from states.
+// A program's own serialization: a byte distinguishes messages from states.
 func ExampleSerialize() {
 	defer func() { wa.Serialize, wa.Deserialize = nil, nil }()
 	wa.Serialize = func(data interface{}) []byte {

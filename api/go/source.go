@@ -13,7 +13,7 @@ type FramedDecoder interface {
 	Decoder
 	// HeaderLength returns the number of bytes before each payload, 1 to 64 (T224).
 	HeaderLength() uint64
-	// PayloadLength gets exactly the header and returns the length of the payload behind it. It must depend
+	// PayloadLength gets exactly the header and returns the length of the payload after it. It must depend
 	// on the header alone; it is also called with made-up headers to find out the framing. The
 	// length is in bytes; another one than that framing has makes the message a dead letter (C506).
 	PayloadLength(b []byte) uint64

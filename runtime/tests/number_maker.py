@@ -1,4 +1,4 @@
-"""A maker of a generator source: 1, 2, 3, ... up to the number that its target says; fails where it is told to."""
+"""A maker of a generator source: 1, 2, 3, ... up to the number that its target says; fails where it is asked to."""
 
 import time
 

@@ -1,6 +1,6 @@
 """A worker without any SDK, written from SPECIFICATION.md: what a third language would have to do.
 
-It hosts one fixed application: messages are text behind a big-endian 32-bit length; words are counted by their first
+It hosts one fixed application: messages are text after a big-endian 32-bit length; words are counted by their first
 letter; each word gives a line `word => count nonce`, where nonce is random and added up in the state, so that a copy
 of the state that was not committed shows. Words that a test reserves: `!raise` fails, `!hang` never returns.
 The arguments change how it starts: `fail-setup`, `exit`, `never-listen`, `print`. With `wrong FAULT` (see `WRONG`) it
@@ -145,7 +145,7 @@ class PlainWorker(WorkerServicer):
             yield pb.ProcessReply(done=pb.Done(index=request.data.index, counts=counts))
 
     def SplitFrames(self, request, context):  # noqa: N802
-        """Cut at line ends: what stands before the first one is a message; `!refuse` is refused."""
+        """Cut at line ends: what is before the first one is a message; `!refuse` is refused."""
         if request.data.startswith(b"!refuse"):
             failure = pb.Failure(code="C501", message="Lines: told to", traceback='File "app.py", line 2')
             return pb.SplitReply(failure=failure)

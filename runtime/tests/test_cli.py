@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -112,6 +113,13 @@ USAGE = {
 }
 
 
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    (declared,) = re.findall(
+        r'^version = "(.*)"$', (Path(__file__).parents[1] / "pyproject.toml").read_text(), re.MULTILINE
+    )
+    assert run(capsys, "--version") == (0, f"wallaroo {declared}\n", "")
+
+
 @pytest.mark.parametrize("name", USAGE)
 def test_usage_errors(capsys: pytest.CaptureFixture[str], name: str) -> None:
     arguments, reason, fix = USAGE[name]
@@ -125,7 +133,7 @@ def test_usage_errors(capsys: pytest.CaptureFixture[str], name: str) -> None:
         (":7010", "it has no host"),
         ("localhost:http", "'http' is not a port"),
         ("localhost:65536", "'65536' is not a port"),
-        ("::1:7010", "an IPv6 address stands in brackets, as in [::1]:7010"),
+        ("::1:7010", "an IPv6 address is written in brackets, as in [::1]:7010"),
     ],
 )
 def test_bad_addresses(capsys: pytest.CaptureFixture[str], value: str, reason: str) -> None:
@@ -373,7 +381,7 @@ def test_light_commands_import_neither_spark_nor_grpc(arguments: list[str]) -> N
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120, check=True
     )  # noqa: E501
     assert done.stderr == "[]\n"
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)  # time of the processor: others may be busy beside us
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)  # time of the processor: others may be busy meanwhile
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10
 
 

@@ -1,4 +1,4 @@
-"""Command lines that Wallaroo's READMEs and documentation print, as they stand behind the program's name."""
+"""Command lines that Wallaroo's READMEs and documentation print, as they follow the program's name."""
 
 import json
 import os

@@ -94,7 +94,7 @@ def test_duplicates_are_dropped_and_counted(gateway: Gateway, connect: Callable[
     gateway.wait(lambda: gateway.status()["connectors"][0]["duplicates"] == 2, "the duplicates to be told")
     gateway.commit()
     points = dict(second.read().positions)
-    if points == {1: 2}:  # what the first one has sent is told by itself
+    if points == {1: 2}:  # what the first one has sent is reported by itself
         points = dict(second.read().positions)
     assert points == {1: 3}
     assert gateway.status()["connectors"] == [{"name": "feed", "streams": 1, "open": 1, "duplicates": 2}]
@@ -187,7 +187,7 @@ GARBAGE = [
     (protocol.framed(protocol.OK, b"\0\0\0\1"), "no connector sends a frame of tag 1"),
     (protocol.framed(protocol.HELLO, b"\0\x09abc"), "a text of 9 bytes was expected, 3 are left"),
     (protocol.framed(protocol.HELLO, b"\0\x01\xff" * 4), "a frame of tag 0 is damaged: 'utf-8' codec"),
-    (protocol.framed(protocol.NOTIFY, b"\0" * 18 + b"x"), "1 bytes are left behind a frame of tag 3"),
+    (protocol.framed(protocol.NOTIFY, b"\0" * 18 + b"x"), "1 bytes are left after a frame of tag 3"),
     (protocol.framed(protocol.NOTIFY, b"\0" * 5), "8 bytes were expected, 5 are left"),
     (protocol.framed(protocol.NOTIFY, b"\0" * 70_000), "a frame of tag 3 has 70000 bytes; at most 65536"),
     (
@@ -276,7 +276,7 @@ def test_a_connector_that_does_not_listen_is_closed(gateway: Gateway, connect: C
     with pytest.raises(OSError, match="reset|pipe|timed out"):
         while True:
             peer.send(notify)
-    gateway.wait_for_finding("it does not read what it is told")
+    gateway.wait_for_finding("it does not read what is sent to it")
 
 
 def test_the_client_of_the_sdk_over_kills_of_the_gateway(gateway: Gateway, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the processes beside the driver share."""
+"""What the local processes share."""
 
 import json
 import os
@@ -71,4 +71,4 @@ def test_diagnostics_are_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[s
     for _ in range(1500):
         status.say(Diagnostic.of("R614", path="/x"))
     assert len(status.diagnostics) == 100
-    assert capsys.readouterr().err.splitlines()[-1] == "R614 is not said any more"
+    assert capsys.readouterr().err.splitlines()[-1] == "R614 is no longer reported"

@@ -16,6 +16,7 @@ from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.directory import default_directory
 from wallaroo_runtime.cli import main as cli
+from wallaroo_runtime.system.lock import TRY, take_lock
 from wallaroo_runtime.system.process import process_start_time
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
@@ -182,7 +183,7 @@ def test_replay_sends_what_a_decoder_failed_on_and_marks_it(
     assert code == 1
     assert err == (
         "2 replayed, 1 cannot be\n"
-        'R621 dead letter 2-1-0 cannot be replayed; it failed at "Count Word" (0/steps/1), behind its source\n'
+        'R621 dead letter 2-1-0 cannot be replayed; it failed at "Count Word" (0/steps/1), after its source\n'
         "  fix: take its input with `wallaroo dead-letters show CHECKPOINT 2-1-0 --input FILE`\n"
     )
     message = b"\x00\x00\x00\x09" + DECODER.input
@@ -234,7 +235,10 @@ def changed(change: Callable[[pb.DeadLetter], object]) -> pb.DeadLetter:
 @pytest.mark.parametrize(
     ("letter", "reason"),
     [
-        (changed(lambda letter: setattr(letter, "port", 9)), 'source "Split and Count" is not in the application any'),
+        (
+            changed(lambda letter: setattr(letter, "port", 9)),
+            'source "Split and Count" is no longer in the application',
+        ),
         (changed(lambda letter: setattr(letter, "input", b"")), "its input was too long to be kept"),
         (changed(lambda letter: setattr(letter, "encoding", 16)), "its input is in the worker's own form"),
     ],
@@ -254,7 +258,15 @@ def test_a_framing_that_only_the_decoder_knows(checkpoint: Path, capsys: pytest.
     (checkpoint / "application.json").write_text(json.dumps(manifest))
     code, _, err = run(capsys, "replay", checkpoint, "10-0-0", "--to", "127.0.0.1:1")
     assert code == 1
-    assert 'only the decoder of source "Split and Count" knows what stands around a message' in err
+    assert 'only the decoder of source "Split and Count" knows the bytes around a message' in err
+
+
+def test_one_replay_at_a_time(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = take_lock(checkpoint / "dead-letters", TRY)
+    code, _, err = run(capsys, "replay", checkpoint, "10-0-0", "--to", "127.0.0.1:1")
+    os.close(lock)
+    text = f"R718 another replay of {checkpoint} is running\n  fix: wait until it has ended, and run this one again\n"
+    assert (code, err) == (1, text)
 
 
 def test_replay_needs_ids_or_all(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -244,8 +244,7 @@ def test_services_that_run_elsewhere_are_remembered(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         open_checkpoint(path)
     assert str(caught.value).startswith(
-        f"R650 checkpoint {path} was begun with egress elsewhere and gateway elsewhere; "
-        "this run has gateway and egress beside the driver"
+        f"R650 checkpoint {path} was begun with remote egress and remote gateway; this run has local gateway and egress"
     )
 
 
@@ -294,7 +293,7 @@ def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
         Place.take(tmp_path)
     assert caught.value.exit_code == 2
     assert str(caught.value) == (
-        f"R608 {tmp_path} cannot be used as a checkpoint; it holds other files\n  fix: give another --checkpoint"
+        f"R715 {tmp_path} cannot be used as a checkpoint; it holds other files\n  fix: give another --checkpoint"
     )
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
 

@@ -87,9 +87,7 @@ def test_pieces_of_a_state_stay_together(sizes: list[int], piece_bytes: int, cut
 
 
 def test_a_damaged_log_is_told() -> None:
-    with pytest.raises(
-        RunError, match="R664 the state was not moved, and the checkpoint is as before; the log of a bu"
-    ):
+    with pytest.raises(RunError, match="R664 the state was not moved; the checkpoint is as before; the log of a bu"):
         latest_states([entry({b"a": b"1"})[:-1] + b"x"])
 
 
@@ -156,7 +154,7 @@ def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.C
     [
         (
             ["s3a://bucket/c", "--buckets", "5"],
-            "R608 --checkpoint s3a://bucket/c needs a gateway and an egress elsewhere",
+            "R717 the options for gateway and egress do not fit; --checkpoint s3a://bucket/c needs a remote gateway",
         ),
         (["c"], "R608 nothing says what shall change"),
         (["c", "--partitions", "0"], "R608 --partitions 0 is not possible"),

@@ -1,4 +1,4 @@
-"""A changed application whose gateway and egress are elsewhere: refused until they hold nothing of the old one."""
+"""A changed application with remote gateway and egress: refused until they hold nothing of the old one."""
 
 import copy
 import json

@@ -191,15 +191,15 @@ def test_a_setup_that_never_ends_and_its_children_are_ended(here: Path) -> None:
     assert not stat_file.exists() or stat_file.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-@pytest.mark.parametrize("place", ["beside", "cwd", "path"])
+@pytest.mark.parametrize("place", ["next to", "cwd", "path"])
 def test_another_wallaroo(here: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    folders = {name: here / name for name in ("beside", "cwd", "path")}
+    folders = {name: here / name for name in ("next to", "cwd", "path")}
     for folder in folders.values():
         folder.mkdir()
-    (folders["beside"] / "app.py").write_text(PROGRAM)
+    (folders["next to"] / "app.py").write_text(PROGRAM)
     (folders[place] / "wallaroo.py").write_text("")
     monkeypatch.chdir(folders["cwd"])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", str(folders["path"])]))
-    code, found = findings(str(folders["beside"] / "app.py"))
+    code, found = findings(str(folders["next to"] / "app.py"))
     other = folders[place] / "wallaroo.py"
     assert (code, found) == (TOPOLOGY, [f"T221 `import wallaroo` finds {other}, not this SDK"])

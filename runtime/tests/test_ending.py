@@ -1,4 +1,4 @@
-"""What the end of a worker's process tells against a message."""
+"""What the end of a worker's process shows about a message."""
 
 import json
 import os
@@ -90,7 +90,7 @@ def test_a_message_that_hung_or_crashed_is_skipped_at_once() -> None:
         (5, "C509", "no answer within 2 s"),
     ]
     assert not care.is_alone
-    with pytest.raises(ValueError, match="it runs message 5 of a call, which it was told to skip"):
+    with pytest.raises(ValueError, match="it runs message 5 of a call, which it was asked to skip"):
         care.learn(blamed(Cause.CRASHED, 5))
 
 
@@ -116,7 +116,7 @@ def test_what_runs_for_no_message_makes_the_call_careful_and_then_is_beyond_help
     shared, killed = blamed(Cause.CRASHED, OUTSIDE - 1, is_shared=True), blamed(Cause.KILLED, OUTSIDE - 1)
     care = Care()
     assert not care.learn(killed)
-    assert not care.is_careful, "a signal from outside tells nothing"
+    assert not care.is_careful, "a signal from outside reports nothing"
     assert not care.is_beyond(crashed)
     assert not care.learn(crashed)
     assert (care.is_careful, care.is_alone, care.skips) == (True, False, [])
@@ -124,7 +124,7 @@ def test_what_runs_for_no_message_makes_the_call_careful_and_then_is_beyond_help
     assert not care.learn(shared), "a neighbour may have ended it"
     assert care.is_alone
     assert care.is_beyond(shared)
-    assert care.learn(blamed(Cause.CRASHED, 4)), "a message that spoils its state is at work when that is written"
+    assert care.learn(blamed(Cause.CRASHED, 4)), "a message that spoils its state is in flight when that is written"
     assert care.is_careful
     other = Care()
     assert other.learn(hung)

@@ -56,7 +56,7 @@ def test_nothing_is_left_of_a_killed_executor(tmp_path: Path, wait_until: Callab
         worker_pid = control.ask(directory, {"op": "wait"}, 10.0)["pid"]
         supervisor = int(Path(f"/proc/{worker_pid}/stat").read_text().rpartition(")")[2].split()[1])
         seen = (worker_pid, supervisor, *descendants(executor))
-        # A helper of Spark's may have ended by itself meanwhile: it has no start time any more.
+        # A helper of Spark's may have ended by itself meanwhile: it no longer has a start time.
         family = {pid: started for pid in seen if (started := process_start_time(pid))}
         assert len(family) >= 4, "worker, supervisor, PySpark's daemon and its processes"
         os.kill(executor, signal.SIGKILL)

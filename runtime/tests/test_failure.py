@@ -31,7 +31,7 @@ def test_a_full_disk_of_sparks_is_told_with_its_remedy(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        # Cut or changed: Hadoop's checksum, beside each file of a local disk, does not fit.
+        # Cut or changed: Hadoop's checksum, next to each file of a local disk, does not fit.
         "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/spark/state/0/0/2.changelog at 0",
         "org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE] An error occurred "
         "during loading state. Error reading streaming state file of file:/c/spark/state/0/0/2.changelog is gone",

@@ -223,7 +223,7 @@ def test_a_connection_that_is_closed_in_the_middle_of_a_message(gateway: Process
     gateway.stop()
     assert gateway.log().startswith(
         f'R607 source "source 0", connection {peer}: closed in the middle of a message after 9 of 14 bytes; '
-        "that message was not taken\n  fix: send it again whole\n"
+        "that message was not accepted\n  fix: send it again whole\n"
     )
     assert "after 2 of 4 bytes" in gateway.log()
 
@@ -302,7 +302,7 @@ def test_a_full_disk_pauses_until_there_is_room(tmp_path: Path, fsync: str) -> N
         assert gateway.stop() == 0
         assert gateway.log() == (
             f"R614 no room on the disk of {tmp_path / 'journal'}; reading of sources is paused\n"
-            "  fix: free some space; reading goes on by itself\n"
+            "  fix: free some space; reading continues by itself\n"
         )
     finally:
         gateway.kill()
@@ -368,7 +368,7 @@ def test_it_ends_when_its_driver_is_gone_unless_another_comes(tmp_path: Path) ->
 
 def test_a_wrong_configuration(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
-    for text, code in (("{", "R616"), ('{"sources": []}', "R608"), ("[]", "R608")):
+    for text, code in (("{", "R616"), ('{"sources": []}', "R716"), ("[]", "R716")):
         path.write_text(text)
         done = subprocess.run(
             [sys.executable, "-m", "wallaroo_runtime.gateway", str(path)], capture_output=True, timeout=DEADLINE_S

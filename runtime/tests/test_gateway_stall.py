@@ -1,4 +1,4 @@
-"""Peers that stop in the middle of large messages: others get their turn, and the operator is told."""
+"""Peers that stop in the middle of large messages: others get their turn, and the operator is notified."""
 
 import socket
 import struct

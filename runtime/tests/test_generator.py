@@ -176,7 +176,7 @@ def test_a_generator_that_fails_says_so_and_keeps_what_it_made(
     assert (finding["code"], finding["message"], finding["fix"]) == (
         "R670",
         'source "numbers" makes no more messages; C501 numbers: no more',
-        "correct the user code and run again; it goes on behind its last message",
+        "correct the user code and run again; it continues after its last message",
     )
     running.target = "100"
     running.start()

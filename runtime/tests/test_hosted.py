@@ -1,4 +1,4 @@
-"""Workers beside a gateway that runs elsewhere: they cut and make messages, from the archive that the driver runs."""
+"""Workers at a remote gateway: they cut and make messages, from the archive that the driver runs."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""Damage to a checkpoint is told at the start, and what a crash leaves is none."""
+"""Damage to a checkpoint is reported at the start, and what a crash leaves is none."""
 
 import random
 import shutil

@@ -78,7 +78,7 @@ def document(sources: list[Any], steps: list[Any], sink_kind: str = "tcp") -> di
 
 
 def windowed(window: dict[str, Any] = RANGE) -> list[dict[str, Any]]:
-    """Return key_by, a state computation and a window behind it."""
+    """Return key_by, a state computation and a window after it."""
     first = step(0, "key_by", "0/sources/0")
     second = step(1, "state_computation", "0/steps/0", state=state())
     return [first, second, step(2, "window", "0/steps/1", state=state(name="sums"), window=dict(window))]
@@ -269,7 +269,7 @@ CHANGES: list[tuple[str, Callable[[Any], object], str, Impact]] = [
      'source "in0" (0/sources/0) is new; Spark\'s checkpoint has the offsets of the sources that it began with',
      BREAKS),
     ("tcp", lambda p: p.update(sources=[source("generator")]),
-     'source "in0" (0/sources/0) is gone; its messages in the journal could not be decoded any more', DRAIN),
+     'source "in0" (0/sources/0) is gone; its messages in the journal could no longer be decoded', DRAIN),
     ("spark", lambda p: p["sources"][0].update(schema="v BINARY"),
      'schema of source "in0" (0/sources/0) was v STRING and is v BINARY; Spark\'s checkpoint has the offsets of the '
      "former", BREAKS),
@@ -300,7 +300,7 @@ def test_sinks_of_spark_need_an_egress_beside_the_driver() -> None:
     with pytest.raises(RunError) as caught:
         RowSinks(Mock(spec=[]), {1: part}, OutputPlace(service=Service("egress", "h:1")), Path("written"))
     assert str(caught.value) == (
-        'P304 "0/sinks/0": a sink of kind "kafka" with an egress elsewhere cannot be run by this release\n'
+        'P304 "0/sinks/0": a sink of kind "kafka" with a remote egress cannot be run by this release\n'
         "  fix: let the driver start the egress"
     )
 

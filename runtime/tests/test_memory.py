@@ -226,7 +226,7 @@ def test_without_the_runtime_it_names_the_package(monkeypatch: pytest.MonkeyPatc
         run(accounts)
     assert str(error.value) == (
         "R722 wallaroo.testing needs the package wallaroo-spark-runtime; import of wallaroo_runtime.memory halted; "
-        "None in sys.modules\n  fix: install it beside the SDK: `pip install wallaroo-spark-runtime`"
+        "None in sys.modules\n  fix: install it next to the SDK: `pip install wallaroo-spark-runtime`"
     )
 
 

@@ -63,7 +63,7 @@ print(json.dumps([str(error), time.monotonic() - began]), flush=True)
 
 
 def stop_executor(spark: Any) -> int:
-    """Tell Spark's RPC port, as a stranger, to stop the executor; return the kind of answer."""
+    """Ask Spark's RPC port, as a stranger, to stop the executor; return the kind of answer."""
     jvm, configuration = spark._jvm, spark.sparkContext.getConf()
     target = configuration.get("spark.driver.host"), int(configuration.get("spark.driver.port"))
     body = b"\0" + b"\1" + _text(target[0]) + struct.pack(">I", target[1])

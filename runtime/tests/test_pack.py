@@ -31,7 +31,7 @@ Entries = list[tuple[tarfile.TarInfo, bytes]]
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """Return a copy of a program, with what must not be packed beside it."""
+    """Return a copy of a program, with what must not be packed next to it."""
     folder = tmp_path / "program"
     for hidden in (".git", "__pycache__", "environment/lib"):
         (folder / hidden).mkdir(parents=True)
@@ -153,8 +153,8 @@ def tampered(content: Entries) -> Iterator[tuple[str, Entries, str]]:
     yield "changed", [*before, (entry, data[:-1] + b"#"), *after], "source/app.py is not what the manifest says"
     yield "longer", [*before, (entry, data + b"#"), *after], f"source/app.py has {len(data) + 1} bytes; the manifest"
     yield "gone", [*before, *after], "source/app.py is missing"
-    yield "more", [*content, (named("more.py"), b"")], "'more.py' is not in its manifest, or stands twice"
-    yield "twice", [*content, (entry, data)], "'source/app.py' is not in its manifest, or stands twice"
+    yield "more", [*content, (named("more.py"), b"")], "'more.py' is not in its manifest, or is there twice"
+    yield "twice", [*content, (entry, data)], "'source/app.py' is not in its manifest, or is there twice"
     link = named("source/app.py", tarfile.SYMTYPE)
     yield "link", [*before, (link, b""), *after], "source/app.py is a link, a directory or a device"
     for name in ("../x", "/x", "a//b", "a/../../x", "."):

@@ -233,7 +233,7 @@ def test_too_many_ports() -> None:
 def test_a_state_that_feeds_itself() -> None:
     steps = [step("0/steps/0", ["0/sources/0"], "a"), step("0/steps/1", ["0/steps/0"], "a")]
     assert refused(topology_of(([source("0/sources/0")], steps, [sink("0/sinks/0", ["0/steps/1"])]))) == (
-        'P303 "0/steps/1": state "a" behind itself cannot be compiled\n  at /pipelines/0/steps/1\n'
+        'P303 "0/steps/1": state "a" after itself cannot be compiled\n  at /pipelines/0/steps/1\n'
         "  fix: give the second step a state name of its own"
     )
 
@@ -245,7 +245,7 @@ def test_a_state_on_two_workers() -> None:
         workers=("main", "other"),
     )
     assert refused(topology) == (
-        'P303 "1/steps/0": state "a" on worker "other" beside worker "main" cannot be compiled\n  at /pipelines/1/steps/0\n'  # noqa: E501
+        'P303 "1/steps/0": state "a" on worker "other" and on worker "main" cannot be compiled\n  at /pipelines/1/steps/0\n'  # noqa: E501
         "  fix: give the states names of their own, or use one worker"
     )
 
@@ -272,7 +272,7 @@ stage s0 on worker main
   compute* 0/steps/0 "split into words" (Split) <- 0/sources/0
   key      for 0/steps/1 "Count Word" (WordPartitionFunction) [port 1] <- 0/steps/0
 
-stage s1 on worker main, behind shuffle 1
+stage s1 on worker main, after shuffle 1
   state    0/steps/1 "Count Word" (CountWord), state "word totals" [port 1]
   encode   0/sinks/0 "Split and Count" (Encoder) [port 2] <- 0/steps/1
 

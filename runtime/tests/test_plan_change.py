@@ -29,7 +29,7 @@ def edited(document: Any, *edits: Edit) -> Topology:
 
 
 def renumber(document: Any) -> None:
-    """Write paths and inputs anew after steps or pipelines were moved; `old` of a part keeps what inputs mean."""
+    """Rewrite paths and inputs after steps or pipelines were moved; `old` of a part keeps what inputs mean."""
     paths: dict[str, str] = {}
     for number, pipeline in enumerate(document["pipelines"]):
         for kind in ("sources", "steps", "sinks"):
@@ -106,7 +106,7 @@ def swap_pipelines(document: Any) -> None:
 
 
 def second_state(document: Any) -> None:
-    """Put a second state behind the first one."""
+    """Put a second state after the first one."""
     first = pipeline(document)["steps"][1]
     new = {**copy.deepcopy(first), "path": "0/steps/2", "name": "rank", "inputs": ["0/steps/1"]}
     new["state"]["name"] = "ranks"
@@ -114,7 +114,7 @@ def second_state(document: Any) -> None:
 
 
 def beside(document: Any) -> None:
-    """Put a second state beside the first one."""
+    """Put a second state next to the first one."""
     second_state(document)
     pipeline(document)["steps"][2]["inputs"] = ["0/steps/0"]
 
@@ -212,7 +212,7 @@ CHANGES: dict[str, tuple[Any, list[Edit], list[tuple[Impact, str]]]] = {
         SHARED, [drop_pipeline(1)],
         [
             (D, 'source "Market Data" (1/sources/0) is gone; '
-                "its messages in the journal could not be decoded any more"),
+                "its messages in the journal could no longer be decoded"),
             (S, 'pipelines: gone "Market Data"; new none'),
             (S, 'step "Update Market Data" (1/steps/0) is gone'),
         ],
@@ -220,8 +220,8 @@ CHANGES: dict[str, tuple[Any, list[Edit], list[tuple[Impact, str]]]] = {
     "pipelines in another order": (
         SHARED, [swap_pipelines], [(S, "pipelines stand in another order; their parts keep their ports")],
     ),
-    "a second state beside": (WORD_COUNT, [beside], [(S, 'step "rank" (0/steps/2) is new')]),
-    "a second state behind": (
+    "a second state next to": (WORD_COUNT, [beside], [(S, 'step "rank" (0/steps/2) is new')]),
+    "a second state after": (
         WORD_COUNT, [second_state],
         [
             (B, 'the number of shuffles was 1 and is 2, because of state "ranks"; Spark\'s checkpoint has 1'),

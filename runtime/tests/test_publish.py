@@ -60,7 +60,7 @@ def test_the_end_waits_for_what_is_being_published_and_nothing_follows(tmp_path:
     ending = threading.Thread(target=publisher.end)
     ending.start()
     ending.join(0.2)
-    assert ending.is_alive(), "a publication is at work"
+    assert ending.is_alive(), "a publication is in flight"
     outbox.goes_on.set()
     for thread in (at_work, ending):
         thread.join(10)

@@ -200,7 +200,7 @@ def test_a_huge_message_is_refused_before_it_is_read(tmp_path: Path) -> None:
 
 
 def staged_raw(service: Service, *chunks: pb.StageRequest, query: str = "q") -> Any:
-    """Call Stage with exactly these messages behind the first one."""
+    """Call Stage with exactly these messages after the first one."""
     client = Client(service)
     first = pb.StageRequest(attempt=pb.Attempt(epoch=service.epoch, query=query))
     try:

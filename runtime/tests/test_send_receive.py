@@ -83,7 +83,7 @@ def test_send_options(options: tuple[str, ...], expected: bytes) -> None:
     assert (code, data) == (0, expected), errors
 
 
-# What stands behind `sender` in the READMEs of Wallaroo's examples, but for the address.
+# The words after `sender` in the READMEs of Wallaroo's examples, but for the address.
 SENDER = {
     "--file {lines} --batch-size 5 --interval 100_000 --messages 7 --ponythreads=1 --ponynoblock --repeat --no-write": (
         b"\x00\x00\x00\x02ab\x00\x00\x00\x00" * 3 + b"\x00\x00\x00\x02ab"
@@ -116,7 +116,10 @@ def test_command_lines_of_wallaroos_sender(line: str, tmp_path: Path) -> None:
     [
         (("--file", "-", "--repeat"), "--repeat says not how often"),
         (("--file", "-", "--binary"), "--binary does not say where messages end"),
-        (("--file", "-", "--binary", "--msg-size", "3"), "the last message of - ends 1 bytes behind the file"),
+        (
+            ("--file", "-", "--binary", "--msg-size", "3"),
+            "the last message of - ends 1 bytes after the end of the file",
+        ),
         (("--framing", "none"), "there is nothing to send"),
         ((), "there is no end to the numbers"),
         (("--binary", "--u64", "-m", "1", "-g", "8"), "a number has 12 bytes with its length, and --msg-size is 8"),
@@ -141,7 +144,7 @@ def test_send_to_nobody_and_of_nothing() -> None:
     assert run("send", "--host", f"127.0.0.1:{port}", "--file", __file__) == (
         1,
         f"R618 no connection to 127.0.0.1:{port}; Connection refused\n"
-        "  fix: start the application first; it says when it is initialized\n",
+        "  fix: start the application first; it reports when it is initialized\n",
     )
     assert run("send", "--host", f"127.0.0.1:{port}", "--file", "no/such") == (
         2,
@@ -224,7 +227,7 @@ def test_receive_refuses_a_used_port() -> None:
         port = taken.getsockname()[1]
         assert run("receive", "--listen", f"127.0.0.1:{port}") == (
             2,
-            f"R608 receive cannot listen at 127.0.0.1:{port}; Address already in use\n"
+            f"R714 receive cannot listen at 127.0.0.1:{port}; Address already in use\n"
             "  fix: stop the program that uses the address, or give another --listen\n",
         )
 

@@ -1,4 +1,4 @@
-"""A plan with two shuffles, a program on the Python SDK, and one pipeline without state beside them."""
+"""A plan with two shuffles, a program on the Python SDK, and one pipeline without state next to them."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Windows behind each other in a Spark query, against the plain reference; the query ends and goes on in between."""
+"""Windows after each other in a Spark query, against the plain reference; the query ends and goes on in between."""
 
 import random
 import sys

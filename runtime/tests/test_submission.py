@@ -1,4 +1,4 @@
-"""Drivers on a cluster: where it takes applications, and what becomes of one as spark-submit tells it."""
+"""Drivers on a cluster: where it takes applications, and what becomes of one as spark-submit reports it."""
 
 import os
 import signal

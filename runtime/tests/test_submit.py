@@ -165,7 +165,7 @@ def test_what_cannot_be_submitted(packed: str, capsys: pytest.CaptureFixture[str
         ((packed, *cluster), "R608 in cluster mode the driver has no directory that stays"),
         (
             (packed, *cluster, "--checkpoint", "hdfs://n/c"),
-            "R608 --checkpoint hdfs://n/c needs a gateway and an egress",
+            "R717 the options for gateway and egress do not fit; --checkpoint hdfs://n/c needs a remote",
         ),
         ((packed, *cluster, "--checkpoint", "/c", "--restart", "on-failure"), "R608 --restart is for client mode"),
         ((packed, "--master", MASTER, "--conf", "a=b"), "R608 --conf a=b is no setting of Spark"),
@@ -292,7 +292,8 @@ def test_a_cluster_that_asks_for_no_secret_is_told() -> None:
     settings = SparkConf(loadDefaults=False).setMaster("spark://h:7077")
     finding = open_cluster(settings)
     assert str(finding).splitlines()[0] == (
-        "R713 the processes of Spark at spark://h:7077 take connections without a secret; whoever reaches their ports "
+        "R713 the processes of Spark at spark://h:7077 accept connections without a secret; "
+        "any peer that reaches their ports "
         "can run code there"
     )
     assert open_cluster(settings.set("spark.authenticate", "true")) is None

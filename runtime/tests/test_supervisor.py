@@ -1,4 +1,4 @@
-"""The supervisor with real processes: start, restart, failure, and that nothing stays behind."""
+"""The supervisor with real processes: start, restart, failure, and that nothing is left."""
 
 import os
 import platform

@@ -84,7 +84,7 @@ def test_directory_of_another_kind_is_refused(short: Path) -> None:
     root, target = short / f"wallaroo-{os.getuid()}", short / "target"
     target.mkdir(mode=0o700)
     root.symlink_to(target)
-    said = f"R712 {root} cannot hold what Spark writes for a while; "
+    said = f"R712 {root} cannot hold Spark's temporary files; "
     assert Holder(short).end() == said + "it is no directory"
     root.unlink()
     root.mkdir()

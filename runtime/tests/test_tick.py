@@ -56,7 +56,7 @@ def ticks(directory: Path) -> list[FrameHeader]:
 def test_ticks_stand_between_messages_and_move_time(tmp_path: Path, wait_until: Wait) -> None:
     with running(tmp_path, tick_ms=20) as gateway:
         for sent in (0, 2, 4):
-            wait_until(lambda sent=sent: sent in {each.sequence for each in ticks(tmp_path)}, f"a tick behind {sent}")
+            wait_until(lambda sent=sent: sent in {each.sequence for each in ticks(tmp_path)}, f"a tick after {sent}")
             send(gateway, b"a", b"b")
         wait_until(lambda: 6 in {each.sequence for each in ticks(tmp_path)}, "a tick at the end")
     found = frames(tmp_path)

@@ -150,7 +150,7 @@ SHAPES = {
     ),
     "input twice": (
         put(*STEP, "inputs", ["0/sources/0", "0/sources/0"]),
-        "T102 the item stands in the list twice\n  at /pipelines/0/steps/0/inputs/1\n  fix: list it once",
+        "T102 the item occurs twice in the list\n  at /pipelines/0/steps/0/inputs/1\n  fix: list it once",
     ),
     "empty list": (
         put(*STEP, "inputs", []),
@@ -272,7 +272,7 @@ MEANINGS = {
     ),
     "T215": (
         put(*STEP, "path", "0/steps/7"),
-        'T215 path "0/steps/7" stands where "0/steps/0" belongs\n  at /pipelines/0/steps/0/path\n'
+        'T215 path "0/steps/7" is not the position; expected "0/steps/0"\n  at /pipelines/0/steps/0/path\n'
         "  fix: number pipelines, sources, steps and sinks from 0 in document order",
     ),
     "T218": (
@@ -320,7 +320,7 @@ NOT_JSON = {
     b"{": "expecting property name enclosed in double quotes at line 1, column 2",
     b"\xff": "byte 0 is not UTF-8",
     b'{"a": NaN}': "NaN is not a JSON number",
-    b'{"a": 1, "a": 2}': 'key "a" stands twice in one object',
+    b'{"a": 1, "a": 2}': 'key "a" occurs twice in one object',
     b"[" * 100_000: "it is nested too deeply",
     b'{"topology_version": 1, "name": "\\ud800"}': "a string has half of a surrogate pair",
 }

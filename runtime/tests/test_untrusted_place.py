@@ -1,4 +1,4 @@
-"""What a checkpoint or a topology from elsewhere may not hold: links, NUL, ports that are none."""
+"""What a checkpoint or a foreign topology may not hold: links, NUL, ports that are none."""
 
 import copy
 import json
@@ -43,7 +43,7 @@ def test_links_in_a_checkpoint_are_not_followed(place: str, tmp_path: Path) -> N
     reached.symlink_to(checkpoint)
     assert find_directory(str(reached)) == reached
     link.symlink_to(elsewhere)
-    said = f"R711 {link} is a symbolic link; a checkpoint's own files and directories are none"
+    said = f"R711 {link} is a symbolic link; a checkpoint's own files and directories must not be links"
     taken = Place.take(checkpoint)
     for refused in (taken.check_links, lambda: find_directory(str(checkpoint)), lambda: refuse_links(checkpoint)):
         with pytest.raises(RunError) as caught:

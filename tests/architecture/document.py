@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from architecture.source import hand_written
+from architecture.source import ROOT, hand_written
 
 PACKAGES = "runtime/src/wallaroo_runtime"
 ROOT_DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
@@ -16,6 +16,11 @@ DOCUMENTS = (
     "docs/testing.md",
     "docs/compatibility.md",
     "docs/testing-go.md",
+    "docs/measurements.md",
+    "docs/windows.md",
+    "docs/languages.md",
+    "docs/connectors.md",
+    *(f"docs/internals/{path.name}" for path in sorted((ROOT / "docs/internals").glob("*.md"))),
     "tests/conformance/README.md",
     "topology-schema/SPECIFICATION.md",
 )
@@ -28,6 +33,7 @@ MADE = {
     "failure.json",
     "application.json",
     "gateway.json",
+    "written.json",
     "egress.json",
     "word_count.py",
     "bank.py",

@@ -66,7 +66,7 @@ RUNS_CALLS = {"memory": ("wallaroo.worker.call",)}
 # The one module of the SDK that knows the runtime: it imports it when a test starts an application.
 TEST_KIT = f"{PYTHON_SDK}/wallaroo/testing.py"
 HOST_LIBRARIES = ("grpc", "grpc_health", "google")
-# Elsewhere the SDK imports a library only where the program needs it: here when a codec names a message of protobuf.
+# Otherwise the SDK imports a library only where the program needs it: here when a codec names a message of protobuf.
 LIBRARIES = {f"{PYTHON_SDK}/wallaroo/codec.py": ("google",)}
 
 

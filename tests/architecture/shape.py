@@ -103,7 +103,7 @@ def name_violations(root: Path) -> Iterator[str]:
 
 
 def init_violations(root: Path) -> Iterator[str]:
-    """Yield what an __init__.py holds beside docstring, imports and __all__."""
+    """Yield what an __init__.py holds besides docstring, imports and __all__."""
     for file, tree in trees(root):
         if not file.endswith("/__init__.py"):
             continue

@@ -14,7 +14,7 @@ RUNTIME = "runtime/src"
 
 @dataclass(frozen=True)
 class Import:
-    """One import of a module, where it stands."""
+    """One import of a module, with its place."""
 
     file: str
     line: int

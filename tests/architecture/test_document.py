@@ -1,5 +1,6 @@
 """Prose names real files, copies are equal, the error catalogue is tested, the public surface is the recorded one."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture import document
+from architecture import document, prose
 from architecture.source import ROOT
 from architecture.surface import GO_PACKAGES, surface
 
@@ -92,3 +93,31 @@ def test_public_surface_of_the_go_sdk(rewrites_golden: bool) -> None:
             f"{package} {line.strip()}" for line in done.stdout.splitlines() if line.startswith(("func ", "type "))
         ]
     recorded("surface.go.txt", sorted(lines), rewrites_golden)
+
+
+def test_the_map_is_short_and_the_pages_of_internals_are_alike() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_bytes()) <= 12_000
+    for page in (ROOT / "docs" / "internals").glob("*.md"):
+        headings = re.findall(r"^## (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert headings == ["Purpose", "Files", "Protocol", "Invariants", "Tests"], page.name
+
+
+def test_prose_has_the_words_of_the_field() -> None:
+    assert "\n".join(prose.word_violations(ROOT)) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("docs/page.md", "The end is behind.\nIt begins anew.", ["docs/page.md:1: behind", "docs/page.md:2: anew"]),
+        ("runtime/src/a.py", 'behind = 1  # at work\ntext = "it is told"',
+         ["runtime/src/a.py:1: at work", "runtime/src/a.py:2: is told"]),
+        ("runtime/tests/a.py", 'def f() -> None:\n    """One line.\n\n    Elsewhere."""\n    return "anew"',
+         ["runtime/tests/a.py:4: Elsewhere"]),
+        ("api/a.go", 'var behind = "gives it out" // tells', ["api/a.go:1: gives it out", "api/a.go:1: tells"]),
+        ("docs/fine.md", "Text left behind; it stands for itself; told apart; any more than two.", []),
+    ],
+)  # fmt: skip
+def test_planted_words(name: str, text: str, words: list[str]) -> None:
+    found = [re.sub(r'"(.*?)".*', r"\1", each) for each in prose.found_in(name, text)]
+    assert sorted(found) == sorted(words)

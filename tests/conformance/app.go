@@ -1,4 +1,4 @@
-// The conformance application; README.md beside this file says what each step does.
+// The conformance application; README.md of this folder says what each step does.
 package main
 
 import (
@@ -39,7 +39,7 @@ func addresses(args []string, option string) [][2]string {
 
 func setup(args []string) *app.Application {
 	if slices.Contains(args, "--fail") {
-		panic("the setup was told to fail")
+		panic("the setup was asked to fail")
 	}
 	in, out := addresses(args, "--in"), addresses(args, "--out")
 	a := app.MakeApplication("Conformance")
@@ -67,7 +67,7 @@ type Count struct {
 func (c *Count) GobEncode() ([]byte, error) {
 	switch c.Spoilt {
 	case "unwritable":
-		return nil, errors.New("the state was told not to be written")
+		return nil, errors.New("the state was asked not to be written")
 	case "deadly":
 		os.Exit(3)
 	}
@@ -79,7 +79,7 @@ func (c *Count) GobDecode(data []byte) error {
 		return err
 	}
 	if c.Spoilt == "unreadable" {
-		return errors.New("the state was told not to be read")
+		return errors.New("the state was asked not to be read")
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (*Act) Compute(data interface{}) interface{} {
 	case "drop":
 		return nil
 	case "raise":
-		panic("act was told to raise")
+		panic("act was asked to raise")
 	case "opaque":
 		return &Opaque{make(chan int)}
 	case "exit":
@@ -156,7 +156,7 @@ func (*Split) Compute(data interface{}) []interface{} {
 	case "nothing":
 		return nil
 	case "raise multi", "wrong multi":
-		panic("split was told to raise")
+		panic("split was asked to raise")
 	}
 	var items []interface{}
 	for _, item := range strings.Split(text, ",") {
@@ -197,7 +197,7 @@ func (*CountWord) Compute(data interface{}, state interface{}) (interface{}, boo
 	total.Count++
 	switch op {
 	case "boom", "wrong pair":
-		panic("count was told to raise")
+		panic("count was asked to raise")
 	case "silent":
 		return nil, true
 	case "keep":
@@ -215,7 +215,7 @@ type WordEncoder struct{}
 func (*WordEncoder) Encode(data interface{}) []byte {
 	switch strings.Split(data.(string), ":")[0] {
 	case "unencodable", "wrong encoding":
-		panic("encode was told to raise")
+		panic("encode was asked to raise")
 	case "unsent":
 		return nil
 	}
@@ -244,7 +244,7 @@ func (*Spread) Compute(data interface{}, state interface{}) ([]interface{}, bool
 	text, total := data.(string), state.(*Count)
 	total.Count++
 	if strings.HasSuffix(text, ":boom") {
-		panic("spread was told to raise")
+		panic("spread was asked to raise")
 	}
 	if strings.HasSuffix(text, ":nothing") {
 		return nil, true

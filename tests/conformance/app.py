@@ -1,4 +1,4 @@
-"""The conformance application; README.md beside this file says what each step does."""
+"""The conformance application; README.md of this folder says what each step does."""
 
 import os
 import struct
@@ -17,7 +17,7 @@ FLOOD = "flood\n" * (1 << 17)
 
 def application_setup(args):
     if "--fail" in args:
-        msg = "the setup was told to fail"
+        msg = "the setup was asked to fail"
         raise RuntimeError(msg)
     if "--windows" in args:
         sys.path.append(HERE)
@@ -51,7 +51,7 @@ class Count:
 
     def __getstate__(self):
         if self.spoilt == "unwritable":
-            msg = "the state was told not to be written"
+            msg = "the state was asked not to be written"
             raise ValueError(msg)
         if self.spoilt == "deadly":
             os._exit(3)
@@ -59,7 +59,7 @@ class Count:
 
     def __setstate__(self, saved):
         if saved["spoilt"] == "unreadable":
-            msg = "the state was told not to be read"
+            msg = "the state was asked not to be read"
             raise ValueError(msg)
         vars(self).update(saved)
 
@@ -105,7 +105,7 @@ def act(data):
     if data == "drop":
         return None
     if data == "raise":
-        msg = "act was told to raise"
+        msg = "act was asked to raise"
         raise ValueError(msg)
     if data == "opaque":
         return Opaque()
@@ -127,7 +127,7 @@ def split(data):
     if data == "nothing":
         return None
     if data == "raise multi":
-        msg = "split was told to raise"
+        msg = "split was asked to raise"
         raise ValueError(msg)
     if data == "wrong multi":
         return 7
@@ -151,7 +151,7 @@ def count(data, state):
     op = op if ":" in data else "add"
     state.count += 1
     if op == "boom":
-        msg = "count was told to raise"
+        msg = "count was asked to raise"
         raise ValueError(msg)
     if op == "wrong pair":
         return 7
@@ -170,7 +170,7 @@ def count(data, state):
 def encode_word(data):
     op = data.split(":")[0]
     if op == "unencodable":
-        msg = "encode was told to raise"
+        msg = "encode was asked to raise"
         raise ValueError(msg)
     if op == "wrong encoding":
         return 1.5
@@ -196,7 +196,7 @@ class Spread:
     def compute_multi(self, data, state):
         state.count += 1
         if data.endswith(":boom"):
-            msg = "spread was told to raise"
+            msg = "spread was asked to raise"
             raise ValueError(msg)
         if data.endswith(":nothing"):
             return (None, True)

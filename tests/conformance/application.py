@@ -59,7 +59,7 @@ def node(path: str, kind: str, *inputs: str, state: str = "") -> pb.Node:
 
 
 def part(path: str, kind: str, *inputs: str, **more: Any) -> pb.Node:
-    """Return a node whose ports and state are told."""
+    """Return a node whose ports and state are given."""
     return pb.Node(path=path, kind=pb.NodeKind.Value(f"NODE_KIND_{kind}"), inputs=inputs, **more)
 
 

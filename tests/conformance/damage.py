@@ -38,7 +38,7 @@ def damaged(context: Context) -> None:
         "cut": good[:-1],
         "cut header": good[:39],
         "magic": b"X" + good[1:],
-        "rubbish behind a frame": good + b"rubbish",
+        "rubbish after a frame": good + b"rubbish",
         "zeros": bytes(64),
         "huge count": good[:8] + b"\xff" * 4 + good[12:],
     }

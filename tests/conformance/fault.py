@@ -123,14 +123,14 @@ class LosesGenerated(Fault):
 
 
 class NoLanguage(Fault):
-    """Init does not tell the language."""
+    """Init does not report the language."""
 
     def init(self, reply: pb.InitReply) -> None:
         reply.language = ""
 
 
 class EndpointsDiffer(Fault):
-    """Each endpoint tells other endpoints."""
+    """Each endpoint reports other endpoints."""
 
     def init(self, reply: pb.InitReply) -> None:
         self.shared["inits"] = self.shared.get("inits", 0) + 1
@@ -139,7 +139,7 @@ class EndpointsDiffer(Fault):
 
 
 class NoCodeHash(Fault):
-    """Init does not tell the hash of the code."""
+    """Init does not report the hash of the code."""
 
     def init(self, reply: pb.InitReply) -> None:
         reply.code_hash = "unknown"

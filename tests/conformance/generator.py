@@ -60,7 +60,7 @@ def stumbles(context: Context) -> None:
     reply = generate(context, STUMBLING, begins=True)
     assert texts(context, STUMBLING, reply) == ["1", "2", "3"]
     assert reply.failure.code, "no failure"
-    assert "the generator was told to raise" in reply.failure.message
+    assert "the generator was asked to raise" in reply.failure.message
     assert not reply.ended
 
 

@@ -33,7 +33,7 @@ def emit_failure(context: Context) -> None:
     found = emitted(context.command, ["--fail"])["diagnostics"]
     assert isinstance(found, list)
     assert [finding["code"] for finding in found] == ["T217"], found
-    assert "the setup was told to fail" in found[0]["message"] + found[0].get("traceback", "")
+    assert "the setup was asked to fail" in found[0]["message"] + found[0].get("traceback", "")
     assert found[0]["fix"]
 
 

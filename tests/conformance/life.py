@@ -38,7 +38,7 @@ def sigterm_in_call(context: Context) -> None:
         stream.replies.cancel()
 
 
-@check("end: SIGKILL leaves no process behind")
+@check("end: SIGKILL leaves no process")
 def sigkill(context: Context) -> None:
     with context.start_process() as worker:
         worker.process.kill()
@@ -70,7 +70,7 @@ def elapsed_at(context: Context, first: int, second: int, alone: bool = False) -
     with in_flight_file() as path, ProcessStream(context.worker, FIRST, first, in_flight=str(path)) as sleeping:
         begin = time.monotonic()
         sleeping.send(data=pb.Data(index=0, frames=source_frame(WORDS, [b"sleep"]), alone=alone))
-        wait_until(lambda: noted(path)[1] == 1, "the message that sleeps to be at work", CALL_S)
+        wait_until(lambda: noted(path)[1] == 1, "the message that sleeps to be in flight", CALL_S)
         (answer,) = process(context.worker, FIRST, [source_frame(WORDS, [b"a"])], second)
         assert answer.keyed(COUNT) == [(0, b"a")]
         part = (time.monotonic() - begin) / SLEEP_S

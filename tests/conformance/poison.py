@@ -37,7 +37,7 @@ def skips(*ordinals: int) -> list[pb.Skip]:
     return [pb.Skip(ordinal=ordinal, code="C508", reason=f"reason {ordinal}") for ordinal in ordinals]
 
 
-@check("in flight: the file tells call, process, and that no message is at work any more")
+@check("in flight: the file reports call, process, and that no message is in flight any more")
 def at_rest(context: Context) -> None:
     worker = context.worker
     with in_flight_file() as path, ProcessStream(worker, FIRST, in_flight=str(path)) as stream:
@@ -63,7 +63,7 @@ def ended(context: Context) -> None:
         assert noted(path) == (1, 1 + 4, process, 0), noted(path)
 
 
-@check("in flight: a worker whose other process ended tells which one it was")
+@check("in flight: a worker whose other process ended reports which one it was")
 def ended_elsewhere(context: Context) -> None:
     with context.start_process() as worker, in_flight_file() as path:
         number = len(worker.endpoints) - 1

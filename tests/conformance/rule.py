@@ -49,7 +49,7 @@ RULES = (
         3, "a setup that fails leaves failure.json and status 3", ("worker: a setup*",), "silent-setup"),
     of_processes(3, "a program that is started by hand says W412, with status 2", ("by hand*",), "friendly-by-hand"),
     of_processes(3, "every endpoint serves the health service", ("health*",), "unhealthy"),
-    of_calls(3, "Init tells versions, language and hashes", ("init: versions*",), "no-language", "no-code-hash"),
+    of_calls(3, "Init reports versions, language and hashes", ("init: versions*",), "no-language", "no-code-hash"),
     of_calls(3, "Init refuses another protocol version", ("init: a range of versions*", "init: a wider*"),
              "accepts-any-version"),
     of_calls(
@@ -156,11 +156,11 @@ RULES = (
     of_calls(3, "the cache keeps its bound", ("cache:*",), "unbounded-cache"),
     of_calls(4, "a careful call reads its state from the log", ("careful: the state*",), "ignores-careful"),
     of_processes(
-        4, "in a careful call a message is at work while its state is written", ("careful: a message*",),
+        4, "in a careful call a message is in flight while its state is written", ("careful: a message*",),
         "ignores-careful"),
     of_calls(4, "with alone no other call of the process runs a message", ("alone:*",), "ignores-alone"),
     of_calls(4, "the in-flight file is written, and refused where it cannot be mapped",
-             ("in flight: the file tells*", "in flight: a file that*"), "blind"),
+             ("in flight: the file reports*", "in flight: a file that*"), "blind"),
     of_processes(
         4, "the in-flight file names the message that ended the worker", ("in flight: the file names*",), "blind"),
     of_processes(
@@ -177,7 +177,7 @@ RULES = (
         "refuses-empty-frames"),
     of_calls(2, "framed bytes for no message are W414", ("frames: bytes for no*",), "internal-failures"),
     of_calls(
-        4, "a state above 4 MiB stands in its log in pieces", ("pieces: a state above*", "pieces: they are read*"),
+        4, "a state above 4 MiB is in its log in pieces", ("pieces: a state above*", "pieces: they are read*"),
         "whole-states", "pieces-are-states"),
     of_calls(4, "pieces that do not follow each other are W414", ("pieces: one that*",), "pieces-are-states"),
     of_calls(2, "a damaged log is W414, not an empty state", ("damage: a damaged log*",), "damaged-log-is-empty"),
@@ -186,6 +186,6 @@ RULES = (
     of_calls(
         4, "Generate makes messages from the last one, as many as are asked for", ("generate: *",), "no-generate",
         "generates-from-the-beginning", "generates-all", "generates-for-ever", "generates-nothing-before-a-failure"),
-    of_calls(8, "windows give out what the vectors say", ("window: *",), "no-window", "no-ticks", "timeless-border"),
+    of_calls(8, "windows emit what the vectors say", ("window: *",), "no-window", "no-ticks", "timeless-border"),
     of_processes(6, "a kill point kills once", ("fault: *",), "no-kill-points"),
 )  # fmt: skip

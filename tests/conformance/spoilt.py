@@ -90,7 +90,7 @@ def careful(context: Context) -> None:
     assert outputs(run(context.other, store, key, "add")) == [f"add:{key}=3"]
 
 
-@check("careful: a message is at work while the state that it leaves is written; else nobody is")
+@check("careful: a message is in flight while the state that it leaves is written; else nobody is")
 def deadly(context: Context) -> None:
     for is_careful, expected in ((False, {AT_WORK_OUTSIDE}), (True, {2})):
         key, store = fresh()

@@ -178,7 +178,7 @@ def rollback_committed(context: Context) -> None:
     key, store = fresh()
     run(context.worker, store, key, "add", "boom")
     assert outputs(run(context.other, store, key, "add")) == [f"add:{key}=2"]
-    assert outputs(run(context.worker, store, key, "add"))  # the first worker must notice that it is behind
+    assert outputs(run(context.worker, store, key, "add"))  # the first worker must notice that its copy is old
 
 
 @check("state: a result of the wrong type is a dead letter")

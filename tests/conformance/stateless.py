@@ -78,10 +78,10 @@ def letters(context: Context) -> None:
     decoder, act, *_ = answer.letters
     assert decoder.input == b"\xff\xfe", "the source's input is the payload as received"
     assert decoder.port == WORDS
-    assert "act was told to raise" in act.error
+    assert "act was asked to raise" in act.error
     assert "\n" not in act.error
     assert act.step == "act"
-    assert "act was told to raise" in act.traceback or "Compute" in act.traceback
+    assert "act was asked to raise" in act.traceback or "Compute" in act.traceback
     assert "raise" in act.preview
     assert not act.has_key
     assert decoder.timestamp_ms == 1700000000000

@@ -62,7 +62,7 @@ func texts(app *stream.Application, address string) []stream.Stream[string] {
 	counting := stream.From(app, "counting", stream.GeneratorSource("1", next))
 	stumbling := stream.From(app, "stumbling", stream.GeneratorSource("1", func(ctx context.Context, previous string) (string, error) {
 		if previous == "3" {
-			return "", errors.New("the generator was told to raise")
+			return "", errors.New("the generator was asked to raise")
 		}
 		return next(ctx, previous)
 	}))

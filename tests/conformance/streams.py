@@ -1,6 +1,6 @@
 """The application `Streams`: windows as the arguments describe them, a branch, keys of messages, generators.
 
-README.md beside this file says what each step does.
+README.md of this folder says what each step does.
 """
 
 import json
@@ -148,7 +148,7 @@ class Stumbling(Counting):
 
     def apply(self, previous):
         if previous == "3":
-            msg = "the generator was told to raise"
+            msg = "the generator was asked to raise"
             raise ValueError(msg)
         return super().apply(previous)
 

@@ -1,4 +1,4 @@
-"""One line for each pair of connector programs: what comes in goes out with an exclamation mark."""
+"""One line for each pair of connector programs: each message is returned with an exclamation mark."""
 
 import argparse
 import json

@@ -78,7 +78,7 @@ class Application:
         return HERE / PROGRAMS[self.main if role == "main" else self.other]
 
     def arguments(self, role: str) -> list[str]:
-        """Return what a program is told."""
+        """Return what a program gets."""
         described = {
             "name": "drawn",
             "role": role,

@@ -73,7 +73,7 @@ def compute(step: Step, item: Item) -> list[Item]:
         return [item] if number >= PROBE or value % step["mod"] != step["rest"] else []
     if op == "rekey":
         return [Item(number, (value + step["shift"]) % step["mod"], value)]
-    if op == "mark":  # so that a line tells by which end it came
+    if op == "mark":  # so that a line shows by which end it came
         return [Item(number, key + MARK * step["end"], value)]
     return [item]
 

@@ -182,7 +182,7 @@ def applications(draw: Draw, languages: Sequence[str] = (PYTHON, GO), messages: 
     Args:
         draw: Given by hypothesis.
         languages: Of its program.
-        messages: At most so many, beside those that look at the states at the end.
+        messages: At most so many, besides those that look at the states at the end.
     """
     api = draw(some.sampled_from(["graph", "graph", "builder"]))
     main = draw(some.sampled_from(list(languages)))

@@ -71,7 +71,7 @@ def _lost_letter() -> Planted:
 
 
 def _wrong_bucket() -> Planted:
-    """Every third frame goes to the bucket beside its own."""
+    """Every third frame goes to the bucket next to its own."""
     real, numbers = Engine._to_bucket, count()
 
     def to_bucket(self: Engine, output: Any, *rest: Any) -> Iterator[Row]:

@@ -117,7 +117,7 @@ class Reference:
         return [each for each in made if each is not None]
 
     def _due(self, step: dict[str, Any], known: dict[str, Any]) -> tuple[list[Item | None], dict[str, Any] | None]:
-        """Return what a range window gives out by now, and what is left of the key."""
+        """Return what a range window emits by now, and what is left of the key."""
         made: list[Item | None] = []
         passed = (self._now - known["start"]) // step["ms"]
         if passed > 0:

@@ -43,7 +43,7 @@ type SumBuilder struct{}
 
 func (*SumBuilder) Build() interface{} { return &Sum{} }
 
-// meet tells the test that this call is in flight, and waits for its word.
+// meet reports to the test that this call is in flight, and waits for its word.
 func meet(name string) {
 	begun := filepath.Join(folder, name+".begun")
 	if _, err := os.Stat(begun); err != nil {
@@ -62,7 +62,7 @@ func meet(name string) {
 	}
 }
 
-// note tells the test which words were run, in order; a line that is appended in one write stays whole.
+// note reports to the test which words were run, in order; a line that is appended in one write stays whole.
 func note(word string) {
 	file, err := os.OpenFile(filepath.Join(folder, "runs"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

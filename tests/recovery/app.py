@@ -28,7 +28,7 @@ class Sum:
 
 
 def meet(name):
-    """Tell the test that this call is in flight, and wait for its word."""
+    """Report to the test that this call is in flight, and wait for its word."""
     begun = os.path.join(FOLDER[0], name + ".begun")
     if not os.path.exists(begun):
         with open(begun + ".new", "w", encoding="ascii") as file:

@@ -1,7 +1,7 @@
 """Hosts of a test: each has an address and a directory of its own, and sees nothing of the others but what is shared.
 
 A host is a network and a mount namespace. All of them lie in one user, process and network namespace, which ends with
-the test's process: nothing is left behind, and nothing gets out. Where the system makes no namespaces, or there is no
+the test's process: nothing is left over, and nothing gets out. Where the system makes no namespaces, or there is no
 `ip`, hosts are addresses of loopback and directories that the others could see; the tests are the same.
 """
 
@@ -57,7 +57,7 @@ class Host:
     Attributes:
         name: Of its directory, too.
         address: Where others reach it.
-        folder: What is its own; all that it sees beside the installation and what is shared with it.
+        folder: What is its own; all that it sees besides the installation and what is shared with it.
         entry: Goes before a command that shall run there.
     """
 

@@ -57,7 +57,7 @@ class Life:
         faults: For `WALLAROO_FAULT`.
 
     Attributes:
-        ends: How the drivers ended that did not end as they were told: number of the signal or exit code.
+        ends: How the drivers ended that did not end as asked: number of the signal or exit code.
     """
 
     def __init__(self, language: str, folder: Path, *, seed: int, rate: int, faults: tuple[str, ...] = ()) -> None:

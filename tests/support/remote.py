@@ -23,7 +23,7 @@ class Service:
 
     Attributes:
         entry: Goes before its command.
-        options: Go behind it.
+        options: Follow it.
     """
 
     kind: str

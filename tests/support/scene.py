@@ -1,4 +1,4 @@
-"""Run in the namespaces of `host.py`: `serve` gives sockets, `enter` starts a command on a host, `here` beside us."""
+"""Run in the namespaces of `host.py`: `serve` gives sockets, `enter` starts a command on a host, `here` next to us."""
 
 import array
 import ctypes
@@ -46,7 +46,7 @@ def _socket(kind: str, host: str, port: int) -> socket.socket:
 
 
 def _reap() -> None:
-    """Take what ended and has no parent any more."""
+    """Take what ended and no longer has a parent."""
     try:
         while os.waitpid(-1, os.WNOHANG) != (0, 0):
             pass

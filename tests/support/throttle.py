@@ -20,7 +20,7 @@ class Throttle:
 
     Args:
         address: Where the source listens, also after a restart.
-        journal: The journal directory; it tells how many messages were taken.
+        journal: The journal directory; it shows how many messages were taken.
         seed: Of the messages.
         rate: Messages per second.
         words: Different words.
@@ -60,7 +60,7 @@ class Throttle:
         return len(text).to_bytes(4, "big") + text
 
     def settle(self) -> int:
-        """Return a goal near at hand that is not behind what a connection in progress sends."""
+        """Return a goal near at hand that is not below what a connection in progress sends."""
         return len(self._messages) + int(2 * CONNECTION_S * self.rate)
 
     def expected(self) -> Counter[str]:

@@ -10,7 +10,7 @@ FIRST_TIME, LAST_TIME = -62_135_596_800_000, 253_402_300_799_999  # of the years
 
 
 class Given(NamedTuple):
-    """What a window gave out, or a dead letter where `code` is set."""
+    """What a window emitted, or a dead letter where `code` is set."""
 
     sequence: int
     key: str

@@ -190,10 +190,10 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		}, []string{"T223 decoder application_test.unframed has no method HeaderLength or PayloadLength",
 			"T223 the result of Build of application_test.notAComputation, int, has no method Compute(data interface{}) interface{}",
 			`T224 source "q": header_length is 65; expected 1 to 64 bytes`}},
-		"behind the end": {func(a *app.Application) {
+		"after the end": {func(a *app.Application) {
 			a.NewPipeline("p", source()).ToSink(sink).ToMulti(example.Split{}).ToSink(sink)
 		},
-			[]string{`T212 ToMulti cannot follow the end of pipeline "p"; nothing goes on behind a sink`}},
+			[]string{`T212 ToMulti cannot follow the end of pipeline "p"; nothing follows a sink`}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -145,7 +145,7 @@ func kafkaEdge(method, topic string, brokers, level any) (*topology.Kafka, []dia
 	addresses, isList := brokers.([]*KafkaHostPort)
 	name, isText := level.(string)
 	if !isList || !isText {
-		return edge, wrongForm(method, []any{brokers, level}, "brokers []*KafkaHostPort and logLevel string behind the topic")
+		return edge, wrongForm(method, []any{brokers, level}, "brokers []*KafkaHostPort and logLevel string after the topic")
 	}
 	found := kafka.CheckLevel(method, name)
 	if topic == "" || len(addresses) == 0 {

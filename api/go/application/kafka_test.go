@@ -124,7 +124,7 @@ func TestWhatIsWrongWithKafka(t *testing.T) {
 		`T207 MakeKafkaSourceConfig: parameter logLevel is "Loud"; expected Fine, Info, Warn or Error`,
 		"T223 encoder application_test.textDecoder has no method Encode",
 		"T207 MakeKafkaSourceConfig: parameter rest is (); expected (name, decoder) or (topic, brokers, logLevel, decoder)",
-		"T207 MakeKafkaSinkConfig: parameter rest is (int, int); expected brokers []*KafkaHostPort and logLevel string behind the topic",
+		"T207 MakeKafkaSinkConfig: parameter rest is (int, int); expected brokers []*KafkaHostPort and logLevel string after the topic",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s\ndoes not have\n%s", text, want)

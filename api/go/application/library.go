@@ -14,7 +14,7 @@ import (
 //	return library.ToJson()
 //
 // Messages come and go in codecs: "bytes" ([]byte), "string", "int64", "float64", "json" (nil, bool, string, int64, float64,
-// []interface{}, map[string]interface{}; what goes out may be anything that encoding/json writes), and "protobuf:FULL.NAME"
+// []interface{}, map[string]interface{}; an output may be anything that encoding/json writes), and "protobuf:FULL.NAME"
 // (pointers to the generated type of that name).
 type Library struct {
 	declared *declaration.Application

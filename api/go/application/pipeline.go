@@ -8,7 +8,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// PipelineBuilder stands at one place of a pipeline. Each method returns a builder that stands behind what it
+// PipelineBuilder is one place of a pipeline. Each method returns a builder for the place after what it
 // added; a builder that is used twice makes a branch, whose messages go both ways.
 type PipelineBuilder struct {
 	application *declaration.Application
@@ -17,7 +17,7 @@ type PipelineBuilder struct {
 	policies    []*string // of what was declared last
 }
 
-// OnError says what happens when what was added last (the source behind NewPipeline, the sinks behind ToSink) fails on a
+// OnError says what happens when what was added last (the source after NewPipeline, the sinks after ToSink) fails on a
 // message: "dead_letter" or "fail"; without it what the application says; another word is found (T207). It returns the builder.
 func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	for _, place := range p.policies {
@@ -153,11 +153,11 @@ func (p *PipelineBuilder) wrongParameter(method, path string, place declaration.
 		"expected", "a sink", "fix", "pass what e.g. MakeTCPSinkConfig returns for an encoder"), declaration.Pointer(path), place)
 }
 
-// follow reports a call behind one that ended the pipeline.
+// follow reports a call after one that ended the pipeline.
 func (p *PipelineBuilder) follow(method string, place declaration.Place) {
 	if p.node.Ended {
 		p.application.Report(diagnostic.Of("T212", "method", method, "previous", "the end of pipeline \""+p.pipeline.Name+"\"",
-			"reason", "nothing goes on behind a sink", "fix", "put it before ToSink, or use ToSinks for several sinks"),
+			"reason", "nothing follows a sink", "fix", "put it before ToSink, or use ToSinks for several sinks"),
 			declaration.Pointer(p.node.Path), place)
 	}
 }

@@ -1,4 +1,4 @@
-// Package cstring stands in for the few names of import "C" that Wallaroo's tutorials use. `wallaroo build`
+// Package cstring replaces the few names of import "C" that Wallaroo's tutorials use. `wallaroo build`
 // puts it in place of "C", so that the program needs no C compiler.
 package cstring
 

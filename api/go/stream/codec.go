@@ -78,7 +78,7 @@ func decodeText(data []byte) (string, error) {
 	return string(data), nil
 }
 
-// JSON returns a codec with encoding/json. Members that T does not have are left out; bytes behind the value are an error.
+// JSON returns a codec with encoding/json. Members that T does not have are left out; bytes after the value are an error.
 func JSON[T any]() Codec[T] {
 	return functions[T]{
 		func(value T) ([]byte, error) { return json.Marshal(value) },
@@ -105,7 +105,7 @@ func Gob[T any]() Codec[T] {
 	}
 }
 
-// Register makes a codec the form of a type's values, and of values behind pointers to it, where they move between processes or
+// Register makes a codec the form of a type's values, and of values of pointers to it, where they move between processes or
 // are states. Call it before the application is declared, e.g. in an init function; T is no interface or pointer. The last call
 // for a type counts. States that were written with another form must stay readable by Decode.
 func Register[T any](codec Codec[T]) {

@@ -39,7 +39,7 @@ func passed[T any](source stream.Source[T], sink stream.Sink[T]) *stream.Applica
 	return app
 }
 
-// The length of a message stands before it, in a header of one of these forms.
+// The length of a message precedes it, in a header of one of these forms.
 func ExampleFraming() {
 	for _, framing := range []stream.Framing{
 		stream.U8, stream.U16BE, stream.U16LE, stream.U32BE, stream.U32LE, stream.U64BE, stream.U64LE,
@@ -57,7 +57,7 @@ func ExampleFraming() {
 	// tcp 7010 u64le
 }
 
-// Windows go by the time that stands in the messages, here seconds since 1970 in their first 8 bytes.
+// Windows go by the time of the messages, here seconds since 1970 in their first 8 bytes.
 func ExampleSource_EventTime() {
 	source := stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Bytes.Decode).
 		EventTime(func(payload []byte) time.Time { return time.Unix(int64(binary.BigEndian.Uint64(payload)), 0) })

@@ -24,7 +24,7 @@ func numbers(app *stream.Application) stream.Stream[int64] {
 }
 
 var (
-	// textSource decodes text behind a length of 4 bytes.
+	// textSource decodes text after a length of 4 bytes.
 	textSource = stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode)
 	textSink   = stream.TCPSink("127.0.0.1:7002", stream.Text.Encode)
 )

@@ -18,7 +18,7 @@ import (
 // Source is where messages of a type come from.
 type Source[T any] struct{ declared declaration.Source }
 
-// Framing says how a TCP stream is cut into messages: each stands behind its length in bytes, an unsigned integer of 8, 16, 32
+// Framing says how a TCP stream is cut into messages: each follows its length in bytes, an unsigned integer of 8, 16, 32
 // or 64 bits, big-endian or little-endian.
 type Framing string
 
@@ -40,7 +40,7 @@ const maxCredits = 100_000
 // ErrEnd is the error of a generator that makes no more messages; it is no failure.
 var ErrEnd = errors.New("no more messages")
 
-// Record is a message of Kafka, of a connector or of a row of Spark, with what it has beside its value.
+// Record is a message of Kafka, of a connector or of a row of Spark, with what it has besides its value.
 type Record struct {
 	// Value is what the message consists of; nil where Kafka has none (a tombstone).
 	Value []byte
@@ -108,7 +108,7 @@ func TCPSource[T any](address string, framing Framing, decode func(payload []byt
 	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: made, Found: found}}
 }
 
-// PlainConnectorSource listens at an address, HOST:PORT, for a connector that does not speak the connector protocol: nothing tells it
+// PlainConnectorSource listens at an address, HOST:PORT, for a connector that does not speak the connector protocol: it is not informed
 // what was processed. Its frames are a length of 4 bytes and a time of 8, which is not looked at, before the payload.
 func PlainConnectorSource[T any](address string, decode func(payload []byte) (T, error)) Source[T] {
 	if decode == nil {
@@ -198,7 +198,7 @@ func (s Source[T]) OnError(policy string) Source[T] {
 	return s
 }
 
-// EventTime says when each message of a TCP source happened; windows behind it go by these times, not by those of arrival. A message for which the
+// EventTime says when each message of a TCP source happened; windows after it go by these times, not by those of arrival. A message for which the
 // function panics has the time of its arrival; parts of a millisecond are cut off. It returns the source.
 func (s Source[T]) EventTime(when func(payload []byte) time.Time) Source[T] {
 	s.declared.EventTime = func(payload []byte) int64 { return when(payload).UnixMilli() }

@@ -27,7 +27,7 @@ type Stream[T any] struct {
 	timed       bool      // messages have a time of their own
 }
 
-// From begins with the messages of a source. The name must tell the source from others. A stream must go on to To or Done (T222).
+// From begins with the messages of a source. The name must distinguish the source from others. A stream must go on to To or Done (T222).
 func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	place := declaration.Caller()
 	learn[T]()
@@ -127,7 +127,7 @@ func (s Stream[T]) paths() []string {
 	return paths
 }
 
-// add adds a step behind a stream.
+// add adds a step after a stream.
 func add[In, Out any](s Stream[In], step *declaration.Step, function any) Stream[Out] {
 	a := s.application
 	step.Path, step.Inputs, step.Place = a.pipeline.Path("steps", len(a.pipeline.Steps)), s.paths(), declaration.Caller()

@@ -27,7 +27,7 @@ type Aggregation[In, Acc, Out any] struct {
 // Late says what happens to a message that is older than all open windows.
 type Late string
 
-// The policies for late messages: leave them out, give out a window of that message alone, or add it to the oldest open window.
+// The policies for late messages: leave them out, emit a window of that message alone, or add it to the oldest open window.
 const (
 	Drop                Late = "drop"
 	FirePerMessage      Late = "fire_per_message"
@@ -51,7 +51,7 @@ type Range struct {
 type Count struct {
 	// Size is how many messages make a window.
 	Size int
-	// Flush is how long a key may be without a message until a window that is not full is given out. 0: 5 s.
+	// Flush is how long a key may be without a message until a window that is not full is emitted. 0: 5 s.
 	Flush time.Duration
 }
 

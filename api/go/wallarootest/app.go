@@ -179,7 +179,7 @@ func (a *App) run(batch [][]byte) {
 	}
 }
 
-// close tells what a test that failed may have to do with, and fails one that did not look at dead letters.
+// close reports what a test that failed may have to do with, and fails one that did not look at dead letters.
 func (a *App) close() {
 	a.t.Helper()
 	if len(a.pending) > 0 && !a.t.Failed() {

@@ -111,7 +111,7 @@ func TestDeadLettersThatNobodyLooksAtFailATest(t *testing.T) {
 		wallarootest.Equal(t, app.DeadLetters(), nil)
 	})
 	wallarootest.Equal(t, len(r.said), 1)
-	wallarootest.Equal(t, len(r.logged), 1) // what a failed test is told of them
+	wallarootest.Equal(t, len(r.logged), 1) // what a failed test shows of them
 }
 
 func TestAnApplicationThatHasStopped(t *testing.T) {

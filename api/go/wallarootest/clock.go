@@ -47,7 +47,7 @@ const (
 	mostTicks = 1000 // of one call of Advance
 )
 
-// tickInterval returns how often a gateway tells the windows the time: twice in the shortest slide or flush; 0: there are none.
+// tickInterval returns how often a gateway reports the windows the time: twice in the shortest slide or flush; 0: there are none.
 func (a *App) tickInterval() time.Duration {
 	shortest := time.Duration(0)
 	for _, pipeline := range a.declared.Pipelines {

@@ -16,7 +16,7 @@ import (
 	"wallarooapi/wallarootest"
 )
 
-// Applications run on drawn messages, and must give what the reference beside each gives: a loop over the messages, one after the
+// Applications run on drawn messages, and must give what the reference next to each gives: a loop over the messages, one after the
 // other. Interleavings of sources, calls of Send and time are drawn; Vary draws micro-batches, buckets and frames.
 
 // draws calls a test with many sources of randomness, and for each without Vary and with it.
@@ -224,7 +224,7 @@ func windowed() *stream.Application {
 }
 
 // windows is what windowed must give: those of a key follow one another from its first message on; a key that is silent for two spans
-// begins anew, after the windows without messages.
+// begins again, after the windows without messages.
 type windows struct {
 	begin, last time.Duration
 	count       int

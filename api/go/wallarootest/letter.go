@@ -121,7 +121,7 @@ func (a *App) goesOn(method string) {
 	}
 }
 
-// close fails a test that did not look at what went wrong. One that has failed is told all of it.
+// close fails a test that did not look at what went wrong. One that has failed shows all of it.
 func (l *letters) close(t T) {
 	t.Helper()
 	report, unseen := t.Errorf, l.all[l.seen:]

@@ -26,7 +26,7 @@ func setup(args []string) *application.Application {
 	return app
 }
 
-// The runtime starts the program, here to emit its topology. Its main function is what stands in braces.
+// The runtime starts the program, here to emit its topology. The braces hold its main function.
 func ExampleMain() {
 	document := emitted("ExampleMain", func() { worker.Main(setup) })
 	example.Show(document, "sources", "name", "port")

@@ -69,7 +69,7 @@ def test_numbers_of_json_have_one_form(case: dict[str, str]) -> None:
 
 
 def is_same(value: Any, read: Any) -> bool:
-    """Tell whether a value was read back; a float of many digits comes as an integer that is that float."""
+    """Return whether a value was read back; a float of many digits comes as an integer that is that float."""
     if isinstance(value, float):
         return float(read) == value
     if isinstance(value, list):

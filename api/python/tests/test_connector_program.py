@@ -105,7 +105,10 @@ def test_what_a_decoder_may_not_give(function: Any, value: Any, expected: str) -
     with pytest.raises(WallarooParameterError) as caught:
         function(value)
     (finding,) = caught.value.diagnostics
-    assert (finding.code, finding.message) == ("T268", f"the connector's decoder gave {value!r}; expected {expected}")
+    assert (finding.code, finding.message) == (
+        "T268",
+        f"the connector's decoder returned {value!r}; expected {expected}",
+    )
 
 
 def test_what_a_decoder_may_give() -> None:

@@ -41,9 +41,9 @@ def test_payloads_and_lengths(kit: Any) -> None:
 
 
 def test_a_header_that_the_decoder_fails_on(kit: Any) -> None:
-    with pytest.raises(HeaderError, match="payload_length gives .ValueError: .* for header 7878"):
+    with pytest.raises(HeaderError, match="payload_length returns .ValueError: .* for header 7878"):
         reader(kit).split(b"xx", 100)
-    with pytest.raises(FrameError, match="payload_length gives"):
+    with pytest.raises(FrameError, match="payload_length returns"):
         reader(kit).payloads(b"xx", 1, 0)
     with pytest.raises(FrameError, match="a wire header of 1 bytes; expected 2"):
         reader(kit).payloads(b"01ab0", 2, 0)

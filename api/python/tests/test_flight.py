@@ -1,4 +1,4 @@
-"""The message at work, messages that are skipped, and kill points."""
+"""The message in flight, messages that are skipped, and kill points."""
 
 import os
 import pickle
@@ -30,7 +30,7 @@ class Watch:
     notes: list[str]
 
     def look(self) -> tuple[int, int]:
-        """Return index and message at work."""
+        """Return index and message in flight."""
         index, message, process, rest = struct.unpack("<4Q", self.path.read_bytes()[:BYTES])
         assert (process, rest) == (os.getpid(), 0)
         return index, message
@@ -206,9 +206,7 @@ def test_who_writes_and_reads_states_is_noted(kit: Any, tmp_path: Path) -> None:
             BucketRun(stage, pb.Bucket(index=7), [keyed("ax")]).watched(again, checks_persist=False)
         read, wrote = (f'{verb} the state of step "counted", key {"a"!r}' for verb in ("read", "wrote"))
         assert WATCH.notes == [read, read, wrote]
-        assert WATCH.seen == [(7, OUTSIDE), (7, 1), (7, 1), (7, OUTSIDE)], (
-            "read, run, written behind it, and at the end"
-        )
+        assert WATCH.seen == [(7, OUTSIDE), (7, 1), (7, 1), (7, OUTSIDE)], "read, run, written after it, and at the end"
         assert WATCH.look() == (7, 0)
 
 

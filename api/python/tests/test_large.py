@@ -71,7 +71,7 @@ def test_a_value_above_the_limit_is_a_dead_letter_at_its_sink(
     kit: Any, monkeypatch: pytest.MonkeyPatch, pairs: list[tuple[int, int]]
 ) -> None:
     monkeypatch.setattr(dead_letter, "MAX_VALUE_BYTES", 150)
-    stage = to_sink(kit, 1)  # what exceeds the real limit stands in a frame of its own
+    stage = to_sink(kit, 1)  # what exceeds the real limit has a frame of its own
     outputs = run_sizes(kit, stage, pairs)
     assert [len(value) for _, value in kit.sunk(outputs)] == [value for _, value in pairs if value <= 150]
     found = kit.letters(outputs)

@@ -223,7 +223,7 @@ FINDINGS: list[tuple[str, Callable[[], Any], list[str]]] = [
         "one side of a merge without keys",
         lambda: build_application("app", lines().key_by(word).merge(lines(7011, "x").to(same)).to_sink(sink())),
         ['T231 pipelines with and without keys are merged; messages from "x" have none'
-         " / put key_by or collect before the merge in both, or behind it"],
+         " / put key_by or collect before the merge in both, or after it"],
     ),
     (
         "merged with itself",

@@ -1,4 +1,4 @@
-"""`on_error`: where it stands in the document, and what is no policy."""
+"""`on_error`: its place in the document, and what is no policy."""
 
 from typing import Any
 

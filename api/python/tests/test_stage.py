@@ -202,7 +202,7 @@ def test_a_header_that_the_decoder_reads_otherwise_by_now(kit: Any) -> None:
     assert kit.sunk(outputs) == [(0, b"<a>"), (2, b"<c>")]
     (letter,) = kit.letters(outputs)
     assert (letter.code, letter.sequence, letter.input) == ("C506", 1, b"bb")
-    assert letter.error == "payload_length gives 1 for header 00000002; the topology's framing gives 2"
+    assert letter.error == "payload_length returns 1 for header 00000002; the topology's framing expects 2"
 
 
 @pytest.mark.parametrize("count", [1, 3])

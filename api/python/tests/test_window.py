@@ -119,7 +119,7 @@ def test_a_window_that_gives_nothing_is_told_with_its_accumulator(kit: Any) -> N
     result = run(stage, [*sums(1, -2), {"sequence": 2, "tick": 10}], [])
     (letter,) = kit.letters(result.outputs)
     assert (letter.code, letter.path, letter.step, letter.preview) == ("C517", "0/steps/0", "values", "[1, -2]")
-    assert letter.error == "the window of key 'a' gave nothing; ValueError: minus two"
+    assert letter.error == "the window of key 'a' has no result; ValueError: minus two"
     assert "minus two" in letter.traceback
     assert stage.codec.loader(letter.encoding)(letter.input) == [1, -2]
 

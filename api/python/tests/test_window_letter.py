@@ -110,8 +110,8 @@ def test_the_dead_letters_of_wrong_times(kit: Any) -> None:
         "a message of key 'a' has the time 1700000000000000; expected milliseconds since 1970 of the years 1 to 9999"
     )
     assert stuck.error == (
-        "messages of key 'a' were late behind one of 5000-01-01T00:00:00.000Z; "
-        "its windows were given out, and it begins anew"
+        "messages of key 'a' were late after one of 5000-01-01T00:00:00.000Z; "
+        "its windows were emitted, and it begins again"
     )
     assert kit.sunk(result.outputs) == [(3, b"'a' [1]"), (3, b"'a' []")]
 

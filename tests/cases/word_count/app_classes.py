@@ -45,7 +45,7 @@ class WordTotalsBuilder:
 
 
 class LineDecoder:
-    """Reads lines of text behind a length of 4 bytes."""
+    """Reads lines of text after a length of 4 bytes."""
 
     def header_length(self):
         return 4

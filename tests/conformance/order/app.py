@@ -58,7 +58,7 @@ def number_of(data):
 
 
 class Follow:
-    """Numbers messages; the second one in a row tells what the first one has found."""
+    """Numbers messages; the second one in a row reports what the first one has found."""
 
     def __init__(self, name):
         self.called = name

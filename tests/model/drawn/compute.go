@@ -18,7 +18,7 @@ var codecs = map[string]string{"text": "string", "number": "int64", "struct": "j
 
 var errTold = errors.New("told to fail")
 
-// Item is a message; a structure is its second form beside this one.
+// Item is a message; a structure is its second form besides this one.
 type Item struct {
 	ID    int64 `json:"id"`
 	Key   int64 `json:"key"`

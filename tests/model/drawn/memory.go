@@ -78,7 +78,7 @@ func inMemory(arguments []string, moves []move, seed *uint64) (gave found) {
 	return gave
 }
 
-// tester stands in for a *testing.T; it ends with what is wrong.
+// tester is in for a *testing.T; it ends with what is wrong.
 type tester struct {
 	said string
 	ends []func()

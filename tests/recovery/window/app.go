@@ -1,4 +1,4 @@
-// Windows whose output tells which messages they hold, and in which order, in Go.
+// Windows whose output states which messages they hold, and in which order, in Go.
 package main
 
 import (

@@ -1,4 +1,4 @@
-"""Windows whose output tells which messages they hold, and in which order; `tests/recovery/README.md` says how."""
+"""Windows whose output states which messages they hold, and in which order; `tests/recovery/README.md` says how."""
 
 import struct
 from functools import reduce

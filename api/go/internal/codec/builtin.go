@@ -47,7 +47,7 @@ func BuiltinOf(name string) (Builtin, bool) {
 	return Builtin{}, false
 }
 
-// Expected returns what stands in the place of a name that no codec has, and how to correct it.
+// Expected returns what replaces a name that no codec has, and how to correct it.
 func Expected(name string) (expected, fix string) {
 	if message, named := strings.CutPrefix(name, messagePrefix); named && protoreflect.FullName(message).IsValid() {
 		return "a message whose generated package is imported", "import what protoc generated for " + message
@@ -77,7 +77,7 @@ func (b Builtin) Decode(encoding byte, data []byte) (any, error) {
 	return b.decode(data)
 }
 
-// Holds tells whether values of a type can be written and read back. Nil, no type in particular, can.
+// Holds reports whether values of a type can be written and read back. Nil, no type in particular, can.
 func (b Builtin) Holds(t reflect.Type) bool {
 	return t == nil || t.Kind() == reflect.Interface || b.holds(t)
 }

@@ -18,10 +18,10 @@ var (
 	marshalerType  = reflect.TypeFor[encoding.BinaryMarshaler]()
 )
 
-// CheckType tells why values of a type cannot be serialized without wa.Serialize; nil when they can. encoding/gob leaves
+// CheckType states why values of a type cannot be serialized without wa.Serialize; nil when they can. encoding/gob leaves
 // out, without a word, what is not exported: here that is an error, because the state would come back without it.
 func CheckType(t reflect.Type) error {
-	if _, ok := known.FormOf(behind(t)); ok || t != nil && t.Implements(messageType) {
+	if _, ok := known.FormOf(pointedTo(t)); ok || t != nil && t.Implements(messageType) {
 		return nil
 	}
 	if before, ok := checked.Load(t); ok {
@@ -33,8 +33,8 @@ func CheckType(t reflect.Type) error {
 	return err
 }
 
-// behind returns the type that a pointer points to, else the type itself.
-func behind(t reflect.Type) reflect.Type {
+// pointedTo returns the type that a pointer points to, else the type itself.
+func pointedTo(t reflect.Type) reflect.Type {
 	if t != nil && t.Kind() == reflect.Pointer {
 		return t.Elem()
 	}
@@ -79,7 +79,7 @@ func checkFields(t reflect.Type, seen map[reflect.Type]bool) error {
 	return nil
 }
 
-// isClosed tells whether gob describes all of a value's types with the first value: the type leads to no interface.
+// isClosed reports whether gob describes all of a value's types with the first value: the type leads to no interface.
 func isClosed(t reflect.Type) bool {
 	if before, ok := closed.Load(t); ok {
 		return before.(bool)

@@ -106,7 +106,7 @@ func (g *gobEncoder) stream(t reflect.Type, value any) (*encodeStream, error) {
 	return stream, nil
 }
 
-// splitLast divides the messages of gob, each behind its length, before the last one.
+// splitLast divides the messages of gob, each after its length, before the last one.
 func splitLast(written []byte) (before, last []byte) {
 	at, rest := 0, written
 	for len(rest) > 0 {

@@ -161,14 +161,14 @@ func decodeJSON(data []byte) (any, error) {
 		return nil, notJSON(err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something stands behind the JSON value")
+		return nil, errors.New("data follows the JSON value")
 	}
 	return withNumbers(tree)
 }
 
 var errLoneSurrogate = errors.New("a text has a lone surrogate")
 
-// hasLoneSurrogate tells whether an escape of a text stands for half a character, for which encoding/json would put another one.
+// hasLoneSurrogate reports whether an escape of a text stands for half a character, for which encoding/json would put another one.
 func hasLoneSurrogate(data []byte) bool {
 	isHigh := false // whether the escape that ends here is a first half
 	for {

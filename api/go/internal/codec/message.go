@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// messagePrefix stands before the full name of a protobuf message in the name of its codec.
+// messagePrefix precedes the full name of a protobuf message in the name of its codec.
 const messagePrefix = "protobuf:"
 
 // messageCodec returns the codec of a protobuf message, whose values are pointers as the generated functions take them.
@@ -83,7 +83,7 @@ func decodeNativeMessage(data []byte) (any, error) {
 	return value, nil
 }
 
-// cutName returns a name that stands behind its length, and what follows it.
+// cutName returns a name that follows its length, and what follows it.
 func cutName(data []byte) (name string, rest []byte, err error) {
 	length, size := binary.Uvarint(data)
 	if size <= 0 || length > uint64(len(data)-size) {

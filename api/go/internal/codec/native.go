@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// The tags: which type the bytes behind the tag have. They stand in state logs and never change their meaning.
+// The tags: which type the bytes after the tag have. They stand in state logs and never change their meaning.
 const (
 	tagString = iota + 1
 	tagStringPointer
@@ -29,11 +29,11 @@ const (
 
 const (
 	tagGobFirst        = iota + 64 // name of the type, then the type's description and the value
-	tagGobFirstPointer             // the same; the value is behind a pointer
+	tagGobFirstPointer             // the same; of a pointer to the value
 	tagGobNext                     // number of the type in this frame, then the value
 	tagGobNextPointer
 	tagForm        // name of the type, then the bytes of its form
-	tagFormPointer // the same; the value is behind a pointer
+	tagFormPointer // the same; of a pointer to the value
 	tagGobWhole    // name of the type, its description, then the value: one that is read like others of the same description
 	tagGobWholePointer
 	tagMessage // full name of a protobuf message, then its bytes

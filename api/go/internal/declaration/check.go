@@ -39,7 +39,7 @@ func (a *Application) checkNames() {
 		}
 		seen[pipeline.Name] = true
 		for _, step := range pipeline.Steps {
-			// A step without a symbol has been reported already: nothing could tell its name.
+			// A step without a symbol has been reported already: its name is unknown.
 			if step.Symbol != "" {
 				a.checkName("step", step.Name, Pointer(step.Path, "name"), step.Place)
 			}

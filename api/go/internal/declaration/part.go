@@ -33,7 +33,7 @@ func (s *Source) Framing() topology.Framing {
 	return topology.Framing{}
 }
 
-// GivesKeys tells whether the messages of the source carry keys.
+// GivesKeys reports whether the messages of the source carry keys.
 func (s *Source) GivesKeys() bool {
 	switch edge := s.Edge.(type) {
 	case *topology.Kafka, *topology.Connector:
@@ -44,7 +44,7 @@ func (s *Source) GivesKeys() bool {
 	return false
 }
 
-// GivesTimes tells whether the messages of the source have a time of their own, rather than that of their arrival.
+// GivesTimes reports whether the messages of the source have a time of their own, rather than that of their arrival.
 func (s *Source) GivesTimes() bool {
 	switch edge := s.Edge.(type) {
 	case *topology.Kafka:
@@ -66,7 +66,7 @@ type RecordDecoder interface {
 	DecodeRecord(value []byte, record Record) any
 }
 
-// Record is what a message of Kafka, Spark or a connector has beside its value. The bytes must not be changed.
+// Record is what a message of Kafka, Spark or a connector has besides its value. The bytes must not be changed.
 type Record struct {
 	Key         []byte
 	TimestampMs int64

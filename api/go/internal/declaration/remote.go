@@ -8,7 +8,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// IsStateful tells whether a kind of steps has state.
+// IsStateful reports whether a kind of steps has state.
 func IsStateful(kind string) bool { return strings.HasPrefix(kind, StateComputation) }
 
 // NewRemote completes a step that another program runs; one with state takes the key of each message, and its state has a name.

@@ -11,7 +11,7 @@ import (
 	wa "wallarooapi"
 )
 
-// Lines decodes text behind a length of 4 bytes.
+// Lines decodes text after a length of 4 bytes.
 type Lines struct{}
 
 // HeaderLength is 4.

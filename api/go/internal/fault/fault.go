@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Point is a named place; SPECIFICATION.md tells what has happened when it is reached.
+// Point is a named place; SPECIFICATION.md states what has happened when it is reached.
 type Point struct {
 	name   string
 	counts map[uint64]bool
@@ -56,7 +56,7 @@ func (p *Point) Reach() {
 	}
 }
 
-// isFirst tells whether no process has died of an entry yet; without a directory to remember it, every process dies.
+// isFirst reports whether no process has died of an entry yet; without a directory to remember it, every process dies.
 func isFirst(entry string) bool {
 	directory := os.Getenv("WALLAROO_FAULT_DIR")
 	if directory == "" {

@@ -1,4 +1,4 @@
-// Package flight notes which message is at work where the runtime finds it after this process is gone.
+// Package flight notes which message is in flight where the runtime finds it after this process is gone.
 package flight
 
 import (
@@ -11,13 +11,13 @@ import (
 // Bytes is the size of the words at the file's beginning: index of the call, 1 + ordinal of the message, process id, reserved.
 const Bytes = 32
 
-// NoteBytes is the size of the text behind the words, where the file has it.
+// NoteBytes is the size of the text after the words, where the file has it.
 const NoteBytes = 224
 
-// outside stands in place of a message: states are read or written.
+// outside is in place of a message: states are read or written.
 const outside = 1 << 62
 
-// Record is the memory in which the message at work stands. It is used by one goroutine at a time.
+// Record is the memory that holds the message in flight. It is used by one goroutine at a time.
 type Record struct {
 	memory []byte
 	words  *[Bytes / 8]uint64
@@ -37,7 +37,7 @@ func Open(path string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A store behind the file's end would end this process.
+	// A store after the file's end would end this process.
 	if info.Size() < Bytes {
 		return nil, fmt.Errorf("%s has %d bytes; expected %d", path, info.Size(), Bytes)
 	}
@@ -58,13 +58,13 @@ func Open(path string) (*Record, error) {
 func (r *Record) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 
 // At notes the message of the call that enters user code. The store is a plain one: nobody reads it in step with us,
-// and the call of user code behind it keeps it from being moved or left out.
+// and the call of user code after it keeps it from being moved or left out.
 func (r *Record) At(ordinal uint64) { r.words[1] = ordinal + 1 }
 
 // Outside notes that user code runs for no message: states are read or written.
 func (r *Record) Outside() { r.words[1] = outside }
 
-// Note tells what is done for no message; it costs more than the rest.
+// Note records what is done for no message; it costs more than the rest.
 func (r *Record) Note(text string) {
 	if len(r.memory) > Bytes {
 		note := r.memory[Bytes:]
@@ -72,7 +72,7 @@ func (r *Record) Note(text string) {
 	}
 }
 
-// Rest notes that no message is at work, and returns what to give to Resume.
+// Rest notes that no message is in flight, and returns what to give to Resume.
 func (r *Record) Rest() (at uint64) {
 	at, r.words[1] = r.words[1], 0
 	return at

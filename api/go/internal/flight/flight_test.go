@@ -36,7 +36,7 @@ func TestTheFileTellsWhatIsAtWork(t *testing.T) {
 	record.Begin(7)
 	record.At(41)
 	if found := words(t, path); found != [4]uint64{7, 42, pid, 0} {
-		t.Errorf("at work: %v", found)
+		t.Errorf("in flight: %v", found)
 	}
 	at := record.Rest()
 	if found := words(t, path); found != [4]uint64{7, 0, pid, 0} {
@@ -44,7 +44,7 @@ func TestTheFileTellsWhatIsAtWork(t *testing.T) {
 	}
 	record.Resume(at)
 	if found := words(t, path); found != [4]uint64{7, 42, pid, 0} {
-		t.Errorf("at work again: %v", found)
+		t.Errorf("in flight again: %v", found)
 	}
 	record.Begin(8)
 	if found := words(t, path); found != [4]uint64{8, 0, pid, 0} {
@@ -67,7 +67,7 @@ func TestNoFileIsNoError(t *testing.T) {
 	record.Begin(1)
 	record.At(2)
 	if at := record.Rest(); at != 3 {
-		t.Errorf("at work was %d; want 3", at)
+		t.Errorf("in flight was %d; want 3", at)
 	}
 }
 

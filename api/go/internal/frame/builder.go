@@ -76,7 +76,7 @@ func (b *Builder) UseHeader(name string, value []byte) {
 // Buffer returns the bytes of all values so far. The next value is appended to it and then filed with Extend.
 func (b *Builder) Buffer() []byte { return b.values }
 
-// Extend files what stands in the buffer behind the values so far as the value of one message.
+// Extend adds the content of the buffer after the values so far as the value of one message.
 func (b *Builder) Extend(buffer []byte) {
 	length := uint32(len(buffer) - len(b.values))
 	b.lengths = append(b.lengths, length)

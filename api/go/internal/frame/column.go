@@ -2,7 +2,7 @@ package frame
 
 import "encoding/binary"
 
-// Column is a row of unsigned integers of one width, as it stands in a frame. The zero value is empty.
+// Column is a row of unsigned integers of one width, as it is in a frame. The zero value is empty.
 type Column struct {
 	width int
 	data  []byte

@@ -87,10 +87,10 @@ func (f *Frame) TimestampOf(i int) int64 {
 	return f.TimestampMs + int64(f.timestamps.At(i))
 }
 
-// HasAbsent tells whether some message may have no value.
+// HasAbsent reports whether some message may have no value.
 func (f *Frame) HasAbsent() bool { return f.Flags&FlagAbsent != 0 }
 
-// IsAbsent tells whether a message has no value.
+// IsAbsent reports whether a message has no value.
 func (f *Frame) IsAbsent(i int) bool {
 	return f.absent != nil && f.absent[i>>3]>>(i&7)&1 == 1
 }
@@ -125,7 +125,7 @@ func readHeader(data []byte) (h Header, err error) {
 	return h, nil
 }
 
-// Read verifies the frame at the start of data, finds its columns, and returns the bytes behind it. It reuses the
+// Read verifies the frame at the start of data, finds its columns, and returns the bytes after it. It reuses the
 // slices of f. After an error f must not be used.
 func (f *Frame) Read(data []byte) (rest []byte, err error) {
 	header, err := readHeader(data)

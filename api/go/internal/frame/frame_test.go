@@ -76,7 +76,7 @@ func TestFramesThatAreTooLongAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzRead puts any bytes behind a valid header and checksum, so that the columns are reached.
+// FuzzRead puts any bytes after a valid header and checksum, so that the columns are reached.
 func FuzzRead(f *testing.F) {
 	f.Add(byte(0), byte(0), uint16(2), []byte{1, 1, 1, 'a', 'b'})
 	f.Add(byte(31), byte(16), uint16(1), []byte{1, 0, 0, 0, 1, 1, 'k', 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 'v'})

@@ -8,7 +8,7 @@ type Span struct {
 	IsInOrder   bool   // whether they never fall
 }
 
-// ReadSpan finds the span of the frame at the start of data, and the bytes behind it. It does not verify the checksum.
+// ReadSpan finds the span of the frame at the start of data, and the bytes after it. It does not verify the checksum.
 func ReadSpan(data []byte) (s Span, rest []byte, err error) {
 	h, err := readHeader(data)
 	if err != nil {

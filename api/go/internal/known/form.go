@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Form is how a program writes the values of a type, and those behind a pointer to it.
+// Form is how a program writes the values of a type, and those of a pointer to it.
 type Form struct {
 	Encode func(value any) ([]byte, error)
 	Decode func(data []byte, behindPointer bool) (any, error)

@@ -35,7 +35,7 @@ var registersMain atomic.Bool
 // them, and a test of the program has no such file.
 func RegisterMain() { registersMain.Store(true) }
 
-// Has tells whether a type is known by its name.
+// Has reports whether a type is known by its name.
 func Has(t reflect.Type) bool {
 	if found, ok := Lookup(Name(t)); ok {
 		return found == t

@@ -87,7 +87,8 @@ func checkArguments(text string) []diagnostic.Diagnostic {
 	if text == "" || json.Unmarshal([]byte(text), &args) == nil {
 		return nil
 	}
-	return []diagnostic.Diagnostic{diagnostic.Of("R608", "reason", "WALLAROO_ARGS is not a JSON array of strings",
+	return []diagnostic.Diagnostic{diagnostic.Of("R716", "what", "WALLAROO_ARGS",
+		"reason", "it is not a JSON array of strings",
 		"fix", `set it to e.g. ["--in", "127.0.0.1:7010"]`)}
 }
 

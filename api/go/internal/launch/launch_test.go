@@ -132,7 +132,7 @@ func TestEmitSaysWhatIsWrong(t *testing.T) {
 		{"new", `["--wrong"]`, "T204", `application "Words" has no sink`},
 		{"new", `["--panic"]`, "T217", "setup raised panic: runtime error: invalid memory address"},
 		{"new", `["--nil"]`, "T216", `setup returned "nil"`},
-		{"new", `{"no": "array"}`, "R608", "WALLAROO_ARGS is not a JSON array"},
+		{"new", `{"no": "array"}`, "R716", "WALLAROO_ARGS is not usable; it is not a JSON array"},
 		{"garbage", `[]`, "T216", `ApplicationSetup returned "no topology"`},
 	} {
 		found := emitted(t, c.kind, c.args).Diagnostics
@@ -241,7 +241,7 @@ func TestSIGTERMDoesNotWaitForAStreamWithoutACall(t *testing.T) {
 	if _, err := stream.Recv(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "the worker ends") {
 		t.Errorf("the stream ended with %v", err)
 	}
-	// Calls at work would have three seconds.
+	// Calls in flight would have three seconds.
 	if err := command.Wait(); err != nil || time.Since(begun) > 2500*time.Millisecond {
 		t.Errorf("ended with %v after %v", err, time.Since(begun))
 	}

@@ -28,7 +28,7 @@ const (
 	gracePeriod = 3 * time.Second
 )
 
-// serve answers calls on the socket in a directory until the program is told to end.
+// serve answers calls on the socket in a directory until the program is asked to end.
 func serve(application *declaration.Application, directory string) error {
 	if directory == "" {
 		return errors.New("WALLAROO_WORKER_DIR is not set")
@@ -100,7 +100,7 @@ func sizeOf(variable string, otherwise int64) (int64, error) {
 	return size, nil
 }
 
-// tune trades memory for time: the live heap is small beside what passes through, and at Go's default the collector
+// tune trades memory for time: the live heap is small compared with the data that passes through, and at Go's default the collector
 // takes a third of the time. Near the memory limit, a quarter and besideCacheBytes above the cache, it becomes eager
 // again. What the user sets in the environment stays.
 func tune(cacheBytes int64) {

@@ -82,7 +82,7 @@ func (b *bucket) load(executor *stage.Executor) (*state.Bucket, error) {
 	return loader.Bucket(), loader.End()
 }
 
-// HasState tells whether the application has a state of a name.
+// HasState reports whether the application has a state of a name.
 func (e *Engine) HasState(name string) bool {
 	_, has := e.plan.States[name]
 	return has

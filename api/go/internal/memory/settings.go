@@ -45,8 +45,8 @@ func (s Settings) arranged(mine map[uint32][]row) []uint32 {
 	return numbers
 }
 
-// wantsSnapshot tells whether a call writes all states of its bucket, rather than those that changed.
+// wantsSnapshot reports whether a call writes all states of its bucket, rather than those that changed.
 func (s Settings) wantsSnapshot() bool { return s.Draw != nil && s.Draw.IntN(4) == 0 }
 
-// keepsLive tells whether the next call gets the live states, rather than what is read back from the log.
+// keepsLive reports whether the next call gets the live states, rather than what is read back from the log.
 func (s Settings) keepsLive() bool { return s.Draw != nil && s.Draw.IntN(2) == 0 }

@@ -156,7 +156,7 @@ func (p *program) reportNoSetup(where string) {
 	p.found = append(p.found, found.At("", p.directory, 0))
 }
 
-// callsWorker tells whether the file uses worker.Main.
+// callsWorker reports whether the file uses worker.Main.
 func (f *sourceFile) callsWorker() bool {
 	for _, imported := range f.syntax.Imports {
 		if imported.Path.Value != strconv.Quote(workerPath) {

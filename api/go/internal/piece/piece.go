@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/frame"
 )
 
-// Bytes is the size of a piece, and of the largest state that stands in a log in one.
+// Bytes is the size of a piece, and of the largest state that a log has in one.
 const Bytes = 4 << 20
 
 const (
@@ -44,7 +44,7 @@ type Joiner struct {
 	first [3]string // what the pieces of one state have in common
 }
 
-// Is tells whether a frame is a piece of a state.
+// Is reports whether a frame is a piece of a state.
 func Is(f *frame.Frame) bool { return f.Flags&frame.FlagHeaders != 0 }
 
 // Take adds a piece; it returns the whole state with the last one, and nil with the others.

@@ -140,7 +140,7 @@ func (d *draft) putOnLevels(p *part) (moved bool) {
 		name := p.state.Name
 		level := max(d.plan.States[name], deepest+1)
 		if level > len(d.plan.StatePorts) && len(d.found) == 0 {
-			d.report("P303", p, "what", fmt.Sprintf("state %q behind itself", name), "fix", "give the second step a state name of its own")
+			d.report("P303", p, "what", fmt.Sprintf("state %q after itself", name), "fix", "give the second step a state name of its own")
 		}
 		moved = level != d.plan.States[name]
 		d.plan.States[name] = level

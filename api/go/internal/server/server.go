@@ -80,7 +80,7 @@ func New(application *declaration.Application, own topology.Worker, endpoint str
 	return &Server{server, w.work}
 }
 
-// End finishes the calls that are at work, for a while, and ends the server; others are refused.
+// End finishes the calls that are in flight, for a while, and ends the server; others are refused.
 func (s *Server) End(grace time.Duration) {
 	s.work.end()
 	finished := make(chan struct{})
@@ -244,14 +244,14 @@ func closing(record *flight.Record, err *error) {
 	}
 }
 
-// errBroken says that the client is gone; nothing can be told to it.
+// errBroken says that the client is gone; it cannot be notified.
 type errBroken struct{ cause error }
 
 func (e errBroken) Error() string { return e.cause.Error() }
 
 func (e errBroken) Unwrap() error { return e.cause }
 
-// broken tells the client's proper end of a stream from a failure of the connection.
+// broken distinguishes the client's proper end of a stream from a failure of the connection.
 func broken(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -282,7 +282,7 @@ func guard(err *error) {
 	}
 }
 
-// end tells the client why a stream ends, unless it ended it itself.
+// end reports to the client why a stream ends, unless it ended it itself.
 func end(err error, tell func(*pb.Failure) error) error {
 	if gone := (errBroken{}); err == nil || errors.As(err, &gone) {
 		return err

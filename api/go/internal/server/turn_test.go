@@ -41,7 +41,7 @@ func TestCallsRunTogetherUnlessOneIsAlone(t *testing.T) {
 	wait(t, "the first call", inside)
 	running++
 	_ = w.turn(record(t), false).run(func() error { close(met); return nil })
-	wait(t, "a call beside it", met)
+	wait(t, "a concurrent call", met)
 	go func() {
 		_ = w.turn(record(t), true).run(func() error {
 			if running != 0 {
@@ -63,7 +63,7 @@ func TestACallThatWaitsForTheClientLetsOthersRun(t *testing.T) {
 		r.At(4)
 		return waiting.pause(func() error {
 			if at := r.Rest(); at != 0 {
-				t.Errorf("message %d is at work", at)
+				t.Errorf("message %d is in flight", at)
 			}
 			go func() { _ = w.turn(record(t), true).run(func() error { close(alone); return nil }) }()
 			wait(t, "the call alone", alone)
@@ -71,6 +71,6 @@ func TestACallThatWaitsForTheClientLetsOthersRun(t *testing.T) {
 		})
 	})
 	if at := r.Rest(); at != 5 || err != nil {
-		t.Errorf("afterwards message %d is at work: %v", at, err)
+		t.Errorf("afterwards message %d is in flight: %v", at, err)
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errEnding is for calls that come when the worker has been told to end: the client repeats them with another process.
+// errEnding is for calls that come when the worker has been asked to end: the client repeats them with another process.
 var errEnding = errBroken{status.Error(codes.Unavailable, "the worker ends")}
 
-// work counts the calls that are at work. When the worker shall end they are finished, and no other begins.
+// work counts the calls that are in flight. When the worker shall end they are finished, and no other begins.
 type work struct {
 	mutex sync.Mutex
 	calls int
 	ends  bool
-	idle  chan struct{} // closed when the worker shall end and no call is at work
+	idle  chan struct{} // closed when the worker shall end and no call is in flight
 }
 
 func newWork() *work { return &work{idle: make(chan struct{})} }
@@ -30,7 +30,7 @@ func (w *work) do(call func() error) error {
 	return call()
 }
 
-// add changes the number of calls at work; a call more is refused when the worker shall end.
+// add changes the number of calls in flight; a call more is refused when the worker shall end.
 func (w *work) add(change int) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -58,7 +58,7 @@ func (w *work) end() {
 }
 
 // stream runs the handler of a stream. A handler waits for its client most of the time; when the worker shall end and no
-// call is at work, the stream ends all the same.
+// call is in flight, the stream ends all the same.
 func (w *work) stream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	finished := make(chan error, 1)
 	go func() { finished <- handler(service, stream) }()

@@ -22,7 +22,7 @@ func TestAnEndFinishesWhatIsAtWorkAndRefusesTheRest(t *testing.T) {
 	}
 	select {
 	case <-w.idle:
-		t.Error("it does not wait for the call at work")
+		t.Error("it does not wait for the call in flight")
 	default:
 	}
 	close(leave)

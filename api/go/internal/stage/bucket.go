@@ -36,8 +36,8 @@ func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, 
 	return c
 }
 
-// Careful says whether messages of the calls that follow run with each state written behind each message, so that who
-// spoils a state is at work while it is written, and what is done to states outside of messages is noted.
+// Careful says whether messages of the calls that follow run with each state written after each message, so that the
+// message that spoils a state is in flight while it is written, and what is done to states outside of messages is noted.
 func (x *Executor) Careful(is bool) {
 	x.keyed.notes = is
 	if is {

@@ -53,7 +53,7 @@ type received struct {
 	groups      []group
 }
 
-// group is nodes behind an entry that get a message as a value of one type.
+// group is nodes after an entry that get a message as a value of one type.
 type group struct {
 	form  reading
 	nodes []*node
@@ -70,7 +70,7 @@ func newReceived(d *pb.Node, parts parts) *received {
 	return r
 }
 
-// divide finds as what each of the nodes behind an entry gets its messages: where this program does not know what the part gives
+// divide finds as what each of the nodes after an entry gets its messages: where this program does not know what the part gives
 // that sent them, as what the node's own function takes.
 func (n *node) divide() error {
 	last := reflect.Type(nil)

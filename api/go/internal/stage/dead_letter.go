@@ -62,7 +62,7 @@ func (n *node) buryBytes(code string, input []byte, encoding byte, reason, stack
 	n.file(letter)
 }
 
-// fits tells whether a dead letter has room for an input beside the key.
+// fits reports whether a dead letter has room for an input besides the key.
 func (n *node) fits(input []byte) bool { return len(input)+len(n.x.keyed.key) <= maxValueBytes }
 
 func (n *node) file(letter *pb.DeadLetter) {
@@ -146,10 +146,10 @@ func newWriter(x *Executor, port uint16, bucket int32, frameBytes int, encoding 
 	return w
 }
 
-// add adds the bytes of the message at work.
+// add adds the bytes of the message in flight.
 func (w *writer) add(value []byte) { w.extend(append(w.builder.Buffer(), value...)) }
 
-// extend adds the message at work, whose value has been appended to the builder's buffer.
+// extend adds the message in flight, whose value has been appended to the builder's buffer.
 func (w *writer) extend(buffer []byte) {
 	if w.builder.Count() == 0 {
 		w.builder.TimestampMs = w.x.timestamp

@@ -104,7 +104,7 @@ func (x *Executor) readBack(value []byte, _ int) any {
 	return message
 }
 
-// begin notes which message of the frame is at work.
+// begin notes which message of the frame is in flight.
 func (x *Executor) begin(i int) {
 	x.fromPort, x.sequence, x.timestamp, x.key = x.frame.Port, x.frame.SequenceOf(i), x.frame.TimestampOf(i), nil
 }
@@ -136,7 +136,7 @@ func (x *Executor) runFramed(n *node) error {
 		n.runPayload(payload, i, skip, read)
 	}
 	if len(data) > 0 && x.err == nil {
-		return damaged(fmt.Errorf("%d bytes are left behind the last message", len(data)))
+		return damaged(fmt.Errorf("%d bytes are left after the last message", len(data)))
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (e *entry) length(header []byte, compare bool) (length uint64, fault string
 	case reason != "":
 		fault = "payload_length panics for header " + hex.EncodeToString(header) + ": " + reason
 	case answer != length:
-		fault = fmt.Sprintf("payload_length gives %d for header %s; the topology's framing gives %d",
+		fault = fmt.Sprintf("payload_length returns %d for header %s; the topology's framing expects %d",
 			answer, hex.EncodeToString(header), length)
 	}
 	return length, fault, nil
@@ -200,7 +200,7 @@ func (n *node) decode(payload []byte, i int, read func(payload []byte, i int) an
 	return read(payload, i)
 }
 
-// Split returns the lengths of the whole messages at the start of data, and how long the message behind them is when its
+// Split returns the lengths of the whole messages at the start of data, and how long the message after them is when its
 // header is there. A message longer than limit is not whole, however much is there.
 func Split(source *declaration.Source, data []byte, limit uint64) (lengths []uint32, wanted uint64, err error) {
 	err = apart("C505", source.Name, func() (err error) {

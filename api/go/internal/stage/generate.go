@@ -9,7 +9,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// Generate fills a reply with the messages of a generator source behind the one that the request names. What stands in the
+// Generate fills a reply with the messages of a generator source after the one that the request names. The content of the
 // reply is valid also when user code fails.
 func Generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb.GenerateReply) error {
 	return apart("C501", source.Name, func() error { return generate(source, request, reply) })

@@ -20,8 +20,8 @@ func (x *Executor) InTest() {
 	}
 }
 
-// attended runs user code, and notes then that no message is at work. User code that calls runtime.Goexit takes the call's
-// goroutine away, which nothing can bring back: the process ends, so that the runtime finds the message at work.
+// attended runs user code, and notes then that no message is in flight. User code that calls runtime.Goexit takes the call's
+// goroutine away, which nothing can bring back: the process ends, so that the runtime finds the message in flight.
 func (x *Executor) attended(run func() error) (err error) {
 	hasReturned := false
 	defer func() {

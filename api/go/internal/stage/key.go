@@ -2,7 +2,7 @@ package stage
 
 import "wallarooapi/internal/trace"
 
-// rekey gives a message the key of a key_by, or the empty key of a collect, for all that is behind the node.
+// rekey gives a message the key of a key_by, or the empty key of a collect, for all that is after the node.
 func (n *node) rekey(value any) {
 	var key []byte
 	if n.keyOf != nil {

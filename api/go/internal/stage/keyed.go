@@ -31,9 +31,9 @@ type keyed struct {
 	notes   bool                    // what is done to states outside of messages is noted: it has ended a process before
 	saved   map[*state.Entry][]byte // the states to go back to, as far as they can be serialized
 	entries []*state.Entry          // of the keys of the frame at hand
-	key     []byte                  // of the message at work
+	key     []byte                  // of the message in flight
 
-	hasNoKey bool // a tick is at work
+	hasNoKey bool // a tick is in flight
 }
 
 // stateful is the state side of a state step.
@@ -112,7 +112,7 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 	return n.runMessage(table, position, message)
 }
 
-// runMessage runs the message at work against the state of the key at a position of the frame's keys.
+// runMessage runs the message in flight against the state of the key at a position of the frame's keys.
 func (n *node) runMessage(table *state.Table, position int, message any) error {
 	x := n.x
 	entry := x.keyed.entries[position]
@@ -176,7 +176,7 @@ func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
 	n.buryBytes(skip.GetCode(), value, n.x.frame.Encoding, skip.GetReason(), "")
 }
 
-// create gives the key of the message at work a new state; nil when it must not or cannot have one.
+// create gives the key of the message in flight a new state; nil when it must not or cannot have one.
 func (n *node) create(table *state.Table, message any) *state.Entry {
 	key := n.x.keyed.key
 	if n.stateful.allowed != nil && !n.stateful.allowed[string(key)] {
@@ -274,7 +274,7 @@ func differ(before, now []byte) (bool, error) {
 	return !reflect.DeepEqual(values[0], values[1]), nil
 }
 
-// restore gives a key the state that it had before the message at work.
+// restore gives a key the state that it had before the message in flight.
 func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, position int, fresh bool) error {
 	saved, known := x.keyed.saved[entry]
 	if fresh || !known {
@@ -291,7 +291,7 @@ func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, posi
 	return nil
 }
 
-// note tells whose state is read or written while no message is at work, in a call that is careful.
+// note records whose state is read or written while no message is in flight, in a call that is careful.
 func (n *node) note(done string, key []byte) {
 	n.x.flight.Note(fmt.Sprintf("%s the state of step %q, key %s", done, n.name, topology.ShowKey(key)))
 }
@@ -302,7 +302,7 @@ func notSerializable(step string, value any, err error) *Failure {
 		"error", err, "fix", codec.Fix).Message + "; " + codec.Fix, stackOf(err)}
 }
 
-// notWritten is the failure of a state that cannot be written when no message is at work.
+// notWritten is the failure of a state that cannot be written when no message is in flight.
 func (n *node) notWritten(key []byte, err error) *Failure {
 	return &Failure{"C511", diagnostic.Of("C511", "step", n.name, "key", topology.ShowKey(key), "error", err).Message,
 		stackOf(err)}

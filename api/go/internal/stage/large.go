@@ -33,7 +33,7 @@ func (n *node) buryIfTooLarge(message any, size, keySize int) bool {
 	return true
 }
 
-// tooLarge is what is told of a value or key that is too large.
+// tooLarge reports a value or key that is too large.
 func tooLarge(step string, size, keySize int) diagnostic.Diagnostic {
 	if keySize > maxValueBytes/2 {
 		return diagnostic.Of("C525", "step", step, "what", "its key", "size", keySize, "limit", maxValueBytes, "fix", shortenFix)
@@ -109,7 +109,7 @@ func (w *stateWriter) cut(key, serialized []byte) error {
 	return nil
 }
 
-// drop adds that a key has no state any more.
+// drop adds that a key no longer has state.
 func (w *stateWriter) drop(key string) error {
 	w.builder.UseKey(w.builder.AddKey([]byte(key)))
 	w.builder.AddAbsent()

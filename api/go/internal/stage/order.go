@@ -27,7 +27,7 @@ func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	return nil
 }
 
-// isInOrder tells whether frames, one after the other, hold the messages of state steps in the order of their sequences.
+// isInOrder reports whether frames, one after the other, hold the messages of state steps in the order of their sequences.
 func (x *Executor) isInOrder(parts [][]byte) (bool, error) {
 	last := uint64(0)
 	for _, frames := range parts {
@@ -71,7 +71,7 @@ type read struct {
 	err     error
 }
 
-// place is where a message stands.
+// place is the position of a message.
 type place struct {
 	sequence     uint64
 	frame, index uint32

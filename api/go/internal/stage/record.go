@@ -6,7 +6,7 @@ import (
 	"wallarooapi/internal/declaration"
 )
 
-// partitionHeader names the header in which a record's partition stands.
+// partitionHeader names the header of a record's partition.
 const partitionHeader = "partition"
 
 // recordExit makes records, with keys, for a sink.

@@ -16,7 +16,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// watched returns a file that a record is open on, and a function that reads index and message at work.
+// watched returns a file that a record is open on, and a function that reads index and message in flight.
 func watched(t *testing.T) (*flight.Record, func() [2]uint64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "flight")

@@ -20,7 +20,7 @@ const (
 	maxFrameBytes     = 15 << 20
 )
 
-// maxValueBytes is how long a value may be, with its key; a frame has room for it behind other messages.
+// maxValueBytes is how long a value may be, with its key; a frame has room for it after other messages.
 var maxValueBytes = 48 << 20
 
 // Emit takes one output of a stage: its port, its bucket (-1: none) and the frame, which it may keep.
@@ -52,10 +52,10 @@ type Executor struct {
 	fromPort  uint16
 	sequence  uint64
 	timestamp int64
-	key       []byte // that the message at work carries; nil: none, which is the empty key
+	key       []byte // that the message in flight carries; nil: none, which is the empty key
 
 	flight  *flight.Record
-	ordinal uint64 // of the message at work, among those of the call
+	ordinal uint64 // of the message in flight, among those of the call
 	skips   map[uint64]*pb.Skip
 
 	keyed      keyed
@@ -223,7 +223,7 @@ func (x *Executor) enterState(n *node, d *pb.Node) error {
 	return err
 }
 
-// isStep tells whether a step is there and is of a kind.
+// isStep reports whether a step is there and is of a kind.
 func isStep(step *declaration.Step, kind pb.NodeKind) bool {
 	return step != nil && strings.ToUpper(step.Kind) == kindName(kind)
 }
@@ -244,7 +244,7 @@ func (x *Executor) build(n *node, step *declaration.Step) (err error) {
 	return nil
 }
 
-// Watch lets an executor note in a record which message is at work.
+// Watch lets an executor note in a record which message is in flight.
 func (x *Executor) Watch(record *flight.Record) { x.flight = record }
 
 // Begin begins a call: its messages are counted from 0, and those that skips name are not run.
@@ -260,7 +260,7 @@ func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
 	}
 }
 
-// enter counts the next message of the call and notes that it is at work; it returns why it must not run, if so.
+// enter counts the next message of the call and notes that it is in flight; it returns why it must not run, if so.
 func (x *Executor) enter() *pb.Skip {
 	ordinal := x.ordinal
 	x.ordinal++
@@ -336,7 +336,7 @@ func (x *Executor) flush() {
 	x.dead.flush()
 }
 
-// receive runs one message through a node and the nodes behind it.
+// receive runs one message through a node and the nodes after it.
 func (n *node) receive(value any) {
 	n.in++
 	switch {

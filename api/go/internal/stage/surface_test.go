@@ -36,7 +36,7 @@ func (g gaps) Compute(data interface{}) []interface{} {
 	return words
 }
 
-// twice gives each word with the number of words so far, and nil beside it; a word that ends with "-" is not persisted.
+// twice gives each word with the number of words so far, and nil next to it; a word that ends with "-" is not persisted.
 type twice struct{ name string }
 
 func (c twice) Name() string { return c.name }

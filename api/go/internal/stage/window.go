@@ -300,7 +300,7 @@ func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, err
 	return alone(out, value)
 }
 
-// overheadOf returns what a state takes in memory beside what its serialized form tells.
+// overheadOf returns what a state takes in memory besides its serialized form.
 func overheadOf(value any) int {
 	if s, ok := value.(*window.State); ok {
 		return s.Overhead()
@@ -321,7 +321,7 @@ func (n *node) read(decoder *codec.Decoder, encoding byte, key, data []byte) (an
 	return s, nil
 }
 
-// runsAgain tells whether a call that failed so is run once more, message by message.
+// runsAgain reports whether a call that failed so is run once more, message by message.
 func runsAgain(err error) bool {
 	failed := (*Failure)(nil)
 	return errors.Is(err, errRollback) || errors.As(err, &failed) && (failed.Code == "C511" || failed.Code == "C526")

@@ -304,7 +304,7 @@ func TestAWindowThatGivesNothingIsToldWithItsAccumulator(t *testing.T) {
 	outputs, _, _ := windowCall(t, c.executor(t), nil, false, c.frames(t)...)
 	letters := collect(t, outputs).letters
 	if len(letters) != 1 || letters[0].GetCode() != "C517" || letters[0].GetPreview() != "[1 -2]" ||
-		letters[0].GetError() != `values: the window of key "a" gave nothing; minus two` || !strings.Contains(letters[0].GetTraceback(), "gathered.Output") {
+		letters[0].GetError() != `values: the window of key "a" has no result; minus two` || !strings.Contains(letters[0].GetTraceback(), "gathered.Output") {
 		t.Errorf("dead letters are %v", letters)
 	}
 }
@@ -322,7 +322,7 @@ func TestTicksAndSilentKeysLeaveNothingToWrite(t *testing.T) {
 	_, changes, _ := windowCall(t, x, log, false, ended.frames(t)...)
 	log = append(log, changes...)
 	if _, changes, bucket := windowCall(t, x, log, false, ended.frames(t)...); len(changes) != 0 || bucket.Keys() != 0 {
-		t.Errorf("%d changes and %d keys behind the end of all keys", len(changes), bucket.Keys())
+		t.Errorf("%d changes and %d keys after the end of all keys", len(changes), bucket.Keys())
 	}
 }
 

@@ -1,7 +1,7 @@
 package state
 
 const (
-	// entryBytes is what a key costs beside its state.
+	// entryBytes is what a key costs besides its state.
 	entryBytes = 128
 	// liveFactor is how much more memory a state takes than its serialized form: maps and texts three to five times as
 	// much, one long text hardly more.
@@ -53,7 +53,7 @@ func (b *Bucket) Tables(visit func(*Table) error) error {
 // Table holds the states of one name in one bucket.
 type Table struct {
 	Port     uint16
-	Calendar any // what a step keeps about the states beside them
+	Calendar any // what a step keeps in addition to the states
 	bucket   *Bucket
 	entries  map[string]*Entry
 	dirty    []*Entry
@@ -76,7 +76,7 @@ func (e *Entry) Logged() int { return e.size }
 // SetLogged notes that size.
 func (e *Entry) SetLogged(size int) { e.size = size }
 
-// IsKept tells whether the log has, or will get, a state of the key.
+// IsKept reports whether the log has, or will get, a state of the key.
 func (e *Entry) IsKept() bool { return e.saved || e.dirty }
 
 // Get returns the entry of a key, nil when it has no state.
@@ -105,7 +105,7 @@ func (t *Table) Drop(key string) {
 	t.Remove(key)
 }
 
-// Dropped calls visit for each key that has no state but one in the log. Then there are none any more.
+// Dropped calls visit for each key that has no state but one in the log. Then none are left.
 func (t *Table) Dropped(visit func(key string) error) error {
 	for key := range t.dropped {
 		if t.entries[key] != nil {
@@ -136,7 +136,7 @@ func (t *Table) Remove(key string) {
 	delete(t.entries, key)
 }
 
-// Resize notes the serialized size of an entry's state, which the log has, and what it takes in memory beside that.
+// Resize notes the serialized size of an entry's state, which the log has, and what it takes in memory besides that.
 func (t *Table) Resize(entry *Entry, serialized, overhead int) {
 	size := entryBytes + len(entry.Key) + liveFactor*serialized + overhead
 	entry.saved = true
@@ -153,7 +153,7 @@ func (t *Table) Touch(entry *Entry) {
 }
 
 // Changes calls visit for each entry to be persisted, in the order of their first change, or with all for every
-// entry. Then nothing is to be persisted any more.
+// entry. Then nothing is left to be persisted.
 func (t *Table) Changes(all bool, visit func(*Entry) error) error {
 	changed := t.dirty
 	t.dirty = nil

@@ -41,7 +41,7 @@ type Worker struct {
 	Components    []Component
 }
 
-// Component is the user's code behind one part of the topology.
+// Component is the user's code of one part of the topology.
 type Component struct {
 	Path   string
 	Symbol string

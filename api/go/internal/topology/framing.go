@@ -67,7 +67,7 @@ func kinds(headerBytes int) []string {
 	return nil
 }
 
-// explains tells whether payloadLength gives this framing's answer for every probe header. A panic is a
+// explains reports whether payloadLength gives this framing's answer for every probe header. A panic is a
 // different answer.
 func (f Framing) explains(payloadLength func([]byte) uint64) (same bool) {
 	defer func() {
@@ -84,7 +84,7 @@ func (f Framing) explains(payloadLength func([]byte) uint64) (same bool) {
 	return true
 }
 
-// probes makes the headers that tell the framings apart.
+// probes makes the headers that distinguish the framings.
 func probes(width int) [][]byte {
 	headers := [][]byte{make([]byte, width), make([]byte, width)}
 	for i := range headers[1] {
@@ -104,5 +104,5 @@ func probes(width int) [][]byte {
 	return headers
 }
 
-// HeaderLengthIsUsable tells whether a header length is within the limits of the document.
+// HeaderLengthIsUsable reports whether a header length is within the limits of the document.
 func HeaderLengthIsUsable(length uint64) bool { return length >= 1 && length <= maxHeaderBytes }

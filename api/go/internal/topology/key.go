@@ -29,7 +29,7 @@ func (k Key) tree() any {
 	return Object{{"base64", base64.StdEncoding.EncodeToString(k.Bytes)}}
 }
 
-// isText tells whether a key is written as a string: valid UTF-8 without control characters.
+// isText reports whether a key is written as a string: valid UTF-8 without control characters.
 func isText(text string) bool {
 	if !utf8.ValidString(text) {
 		return false

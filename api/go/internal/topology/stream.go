@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// StreamTimeBytes is the size of the time that stands before a payload in a frame between a connector and an application.
+// StreamTimeBytes is the size of the time that precedes a payload in a frame between a connector and an application.
 const StreamTimeBytes = 8
 
 // StreamFrame puts length and time before a payload, both little-endian; it has no time of its own, 0. Nil stays nil.

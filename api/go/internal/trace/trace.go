@@ -17,7 +17,7 @@ const (
 )
 
 // Panic describes what recover returned: call it from the deferred function itself, while the stack of
-// the panic still stands.
+// the panic is still active.
 func Panic(recovered any) (reason, stack string) {
 	return describe(recovered), userStack()
 }
@@ -49,7 +49,7 @@ func isForeign(function string) bool {
 		strings.HasPrefix(function, "testing.")
 }
 
-// InSDK tells whether a function, named as package runtime does, belongs to this module. Its tests and examples count as
+// InSDK reports whether a function, named as package runtime does, belongs to this module. Its tests and examples count as
 // a user's program.
 func InSDK(function string) bool {
 	isUser := strings.Contains(function, "_test.") || strings.HasPrefix(function, "wallarooapi/internal/example.")

@@ -48,7 +48,7 @@ func (c *Calendar) Fill(states iter.Seq[*State]) {
 	}
 }
 
-// Silence tells the keys without a message since the last tick that this one came; changed is called for each. A key that fell silent
+// Silence reports the keys without a message since the last tick that this one came; changed is called for each. A key that fell silent
 // at a later time does so now: the clock was set back.
 func (c *Calendar) Silence(time int64, all iter.Seq[*State], changed func(*State)) {
 	if !c.windows.Waits() {

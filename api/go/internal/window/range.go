@@ -66,7 +66,7 @@ func (r *span) Enter(s *State, isNew bool, message any, time int64) (given []Res
 // oldest returns the begin of the oldest open window.
 func (r *span) oldest(s *State) int64 { return s.first + s.oldest*r.slide }
 
-// isStuck tells whether messages have been late for the longest silence; by event time only ticks can tell.
+// isStuck reports whether messages have been late for the longest silence; by event time only ticks decide.
 func (r *span) isStuck(s *State, time int64) bool {
 	return !r.isEvent && s.isSilent && time < r.oldest(s) && time >= s.silentSince+r.silence
 }
@@ -125,7 +125,7 @@ func floor(a, b int64) int64 {
 	return a / b
 }
 
-// advance gives out the windows that are due at the time until; time is that of what makes them due.
+// advance emits the windows that are due at the time until; time is that of what makes them due.
 func (r *span) advance(s *State, until, time int64, given []Result) []Result {
 	s.low, s.high = 0, 0
 	for end := r.end(s); end+r.delay <= until; end = r.end(s) {

@@ -19,9 +19,9 @@ type State struct {
 	panes       []*pane // by number
 	queuedAt    int64   // under which time the calendar has the key
 	isQueued    bool
-	hasBegun    bool // a window with messages was given out
-	isLate      bool // messages came behind the last one in time, and all were late
-	isSilent    bool // a tick came behind the last message in time, where that matters; where ticks move time, a late message
+	hasBegun    bool // a window with messages was emitted
+	isLate      bool // messages came after the last one in time, and all were late
+	isSilent    bool // a tick came after the last message in time, where that matters; where ticks move time, a late message
 }
 
 // pane holds the accumulator of the messages of one pane.
@@ -38,7 +38,7 @@ const (
 // NewState returns the state of a key without messages.
 func NewState(key []byte) *State { return &State{Key: key} }
 
-// Overhead returns about how many bytes of memory a state takes beside its key and its accumulators.
+// Overhead returns about how many bytes of memory a state takes besides its key and its accumulators.
 func (s *State) Overhead() int { return stateBytes + paneBytes*len(s.panes) }
 
 // reset makes it the state of a key without messages; the calendar keeps it.

@@ -1,4 +1,4 @@
-// Package window tells what a message or a tick does to the windows of one key, and what they give out. SPECIFICATION.md,
+// Package window computes what a message or a tick does to the windows of one key, and what they emit. SPECIFICATION.md,
 // section 8, says what is right.
 package window
 
@@ -10,14 +10,14 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// Result is what a window gave out.
+// Result is what a window emitted.
 type Result struct {
 	Value       any // nil where it failed
 	Time        int64
 	Failed      string // why combine or output failed
 	Stack       string
 	Accumulator any  // that output was to get, or that could not be combined
-	IsStuck     bool // nothing was given out: a message of the time Latest had made all others late, and the key begins anew
+	IsStuck     bool // nothing was emitted: a message of the time Latest had made all others late, and the key begins again
 	Latest      int64
 }
 
@@ -29,13 +29,13 @@ type Windows interface {
 	// Enter adds a message to the state of its key. A panic of the aggregation's functions that make or update accumulators goes
 	// through; the state is then spoilt.
 	Enter(s *State, isNew bool, message any, time int64) []Result
-	// IsOver tells whether a key has no more state after a message.
+	// IsOver reports whether a key has no more state after a message.
 	IsOver(s *State) bool
-	// Due returns the time of the first tick that gives something out; ok is false where only a tick can tell.
+	// Due returns the time of the first tick that emits something; ok is false where only a tick can tell.
 	Due(s *State) (time int64, ok bool)
-	// Tick returns what a tick that is due gives out, and whether the key has no more state.
+	// Tick returns what a tick that is due emits, and whether the key has no more state.
 	Tick(s *State, time int64) (given []Result, isOver bool)
-	// Waits tells whether ticks tell of silence instead of moving time.
+	// Waits reports whether ticks report silence instead of advancing time.
 	Waits() bool
 }
 

@@ -35,7 +35,7 @@ class RemoteComponent:
 
 @dataclass(slots=True)
 class Component:
-    """The user's code behind one part of the topology."""
+    """The user's code of one part of the topology."""
 
     path: str
     symbol: str
@@ -167,7 +167,7 @@ class Application:
     Attributes:
         name: Its name.
         pipelines: Its pipelines, in the order of the program.
-        components: The user's code behind its parts.
+        components: The user's code of its parts.
         serializer: The codec of messages and states.
         on_error: What happens when user code fails on a message, as for `ApplicationBuilder`; empty: the default.
         offers: Components of a library, by the name under which other programs know them.

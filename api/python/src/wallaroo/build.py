@@ -18,7 +18,7 @@ from wallaroo.window import CountWindowsBuilder, RangeWindowsBuilder, Windows
 from wallaroo.wrapped import Partition
 
 PARTS = ("sources", "steps", "sinks")
-# Whence the messages behind a node have their key.
+# The origin of the keys of messages after a node.
 BY_STEP, BY_SOURCE, NO_KEY = "step", "source", ""
 
 

@@ -114,7 +114,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
 
 
 def other_generation(place: Place, component: Any, actual: str, expected: str, fix: str) -> None:
-    """Record that a part of one generation of the API stands where one of another belongs."""
+    """Record that a part of one generation of the API is used where one of another belongs."""
     at = declared_at(component)
     place.add("T230", at, method=place.method, function=_name(component), actual=actual, expected=expected, fix=fix)
 
@@ -144,7 +144,7 @@ def _name(component: Any) -> str:
         try:
             return str(name())
         except Exception:
-            return shown_name(component)  # arity is what is being told; the name only helps to find it
+            return shown_name(component)  # the error is about the arity; the name only helps to find it
     return shown_name(component)
 
 

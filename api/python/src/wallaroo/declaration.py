@@ -17,7 +17,7 @@ from wallaroo.wrapped import BaseWrapped
 
 @dataclass(slots=True)
 class Declaration:
-    """An application as far as it is declared: what was wrong with it, and the user's code behind its parts."""
+    """An application as far as it is declared: what was wrong with it, and the user's code of its parts."""
 
     findings: list[Diagnostic] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Declaration:
         )  # fmt: skip
 
     def note(self, path: str, value: object) -> None:
-        """Note the user's code behind a part."""
+        """Note the user's code of a part."""
         target = value if isinstance(value, (type, BaseWrapped)) else type(value)
         self.components.append(Component(path, shown_name(target), Location(*declared_at(value))))
 

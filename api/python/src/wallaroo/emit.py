@@ -43,7 +43,9 @@ def application_args(default: Sequence[str]) -> list[str]:
         args = None
     if isinstance(args, list) and all(isinstance(item, str) for item in args):
         return args
-    finding = Diagnostic.of("R608", reason="WALLAROO_ARGS is not a JSON array of texts", fix="let the runtime set it")
+    finding = Diagnostic.of(
+        "R716", what="WALLAROO_ARGS", reason="it is not a JSON array of texts", fix="let the runtime set it"
+    )
     raise DiagnosticError([finding])
 
 

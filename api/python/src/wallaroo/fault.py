@@ -28,7 +28,7 @@ def parse(text: str) -> dict[str, set[int]]:
 
 
 class Fault:
-    """What a process has been told to die of.
+    """The faults that a process was asked to die of.
 
     Args:
         environment: With or without `WALLAROO_FAULT` and `WALLAROO_FAULT_DIR`.
@@ -60,6 +60,6 @@ _FAULT = Fault(os.environ)
 
 
 def reach(point: str) -> None:
-    """Tell that this process is at a point; costs one comparison unless a test has asked for a fault."""
+    """Report that this process is at a point; costs one comparison unless a test has asked for a fault."""
     if _FAULT.points:
         _FAULT.reach(point)

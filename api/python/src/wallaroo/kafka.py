@@ -141,7 +141,7 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
         on_error: As for `KafkaSourceConfig`.
 
     Attributes:
-        said: What the options say; faults are told when the application is built (T240).
+        said: What the options say; faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
@@ -169,7 +169,7 @@ class CustomKafkaSourceCLIParser(KafkaSourceConfig):
         on_error: As for `KafkaSourceConfig`.
 
     Attributes:
-        said: What the options say; faults are told when the application is built (T240).
+        said: What the options say; faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
@@ -199,7 +199,7 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
         on_error: As for `KafkaSinkConfig`.
 
     Attributes:
-        said: What the options say; faults are told when the application is built (T240).
+        said: What the options say; faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo
@@ -227,7 +227,7 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
         on_error: As for `KafkaSinkConfig`.
 
     Attributes:
-        said: What the options say; faults are told when the application is built (T240).
+        said: What the options say; faults are reported when the application is built (T240).
 
     Example:
         >>> import wallaroo

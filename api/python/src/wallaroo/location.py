@@ -1,4 +1,4 @@
-"""Where user code stands: declarations, callers, and tracebacks without frames that are not the user's."""
+"""The place of user code: declarations, callers, and tracebacks without frames that are not the user's."""
 
 import builtins
 import inspect

@@ -58,7 +58,7 @@ def kept_by(computation: Any) -> Kept:
 
 
 def state_builder(computation: Any, given: Any) -> Callable[[], Any]:
-    """Return what makes the object anew: the class that the program gave, or a copy of its object."""
+    """Return what makes the object again: the class that the program gave, or a copy of its object."""
     return given if isinstance(given, type) else lambda: copy.deepcopy(computation)
 
 

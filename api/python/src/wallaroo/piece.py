@@ -39,7 +39,7 @@ class Joiner:
         self._first: tuple[object, ...] = ()
 
     def take(self, entry: bytes) -> Frame | None:
-        """Return the frame of an entry, that of a whole state behind its last piece; None behind the others.
+        """Return the frame of an entry, that of a whole state after its last piece; None after the others.
 
         Raises:
             FrameError: The entry is damaged, or not the piece that is due.

@@ -42,7 +42,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """A call behind the end of a pipeline."""
+    """A call after the end of a pipeline."""
 
     location: Location
     method: str
@@ -91,7 +91,7 @@ class Pipeline:
 
     @property
     def parts(self) -> tuple[tuple[Node, ...], tuple[Merge, ...], tuple[Misplaced, ...]]:
-        """The last nodes, the merges and the calls behind the end."""
+        """The last nodes, the merges and the calls after the end."""
         return self._ends, self._merges, self._misplaced
 
     def clone(self) -> "Pipeline":
@@ -121,7 +121,7 @@ class Pipeline:
         return self._then("key_by", key_extractor, on_error)
 
     def collect(self) -> "Pipeline":
-        """Give all messages one key: state computations and windows behind it have a single state."""
+        """Give all messages one key: state computations and windows after it have a single state."""
         return self._then("collect", None, None)
 
     def merge(self, pipeline: "Pipeline") -> "Pipeline":

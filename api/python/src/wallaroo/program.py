@@ -227,7 +227,7 @@ def _serializer(module: ModuleType) -> Serializer:
                 [
                     Diagnostic.of(
                         "T223", file=_shown(os.path.abspath(str(module.__file__))), what="module",
-                        type=module.__name__, method=name, signature=f"`def {name}(...)` beside its counterpart",
+                        type=module.__name__, method=name, signature=f"`def {name}(...)` next to its counterpart",
                     )
                 ]
             )  # fmt: skip

@@ -171,7 +171,7 @@ def tcp_parse_output_addrs(args: Sequence[str]) -> list[Address]:
 
 
 def split_address(text: str) -> tuple[str, str]:
-    """Return host and port of `[NAME@]HOST:PORT`; an IPv6 host stands in brackets.
+    """Return host and port of `[NAME@]HOST:PORT`; an IPv6 host is written in brackets.
 
     Raises:
         ValueError: There is no port.

@@ -132,7 +132,7 @@ def range_windows(range_ns: int) -> "RangeWindowsBuilder":
 def count_windows(count: int) -> "CountWindowsBuilder":
     """Begin windows of a number of messages, per key.
 
-    A window that is not full is given out when no message of its key came for 5 seconds.
+    A window that is not full is emitted when no message of its key came for 5 seconds.
 
     Args:
         count: How many messages make a window.
@@ -154,7 +154,7 @@ def count_windows(count: int) -> "CountWindowsBuilder":
         ...
         ...     def output(self, key, accumulator):
         ...         return key, accumulator[0]
-        >>> totals = count_windows(100).over(Total)  # to be handed to `to`, behind `key_by`
+        >>> totals = count_windows(100).over(Total)  # to be handed to `to`, after `key_by`
         >>> totals.fields
         {'kind': 'count', 'count': 100, 'flush_ms': 5000}
 
@@ -226,7 +226,7 @@ class RangeWindowsBuilder:
         """Say what happens to messages that are older than all open windows.
 
         Args:
-            policy: "drop"; "fire-per-message": each is given out as a window of its own at once;
+            policy: "drop"; "fire-per-message": each is emitted as a window of its own at once;
                 "place-in-oldest-window": they count in the oldest open window.
 
         Raises:

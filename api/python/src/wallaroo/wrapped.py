@@ -73,7 +73,7 @@ class BaseWrapped:
 class Computation(BaseWrapped):
     """One message in, at most one out; what `computation` makes. Parameters are those of `BaseWrapped`.
 
-    It may be made of a function that stands elsewhere and cannot be decorated.
+    It may be made of a function that is defined in another place and cannot be decorated.
 
     Example:
         >>> upper = Computation(str.upper, "upper")

@@ -1,6 +1,6 @@
 """Reads the archive of an application: nothing in it is trusted before its hash was compared.
 
-The archive is a gzipped tar file. `manifest.json` stands first and lists every other member with size and SHA-256;
+The archive is a gzipped tar file. `manifest.json` is first and lists every other member with size and SHA-256;
 `wallaroo pack` writes it. Placeholders in the topology's commands and directories say where the members lie once an
 executor has unpacked them.
 """
@@ -261,7 +261,7 @@ class _Reader:
     @staticmethod
     def _allowed(entry: tarfile.TarInfo, member: Member | None) -> Member:
         if member is None:
-            raise broken(reason=f"{entry.name[:80]!r} is not in its manifest, or stands twice")
+            raise broken(reason=f"{entry.name[:80]!r} is not in its manifest, or is there twice")
         if not entry.isreg() or entry.issparse():
             raise broken(reason=f"{entry.name} is a link, a directory or a device")
         if entry.size != member.bytes:

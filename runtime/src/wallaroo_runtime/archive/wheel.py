@@ -32,7 +32,7 @@ def unpack_wheel(wheel: Path, directory: Path, max_bytes: int) -> int:
         How many bytes its files have.
 
     Raises:
-        ValueError: It is no wheel, or a member would lie elsewhere.
+        ValueError: It is no wheel, or a member would lie outside.
     """
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -54,7 +54,7 @@ def _no_wheel(wheel: Path, error: Exception) -> ValueError:
 
 
 def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
-    """Return what the members have together; raises ValueError for what is too much, or would lie elsewhere."""
+    """Return what the members have together; raises ValueError for what is too much, or would lie outside."""
     members = archive.infolist()
     size = sum(entry.file_size for entry in members)
     if size > max_bytes or len(members) > MAX_FILES:

@@ -45,7 +45,7 @@ class Checkpoint:
         changed_code: Names of workers whose code hash is not that of the last run.
         changes: What else of the interface changed since then, and was accepted.
         ports: The ports of the topology; what was there before keeps its own.
-        id: Random; by it gateways and an egress that run elsewhere know whose data they keep.
+        id: Random; by it remote gateways and a remote egress know whose data they keep.
         directory: Where its record of the application and Spark's own checkpoint are, if not in `path`.
         spark: Name of Spark's own checkpoint in the directory.
         services: Those of them that the checkpoint was begun with, each with the id of its journal or outbox.
@@ -68,7 +68,7 @@ class Checkpoint:
         Raises:
             RunError: R603, R604, R605, R615, R623, R650, or with `pin_code` R622; the directory is as before then.
                 R612, R619, R620, R631 or R698, a file is damaged or missing, or does not belong to the others.
-                R642 or R643 when a service elsewhere must say what it holds.
+                R642 or R643 when a remote service must report what it holds.
         """
         self.path = place.path
         self.directory = directory or LocalDirectory(place.path)
@@ -102,13 +102,13 @@ class Checkpoint:
             self._write()
 
     def record_journal(self, journal: str) -> None:
-        """Record which journal beside the driver the checkpoint refers to from now on."""
+        """Record which local journal the checkpoint refers to from now on."""
         if self._journal != journal:
             self._journal = journal
             self._write()
 
     def check_published(self, published: Published) -> None:
-        """Compare Spark's checkpoint with the last micro-batch of an outbox elsewhere.
+        """Compare Spark's checkpoint with the last micro-batch of a remote outbox.
 
         Raises:
             RunError: R631, they do not belong together.
@@ -125,7 +125,7 @@ class Checkpoint:
         self.id = manifest.get("id", self.id)
 
     def _check_files(self, manifest: Mapping[str, Any]) -> None:
-        """Check what lies in the directory; what a gateway or an egress elsewhere has is checked when they answer."""
+        """Check what lies in the directory; what a remote gateway or egress has is checked when they answer."""
         self._format_version, self._journal = manifest["format_version"], manifest.get("journal", "")
         self.spark = manifest.get("spark", SPARK)
         before, after = manifest.get("rescaled", self._rescaled)

@@ -39,15 +39,15 @@ def find_letters(text: str) -> Path:
     """Return the directory that has the dead letters which a command line names.
 
     Args:
-        text: A checkpoint, a program that was run, or the directory of an egress elsewhere.
+        text: A checkpoint, a program that was run, or the directory of a remote egress.
 
     Raises:
-        RunError: R652, they are at an egress elsewhere; R608, R609 or R616, there is no such thing.
+        RunError: R652, they are at a remote egress; R608, R609 or R616, there is no such thing.
     """
     path = Path(text)
     if (path / ATTACHMENT_FILE).is_file() and (path / FOLDER).is_dir():
         return path.absolute()
-    if "://" in text:  # such a checkpoint has nothing but an egress elsewhere
+    if "://" in text:  # such a checkpoint has nothing but a remote egress
         raise RunError.of("R652", USAGE, path=text)
     checkpoint = find_directory(text)
     if "egress" in read_manifest(checkpoint).get("services", {}):

@@ -35,7 +35,7 @@ def find_directory(text: str) -> Path:
     """Return the checkpoint directory that a command line names: itself, or the program that was run.
 
     Raises:
-        RunError: R609, there is no such thing; R616, the program has none; R608, it has several; R711, it has links.
+        RunError: R609, there is no such thing; R616, the program has none; R715, it has several; R711, it has links.
     """
     path = Path(text)
     if (path / MANIFEST).is_file():
@@ -47,8 +47,8 @@ def find_directory(text: str) -> Path:
         reason = "it is no checkpoint, and no program that was run without --checkpoint"
         raise RunError.of("R616", USAGE, path=text, reason=reason)
     if len(found) > 1:
-        reason = f"{text} has several checkpoints"
-        raise RunError.of("R608", USAGE, reason=reason, fix=f"give one of {', '.join(map(str, found))}")
+        fix = f"give one of {', '.join(map(str, found))}"
+        raise RunError.of("R715", USAGE, path=text, reason="this program has several checkpoints", fix=fix)
     refuse_links(found[0], [WORKERS])
     return found[0]
 
@@ -89,7 +89,7 @@ class Place:
         """Make the directory if need be, private to the user, and lock it until `release` or the process's end.
 
         Raises:
-            RunError: R610 when another driver holds it; R608 when it is something else than a checkpoint.
+            RunError: R610 when another driver holds it; R715 when it is something else than a checkpoint.
         """
         path = path.absolute()
         try:
@@ -110,7 +110,7 @@ class Place:
             self._lock = -1
 
     def check_links(self) -> None:
-        """Refuse a checkpoint with symbolic links: one that was copied from elsewhere could lead anywhere.
+        """Refuse a checkpoint with symbolic links: one that was copied from another place could lead anywhere.
 
         Raises:
             RunError: R711.
@@ -129,5 +129,4 @@ class Place:
 
 
 def _not_usable(path: Path, reason: str) -> RunError:
-    reason = f"{path} cannot be used as a checkpoint; {reason}"
-    return RunError.of("R608", USAGE, reason=reason, fix="give another --checkpoint")
+    return RunError.of("R715", USAGE, path=path, reason=reason, fix="give another --checkpoint")

@@ -21,7 +21,7 @@ class Drain:
         path: The checkpoint directory, locked by this process: no driver of this machine works on it.
         directory: Where Spark's own checkpoint is.
         spark: Name of Spark's own checkpoint in it.
-        remote: Services that run elsewhere.
+        remote: The remote services.
         hold: Reaches them.
     """
 
@@ -32,13 +32,13 @@ class Drain:
     hold: Hold
 
     def left(self, gone_sinks: Collection[int]) -> str:
-        """Return what is left to do, in words; empty when all is done, and then no message comes any more.
+        """Return what is left to do, in words; empty when all is done, and then no further message comes.
 
         Args:
-            gone_sinks: Ports of the sinks whose output nobody will deliver any more.
+            gone_sinks: Ports of the sinks whose output will no longer be delivered.
 
         Raises:
-            RunError: R642 or R643, a service elsewhere cannot be asked, or is not that of the checkpoint.
+            RunError: R642 or R643, a remote service cannot be asked, or is not that of the checkpoint.
         """
         left = self._left(gone_sinks)
         if left:
@@ -52,10 +52,10 @@ class Drain:
         # Late: pyspark takes a second to import.
         from wallaroo_runtime.spark.query import progress_in
 
-        # Ticks behind the last message may go.
-        behind = self._received() - progress_in(self.directory, f"{self.spark}/").messages_in
-        if behind > 0:
-            return f"{behind:,} messages in the journal are not processed"
+        # Ticks after the last message may go.
+        unread = self._received() - progress_in(self.directory, f"{self.spark}/").messages_in
+        if unread > 0:
+            return f"{unread:,} messages in the journal are not processed"
         waiting = self._waiting(gone_sinks) if gone_sinks else 0
         return f"{waiting:,} messages of its outbox are not delivered" if waiting else ""
 
@@ -71,7 +71,7 @@ class Drain:
         return undelivered(self.path / "outbox", ports)
 
     def _status(self, kind: str, name: str = "", ports: Collection[int] = ()) -> pb.StatusReply:
-        """Ask a service; whoever it serves goes on."""
+        """Ask a service; the driver that it serves goes on."""
         store = self.hold.store(kind, name)
         if not store:  # the checkpoint has never come to it
             return pb.StatusReply()

@@ -187,7 +187,7 @@ def damaged(directory: object, name: str, expected: str, actual: str) -> RunErro
 
 
 def check_journal(directory: Path, journal: str, plan: list[Any]) -> None:
-    """Check that the journal beside the driver is that of the checkpoint, and has all that Spark has planned.
+    """Check that the local journal is that of the checkpoint, and has all that Spark has planned.
 
     Args:
         directory: The journal.

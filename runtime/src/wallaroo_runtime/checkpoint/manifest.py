@@ -15,7 +15,7 @@ FORMAT_VERSION, UNCHECKED_VERSION = 2, 1  # of checkpoints begun now, and of tho
 
 
 class Directory(Protocol):
-    """Reads and writes small files; what it is called stands in errors."""
+    """Reads and writes small files; errors have its name."""
 
     def names(self, name: str) -> list[str]:
         """Return the names in a directory of it; none when there is no such directory."""

@@ -71,7 +71,7 @@ class Replay:
     """Replays letters of one checkpoint.
 
     Args:
-        checkpoint: The checkpoint directory, or that of an egress elsewhere.
+        checkpoint: The checkpoint directory, or that of a remote egress.
         to: HOST:PORT to send to; empty: where the running application's sources listen, which an egress does not know.
         again: Whether letters that were replayed before are sent once more.
 
@@ -126,14 +126,14 @@ class Replay:
         """Say why a letter cannot be replayed; empty when it can."""
         record = letter.record
         if "/sources/" not in record.path:
-            return f'it failed at "{record.step}" ({record.path}), behind its source'
+            return f'it failed at "{record.step}" ({record.path}), after its source'
         source = self._sources.get(record.port)
         if source is None:
-            return f'source "{record.step}" is not in the application any more'
+            return f'source "{record.step}" is no longer in the application'
         if source.framing not in (*KINDS, "worker"):
             return f'source "{source.name}" is of kind {source.framing}, which takes nothing over plain TCP'
         if source.framing not in KINDS:
-            return f'only the decoder of source "{source.name}" knows what stands around a message'
+            return f'only the decoder of source "{source.name}" knows the bytes around a message'
         if record.encoding not in (PLAIN, FRAMED):
             return "its input is in the worker's own form"
         if not record.input and record.preview not in ("", "b''", "''", '""'):
@@ -236,7 +236,7 @@ def _locked(checkpoint: Path) -> Iterator[None]:
     try:
         lock = take_lock(folder, TRY)
     except BlockingIOError as error:
-        raise RunError.of("R608", reason="another replay of this checkpoint is under way", fix="wait for it") from error
+        raise RunError.of("R718", path=checkpoint) from error
     try:
         yield
     finally:

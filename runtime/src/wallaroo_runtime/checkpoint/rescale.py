@@ -1,6 +1,6 @@
 """Gives a checkpoint other numbers of shuffle partitions and buckets, while no driver runs.
 
-All is made beside what is there; that the application's record is replaced decides, so a process that is killed leaves
+All is made next to the old files; that the application's record is replaced decides, so a process that is killed leaves
 either the checkpoint as it was or the new one.
 """
 
@@ -80,7 +80,7 @@ def rescale_at(
         conf: Settings of Spark, e.g. for the file system.
 
     Raises:
-        RunError: As `rescale`; R608 or R650, `remote` lacks a service; R642 or R643, a gateway cannot be asked or is
+        RunError: As `rescale`; R717 or R650, `remote` lacks a service; R642 or R643, a gateway cannot be asked or is
             another; R644, a driver was started meanwhile; R684, the file system says no.
     """
     # Late: gRPC and pyspark take a second to import.

@@ -1,7 +1,7 @@
-"""`wallaroo egress --outbox DIR --listen H:P`: deliver for an application whose driver runs elsewhere.
+"""`wallaroo egress --outbox DIR --listen H:P`: deliver for an application with a remote driver.
 
 The egress keeps output and dead letters on its own disk, takes them from executors over gRPC, and sends them to the
-sinks that `wallaroo run --egress H:P` tells it; started again, it goes on at once.
+sinks that `wallaroo run --egress H:P` names; started again, it goes on at once.
 """
 
 import argparse

@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Tell the command's own arguments from the application's."""
+    """Separate the command's own arguments from the application's."""
     return split(tokens, USED)
 
 

@@ -1,8 +1,8 @@
-"""`wallaroo gateway --journal DIR --listen H:P`: receive for an application whose driver runs elsewhere.
+"""`wallaroo gateway --journal DIR --listen H:P`: receive for an application with a remote driver.
 
-The gateway keeps what arrives on its own disk and serves it over gRPC. `wallaroo run --gateway H:P` tells it for which
-sources to listen; started again, it listens at once. Sources that only their worker can cut or make need the archive
-that is run.
+The gateway keeps what arrives on its own disk and serves it over gRPC. `wallaroo run --gateway H:P` configures
+its sources; started again, it listens at once. Sources that only their worker can cut or make need the archive that is
+run.
 """
 
 import argparse

@@ -7,6 +7,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DiagnosticError as error:
         report(error.diagnostics, as_json)
         return exit_code(error)
-    except SystemExit as error:  # argparse, after --help
+    except SystemExit as error:  # argparse, after --help and --version
         return error.code if isinstance(error.code, int) else 0
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -76,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def dispatch(argv: list[str]) -> int:
     """Parse the arguments and run the command they name."""
     parser = Parser(prog="wallaroo", description="Runs Wallaroo applications on Apache Spark.")
+    parser.add_argument("--version", action="version", version=f"wallaroo {version('wallaroo-spark-runtime')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
     modules: dict[str, ModuleType] = {}
     for module in COMMANDS:

@@ -83,7 +83,7 @@ def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[
 
 
 def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
-    """Return the messages of a binary file, with the length that stands before each."""
+    """Return the messages of a binary file, with the length before each."""
     size, at, found = arguments.msg_size, 0, []
     if not size and not arguments.variable_size:
         reason = "--binary does not say where messages end"
@@ -91,7 +91,7 @@ def _cut(data: bytes, arguments: argparse.Namespace) -> list[bytes]:
     while at < len(data):
         end = at + (size or LENGTH_BYTES + int.from_bytes(data[at : at + LENGTH_BYTES], "big"))
         if end > len(data):
-            reason = f"the last message of {arguments.file} ends {end - len(data)} bytes behind the file"
+            reason = f"the last message of {arguments.file} ends {end - len(data)} bytes after the end of the file"
             raise _wrong(reason, "look at --msg-size, which counts the length before a message too")
         found.append(data[at:end])
         at = end

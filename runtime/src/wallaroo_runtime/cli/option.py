@@ -77,7 +77,7 @@ def split(tokens: list[str], used: frozenset[str]) -> Split:
     """Split the tokens after the command's name.
 
     Args:
-        tokens: What stands on the command line.
+        tokens: The command line's words.
         used: The options of `OWN` that this command has; others of them are taken out without effect.
 
     Example:
@@ -114,7 +114,7 @@ def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], li
     """Return the options of a command that no other command has, and the rest.
 
     Args:
-        tokens: What stands on the command line.
+        tokens: The command line's words.
         own: The options, and whether each takes a value.
 
     Example:
@@ -140,7 +140,7 @@ def without_effect(tokens: list[str], ignored: Mapping[str, bool]) -> Split:
     """Take options out that have no effect.
 
     Args:
-        tokens: What stands on the command line.
+        tokens: The command line's words.
         ignored: The options, and whether each takes a value.
 
     Example:

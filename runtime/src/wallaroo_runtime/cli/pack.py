@@ -31,7 +31,7 @@ def add_parser(subparsers: Any) -> None:
     add("--application-module", metavar="MODULE", help="the same as APP")
     add("-o", "--output", metavar="FILE", required=True, help="the archive, e.g. app.tar.gz")
     add("--arch", metavar="ARCH,...", default=",".join(ARCHITECTURES), help="processors; default: amd64,arm64")
-    add("--requirements", metavar="FILE", help="what Python needs; default: requirements.txt beside the program")
+    add("--requirements", metavar="FILE", help="what Python needs; default: requirements.txt next to the program")
     add("--include", metavar="PATTERN", action="append", default=[], help="further files of the program's directory")
     add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the application sees it")
     add("--out", dest="outputs", default="", metavar="H:P,...", help="the application sees it")
@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Tell the command's own arguments from the application's; `-o` is ours here, not Wallaroo's."""
+    """Separate the command's own arguments from the application's; `-o` is ours here, not Wallaroo's."""
     own, rest = extracted(tokens, OWN)
     parts = split(rest, USED)
     parts.own += own

@@ -65,7 +65,7 @@ def app_of(arguments: argparse.Namespace, program: str) -> str:
 
 
 def tell_split(parts: Split) -> None:
-    """Tell the user which options had no effect, and which look misspelt."""
+    """Report to the user which options had no effect, and which look misspelt."""
     if parts.without_effect:
         print(f"note: no effect here: {', '.join(parts.without_effect)}", file=sys.stderr)
     for name, other in parts.suspicious:

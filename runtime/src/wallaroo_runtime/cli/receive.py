@@ -85,7 +85,7 @@ class Receiver:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Listen until there is enough, nothing comes any more, or someone stops us."""
+    """Listen until there is enough, nothing else comes, or someone stops us."""
     tell_split(arguments.parts)
     listener = _listen(arguments.listen)
     stopped: list[int] = []
@@ -160,6 +160,5 @@ def _listen(text: str) -> socket.socket:
     try:
         return socket.create_server(address, family=family)
     except OSError as error:
-        reason = f"receive cannot listen at {text}; {os.strerror(error.errno or 0)}"
-        fix = "stop the program that uses the address, or give another --listen"
-        raise RunError.of("R608", USAGE, reason=reason, fix=fix) from error
+        reason = os.strerror(error.errno or 0)
+        raise RunError.of("R714", USAGE, what="receive", address=text, reason=reason) from error

@@ -1,4 +1,4 @@
-"""Tells the user how a run goes: for people, or as JSON."""
+"""Shows the user how a run goes: for people, or as JSON."""
 
 import json
 import shutil

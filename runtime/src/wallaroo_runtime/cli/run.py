@@ -60,7 +60,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Tell the command's own arguments from the application's."""
+    """Separate the command's own arguments from the application's."""
     return split(tokens, USED)
 
 

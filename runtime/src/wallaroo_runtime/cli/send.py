@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
         "--framing",
         choices=[*KINDS, "newline", "none"],
         default="u32be",
-        help="what stands around each line: its length before it, a newline after it; none sends the file as it is",
+        help="the bytes around each line: its length before it, a newline after it; none sends the file as it is",
     )
     add("--messages", "-m", type=_positive, metavar="N", help="stop after N messages")
     add(
@@ -53,7 +53,7 @@ def add_parser(subparsers: Any) -> None:
     add("--msg-size", "-g", type=_positive, metavar="N", help="with --binary: bytes of a message and its length")
     add("--variable-size", "-z", action="store_true", help="with --binary: 4 bytes before each message say its length")
     add("--u64", "-u", action="store_true", help="without --file: numbers are 8 bytes, big-endian")
-    add("--start-from", "-v", type=int, metavar="N", default=0, help="without --file: begin behind N")
+    add("--start-from", "-v", type=int, metavar="N", default=0, help="without --file: begin after N")
 
 
 def split_arguments(tokens: list[str]) -> Split:

@@ -11,7 +11,7 @@ SIGN = "diagnostic.py"  # a file of the SDK that Wallaroo's own package did not 
 
 
 def main() -> int:
-    """Run the command `wallaroo`; a package of the same name that stands before the SDK is told (T221)."""
+    """Run the command `wallaroo`; a package of the same name before the SDK is reported (T221)."""
     others = set_aside_others()
     from wallaroo.diagnostic import Diagnostic
     from wallaroo_runtime.cli.main import main as run

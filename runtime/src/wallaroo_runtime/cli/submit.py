@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wallaroo_runtime.topology.model import Topology
 
 SUBMIT = {"--deploy-mode": True, "--restart": True, "--dry-run": False}
-# What the JVM of a driver must be told before it starts.
+# What the JVM of a driver needs before it starts.
 OF_DRIVER = ("spark.driver.memory",)
 
 
@@ -42,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def split_arguments(tokens: list[str]) -> Split:
-    """Tell the command's own arguments from those that an application would see."""
+    """Separate the command's own arguments from those that an application would see."""
     own, rest = extracted(tokens, SUBMIT)
     parts = split(rest, frozenset(OWN))
     parts.own += own

@@ -69,7 +69,7 @@ def refuse_links(directory: Path, left_out: Collection[str] = ()) -> None:
         try:
             entries = list(os.scandir(pending.pop()))
         except FileNotFoundError:
-            continue  # whoever uses it at the moment has removed it
+            continue  # the process that uses it at the moment has removed it
         for entry in entries:
             if entry.is_symlink():
                 raise RunError.of("R711", path=entry.path)

@@ -38,7 +38,7 @@ class Connection:
     Args:
         config: Where to connect to.
         wake: A descriptor that becomes readable when waiting must end.
-        is_over: Tells whether nothing is to be waited for any more.
+        is_over: Returns whether nothing is left to wait for.
 
     Raises:
         OSError: There is no connection.
@@ -279,7 +279,7 @@ class CommittingSink(Sink):
             self._take(pieces, end)
 
     def _take(self, pieces: list[Piece], end: Delivered) -> None:
-        """Record the position behind what the sink has; by that the transaction is decided."""
+        """Record the position after what the sink has; by that the transaction is decided."""
         for piece in pieces:
             if piece.finished is not None:
                 self._history.finish(piece.after, piece.finished)

@@ -51,7 +51,7 @@ class EgressConfig:
         """Read a configuration file.
 
         Raises:
-            RunError: R616, it cannot be read; R608, it is wrong.
+            RunError: R616, it cannot be read; R716, it is wrong.
         """
         document = read_config(path)
         try:
@@ -59,5 +59,5 @@ class EgressConfig:
             outbox, status = Path(document.pop("outbox")), Path(document.pop("status"))
             return cls(outbox, status, sinks, **document)
         except (TypeError, KeyError, AttributeError) as error:
-            reason = f"{path} is no egress configuration; {error}"
-            raise RunError.of("R608", USAGE, reason=reason, fix="start the egress with `wallaroo run`") from error
+            what, fix = f"egress configuration {path}", "start the egress with `wallaroo run`"
+            raise RunError.of("R716", USAGE, what=what, reason=error, fix=fix) from error

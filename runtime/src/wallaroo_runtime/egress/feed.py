@@ -20,7 +20,7 @@ class Piece:
         data: What to send.
         lengths: Lengths of the messages in it.
         before: Position in front of it.
-        after: Position behind it.
+        after: Position after it.
         finished: The file that ends with this piece.
         ends: Where its messages end, once `position` was asked for.
     """
@@ -33,7 +33,7 @@ class Piece:
     ends: list[int] = field(default_factory=list, repr=False)
 
     def position(self, size: int) -> Delivered:
-        """Return the position behind the last message that ends in the first `size` bytes."""
+        """Return the position after the last message that ends in the first `size` bytes."""
         if size <= 0:
             return self.before  # empty messages at the beginning go with what follows them
         if not self.ends:
@@ -131,7 +131,7 @@ class Feed:
 
 
 def _without(data: bytes, lengths: Sequence[int], skip: int) -> tuple[bytes, Sequence[int]]:
-    """Take away the messages of the first `skip` bytes, empty ones behind them included."""
+    """Take away the messages of the first `skip` bytes, empty ones after them included."""
     if not skip:
         return data, lengths
     count = bisect_right(list(accumulate(lengths)), skip)

@@ -43,7 +43,7 @@ class History:
         feed.close()
 
     def finish(self, after: Delivered, file: OutboxFile) -> None:
-        """Note that a file is delivered, and the position behind it."""
+        """Note that a file is delivered, and the position after it."""
         self._files.append((after, file))
 
     def forget(self, position: Delivered) -> None:

@@ -24,7 +24,7 @@ class Sender:
         config: What to deliver, and where to.
 
     Attributes:
-        status: What it tells.
+        status: What it reports.
 
     Raises:
         RunError: R620, the outbox is damaged.

@@ -45,7 +45,7 @@ class EgressHost:
         address: Where it serves, for errors.
 
     Attributes:
-        ended: Set when nothing can be delivered any more; the process is to end.
+        ended: Set when nothing can be delivered from now on; the process is to end.
 
     Raises:
         RunError: R610, another process has the directory; R616 or R620 of what is in it.
@@ -244,7 +244,7 @@ class OutboxServicer(OutboxServiceServicer):
 
     @answering
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
-        """Tell how it goes."""
+        """Report how it goes."""
         with self._host.lock:
             self._host.store.check_look(request.epoch)
             size = self._host.outbox.size()

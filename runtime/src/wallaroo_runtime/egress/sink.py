@@ -60,7 +60,7 @@ class Sink:
         self._thread.start()
 
     def wake(self) -> None:
-        """Tell that the outbox has grown."""
+        """Signal that the outbox has grown."""
         os.eventfd_write(self._wake, 1)
 
     def drain(self) -> None:
@@ -113,7 +113,7 @@ class Sink:
             self._say(Diagnostic.of("R613", sink=self.config.name, address=self.config.address, reason=reason))
 
     def _is_lasting(self, before: Delivered) -> bool:
-        """Tell whether a connection that broke is made again soon; `before`: the position when it began."""
+        """Return whether a connection that broke is made again soon; `before`: the position when it began."""
         return True
 
     def _use(self, stream: Stream) -> bool:
@@ -197,10 +197,10 @@ class Sink:
             self._history.forget(position)
 
     def is_done_with(self, record: int, index: int) -> bool:
-        """Tell whether the file at `index` of a record has been delivered wholly."""
+        """Return whether the file at `index` of a record has been delivered wholly."""
         return (record, index) < (self._durable.record, self._durable.file)
 
     def has_forgotten(self, record: int, index: int) -> bool:
-        """Tell whether that file is not even kept to be sent once more."""
+        """Return whether that file is not even kept to be sent once more."""
         kept_from = self._history.kept_from
         return (record, index) < (kept_from.record, kept_from.file)

@@ -115,7 +115,7 @@ class Stream:
                 self.peer_is_open = bool(self._socket.recv(65536))
 
     def finish(self) -> None:
-        """Tell the peer that nothing more comes."""
+        """Signal to the peer that nothing more comes."""
         self._has_finished = True
         self._socket.shutdown(socket.SHUT_WR)
 

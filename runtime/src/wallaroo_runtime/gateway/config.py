@@ -19,7 +19,7 @@ class SourceConfig:
     """One source: where it listens, and how its bytes are cut.
 
     Attributes:
-        port: Number of the source in the plan; stands in the frames.
+        port: Number of the source in the plan; is part of the frames.
         path: Path of the source in the topology.
         name: Name of the source.
         host: Host name or address to listen at.
@@ -43,7 +43,7 @@ class GeneratorConfig:
     """A source whose messages a worker makes.
 
     Attributes:
-        port: Number of the source in the plan; stands in the frames.
+        port: Number of the source in the plan; is part of the frames.
         path: Path of the source in the topology.
         name: Name of the source.
         target: The worker's gRPC target.
@@ -100,7 +100,7 @@ class GatewayConfig:
         """Read a configuration file.
 
         Raises:
-            RunError: R616, it cannot be read; R608, it is wrong.
+            RunError: R616, it cannot be read; R716, it is wrong.
         """
         document = read_config(path)
         try:
@@ -110,8 +110,8 @@ class GatewayConfig:
             config = cls(journal, status, sources, generators, **document)
             config.check()
         except (TypeError, KeyError, ValueError, AttributeError) as error:
-            reason = f"{path} is no gateway configuration; {error}"
-            raise RunError.of("R608", USAGE, reason=reason, fix="start the gateway with `wallaroo run`") from error
+            what, fix = f"gateway configuration {path}", "start the gateway with `wallaroo run`"
+            raise RunError.of("R716", USAGE, what=what, reason=error, fix=fix) from error
         return config
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""Connector sources: programs that send each message until they are told that it is processed."""
+"""Connector sources: programs that send each message until it is acknowledged as processed."""
 
 import hmac
 import time
@@ -19,7 +19,7 @@ from wallaroo_runtime.gateway.source_progress import point_headers
 
 MOST_OPEN_STREAMS = 1024
 MOST_STREAMS = 65_536
-MESSAGE_BYTES = 32  # about what a message costs beside key and payload
+MESSAGE_BYTES = 32  # about what a message costs besides key and payload
 RETRY_S = 0.05
 
 
@@ -241,13 +241,13 @@ class Connectors:
         is_known = stream in streams.points
         streams.owners[stream] = session
         point = streams.points.setdefault(stream, notify.point)
-        # What is told must not be lost: the connector need not send it again.
+        # What is acknowledged must not be lost: the connector need not send it again.
         session.asked.append((self._intake.taken, stream))
         if is_known:
             session.deliver(self._intake.taken, {stream: point})
 
     def refuse(self, connection: Connection, finding: Diagnostic) -> None:
-        """Tell a connector why it is refused, and take nothing more of it; it is closed when it has read that."""
+        """Report to a connector why it is refused, and take nothing more of it; it is closed when it has read that."""
         self._say(finding)
         session = self._sessions[connection]
         self._release(session)
@@ -256,7 +256,7 @@ class Connectors:
         connection.is_refused = True
 
     def turn(self, now: float) -> list[Connection]:
-        """Tell connectors what they wait for; called once in every turn of the event loop.
+        """Send connectors what they wait for; called once in every turn of the event loop.
 
         Returns:
             The connections that are to be closed.
@@ -265,7 +265,7 @@ class Connectors:
         for connection, session in self._sessions.items():
             session.flush()
             if session.is_deaf:
-                self._say(self._broke_rules(session, "it does not read what it is told"))
+                self._say(self._broke_rules(session, "it does not read what is sent to it"))
                 over.append(connection)
             elif session.leaves_at is not None:
                 if now >= session.leaves_at:

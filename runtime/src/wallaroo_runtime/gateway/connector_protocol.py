@@ -105,7 +105,7 @@ def _read(data: bytes, at: int, end: int) -> Received:
         reason = f"no connector sends a frame of tag {tag}"
         raise ProtocolError(reason)
     if at != end:
-        reason = f"{end - at} bytes are left behind a frame of tag {tag}"
+        reason = f"{end - at} bytes are left after a frame of tag {tag}"
         raise ProtocolError(reason)
     return found
 

@@ -1,4 +1,4 @@
-"""One connector at the other end of a connection: what it may send, and what it is still to be told."""
+"""One connector at the other end of a connection: what it may send, and what is still to be sent to it."""
 
 import contextlib
 from collections import deque
@@ -17,9 +17,9 @@ class Delivery:
     """Messages that are journaled and not yet acknowledged.
 
     Attributes:
-        taken: Value of `Intake.taken` behind them.
+        taken: Value of `Intake.taken` after them.
         points: Stream to the id of its last one.
-        offset: Offset of the journal behind them; None: they are not written yet.
+        offset: Offset of the journal after them; None: they are not written yet.
     """
 
     taken: int
@@ -38,7 +38,7 @@ class Session:
         asked: Streams that open when everything is safe up to a value of `Intake.taken`.
         deliveries: In the order of the journal.
         greets_by: When it must have said HELLO.
-        leaves_at: When a refused one is not waited for any more.
+        leaves_at: When waiting for a refused one ends.
     """
 
     connection: Connection
@@ -53,7 +53,7 @@ class Session:
 
     @property
     def has_unsent(self) -> bool:
-        """Whether the connector does not take what it is told."""
+        """Whether the connector does not read what is sent to it."""
         return bool(self._unsent)
 
     @property

@@ -23,8 +23,8 @@ class Cut:
 
     Attributes:
         count: Number of whole messages.
-        end: Position behind the last one.
-        wanted: Bytes of the message at `end`, header included, as far as its part tells; 0 when nothing is there.
+        end: Position after the last one.
+        wanted: Bytes of the message at `end`, header included, as far as its part is known; 0 when nothing is there.
         too_large: Payload bytes that the message at `end` announces when they are more than allowed, else 0.
     """
 

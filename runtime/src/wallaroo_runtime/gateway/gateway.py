@@ -41,7 +41,7 @@ class Gateway:
         maker: Makes the maker of a generator source.
 
     Attributes:
-        status: What it tells.
+        status: What it reports.
 
     Raises:
         RunError: R601, an address cannot be used; R610, R612 or R619 of the journal.

@@ -76,7 +76,7 @@ class Generator:
         threading.Thread(target=self._run, name=f"generate-{self.config.port}", daemon=True).start()
 
     def ask(self) -> None:
-        """Ask for more; the answer stands in `made` later."""
+        """Ask for more; the answer is in `made` later."""
         self.is_asked = True
         self._questions.put(True)
 

@@ -20,7 +20,7 @@ _COMMITTED_WHILE_FULL_S = 0.02
 
 
 class SyncThread:
-    """Runs `JournalWriter.sync` beside the event loop, one call at a time.
+    """Runs `JournalWriter.sync` parallel to the event loop, one call at a time.
 
     Args:
         writer: The journal.
@@ -134,7 +134,7 @@ class Intake:
         return self.writer.end.sequence + sum(gathered.count for gathered in self._all())
 
     def is_safe(self, taken: int) -> bool:
-        """Tell whether everything is safe up to a value that `taken` had."""
+        """Return whether everything is safe up to a value that `taken` had."""
         return self.writer.safe.sequence >= taken
 
     def take(self, port: int, count: int, data: bytes) -> None:

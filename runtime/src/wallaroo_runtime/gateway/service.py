@@ -30,7 +30,7 @@ WORKER = "worker"
 
 
 class Workers(Protocol):
-    """Workers of an archive that run beside the gateway.
+    """Workers of an archive that run next to the gateway.
 
     Attributes:
         digest: SHA-256 of the archive, in hexadecimal.
@@ -272,7 +272,7 @@ class JournalServicer(JournalServiceServicer):
 
     @answering
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
-        """Tell how it goes."""
+        """Report how it goes."""
         self._host.store.check_look(request.epoch)
         end = position_message(JournalReader(self._host.journal).end())
         return pb.StatusReply(document=self._host.status(), end=end, store=end.journal)

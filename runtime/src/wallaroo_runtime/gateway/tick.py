@@ -1,4 +1,4 @@
-"""Ticks: frames without messages that tell windows how late it is."""
+"""Ticks: frames without messages that advance the time of windows."""
 
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.service.driver import DriverWatch
@@ -9,7 +9,7 @@ class Ticks:
 
     Args:
         intake: Where they go.
-        watch: Tells whether a driver lives.
+        watch: Reports whether a driver lives.
         interval_ms: From one to the next; 0: there are none.
     """
 

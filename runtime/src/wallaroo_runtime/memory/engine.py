@@ -26,7 +26,7 @@ class Row:
     Attributes:
         bucket: Where to.
         sequence: Of the frame.
-        ordinal: Tells which of two frames of one sequence was made first; a tick precedes the messages of its sequence.
+        ordinal: Shows which of two frames of one sequence was made first; a tick precedes the messages of its sequence.
         port: Of the frame.
         frame: Its bytes.
     """

@@ -87,7 +87,7 @@ def gateway_of(
 
 
 def tick_interval_ms(topology: Topology) -> int:
-    """Return how often windows must be told the time: twice in the shortest slide or flush; 0: there are no windows."""
+    """Return how often windows need ticks: twice in the shortest slide or flush; 0: there are no windows."""
     windows = [step.window for step in topology.steps() if step.window is not None]
     spans = [window.slide_ms if window.kind == "range" else window.flush_ms for window in windows]
     return max(LEAST_TICK_MS, min(MOST_TICK_MS, min(spans) // 2)) if spans else 0

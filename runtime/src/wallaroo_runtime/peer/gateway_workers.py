@@ -1,4 +1,4 @@
-"""Workers beside a gateway: they cut and make messages where the executors' workers cannot be asked."""
+"""Workers at a gateway: they cut and make messages where the executors' workers cannot be asked."""
 
 import secrets
 from dataclasses import replace

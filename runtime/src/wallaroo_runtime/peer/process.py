@@ -1,4 +1,4 @@
-"""The two processes beside the driver, gateway and egress: started, found again, watched, ended."""
+"""The two local processes, gateway and egress: started, found again, watched, ended."""
 
 import contextlib
 import json
@@ -24,12 +24,12 @@ NOT_READY = frozenset({"starting", "failed", "stopped"})
 
 
 def this_driver() -> dict[str, int]:
-    """Return how this process is told apart from any other one."""
+    """Return what distinguishes this process from any other one."""
     return {"pid": os.getpid(), "start_time": process_start_time(os.getpid()) or 0}
 
 
 def announce(checkpoint: Path) -> None:
-    """Tell processes that an earlier driver left behind that there is a driver again."""
+    """Notify processes of an earlier driver that there is a driver again."""
     replace_file(checkpoint / "driver.json", json.dumps(this_driver()).encode())
 
 
@@ -139,7 +139,7 @@ class Process:
         raise RunError.of("R617", process=self.name, reason=f"it was not ready after {deadline_s:g} s", log=self.log)
 
     def failure(self) -> RunError:
-        """Return the error that tells why it ended: the findings of its status, else the last line of its log."""
+        """Return the error that states why it ended: the findings of its status, else the last line of its log."""
         status = self.status()
         if self.has_failed() and status.get("diagnostics"):
             return RunError([Diagnostic.from_json(finding) for finding in status["diagnostics"]])

@@ -1,4 +1,4 @@
-"""Gateways and an egress that run elsewhere, as a driver sees them."""
+"""Remote gateways and a remote egress, as a driver sees them."""
 
 import json
 import secrets
@@ -44,8 +44,8 @@ class RemoteOptions:
     """Which services a run uses instead of processes of its own.
 
     Attributes:
-        gateways: Name of a source, or empty for all others, to HOST:PORT of its gateway; empty: a process beside us.
-        egress: HOST:PORT of the egress; empty: a process beside us.
+        gateways: Name of a source, or empty for all others, to HOST:PORT of its gateway; empty: a local process.
+        egress: HOST:PORT of the egress; empty: a local process.
         token_file: File with the token.
         authority: File with certificates (PEM) that those of the services are signed by; None: no TLS.
     """
@@ -59,12 +59,12 @@ class RemoteOptions:
         """Return how to reach a service.
 
         Raises:
-            RunError: R608, there is no token; R616, R640.
+            RunError: R717, there is no token; R616, R640.
         """
         if self.token_file is None:
             reason = f"--{kind} needs --token-file"
             fix = f"give the file with the token that the {kind} was started with"
-            raise RunError.of("R608", USAGE, reason=reason, fix=fix)
+            raise RunError.of("R717", USAGE, reason=reason, fix=fix)
         authority = read_pem(self.authority).decode("ascii", "replace") if self.authority else ""
         return Service(kind, address, read_token(self.token_file), authority)
 
@@ -130,7 +130,7 @@ class RemoteProcess:
         return self._end
 
     def commit(self, offset: int) -> None:
-        """Tell it what is processed."""
+        """Report to it what is processed."""
         request = pb.CommitRequest(epoch=self.service.epoch, journal=self.service.store, offset=offset)
         Client(self.service, STATUS_CALL_S).call("Commit", request)
 
@@ -178,7 +178,7 @@ def check_known(directory: object, known: Iterable[str], remote: RemoteOptions) 
 
 
 def _told(services: Sequence[str]) -> str:
-    return " and ".join(f"{name} elsewhere" for name in services) or "gateway and egress beside the driver"
+    return " and ".join(f"remote {name}" for name in services) or "local gateway and egress"
 
 
 def gateways_of(
@@ -194,7 +194,7 @@ def gateways_of(
         archive: SHA-256 of the archive that is run; empty: of none.
 
     Raises:
-        RunError: R608, a name is no source's, or a source has no gateway; R647.
+        RunError: R717, a name is no source's, or a source has no gateway; R647.
     """
     for source in filter(needs_worker, topology.sources()):
         if not archive:
@@ -203,12 +203,12 @@ def gateways_of(
     for name in options.gateways:
         if name and name not in names:
             reason = f'--gateway: no source is called "{name}"'
-            raise RunError.of("R608", USAGE, reason=reason, fix=f"use one of {', '.join(sorted(names))}")
+            raise RunError.of("R717", USAGE, reason=reason, fix=f"use one of {', '.join(sorted(names))}")
     mine: dict[str, list[GatewaySource]] = {name: [] for name in options.gateways}
     for source in gateway_sources(topology):
         if source.name not in mine and "" not in mine:
             reason = f'source "{source.name}" has no gateway'
-            raise RunError.of("R608", USAGE, reason=reason, fix=f"give --gateway {source.name}=H:P")
+            raise RunError.of("R717", USAGE, reason=reason, fix=f"give --gateway {source.name}=H:P")
         mine[source.name if source.name in mine else ""].append(source)
     found = {}
     for name, sources in sorted(mine.items()):

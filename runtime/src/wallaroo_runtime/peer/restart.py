@@ -15,7 +15,7 @@ class Keeper:
 
     Args:
         process: It was started and is ready.
-        note: Tells the user that it was started again.
+        note: Notifies the user that it was started again.
     """
 
     def __init__(self, process: Process, note: Callable[[str], None]) -> None:

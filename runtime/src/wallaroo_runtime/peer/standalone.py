@@ -118,9 +118,7 @@ def _host(kind: str, options: ServiceOptions, address: str) -> GatewayHost | Egr
 
 
 def _not_usable(kind: str, directory: Path, error: OSError) -> RunError:
-    reason = f"the {kind} cannot use {directory}; {error.strerror or error}"
-    fix = f"give a directory of a disk of this machine, which the {kind} may write to"
-    return RunError.of("R608", USAGE, reason=reason, fix=fix)
+    return RunError.of("R719", USAGE, service=kind, path=directory, reason=error.strerror or str(error))
 
 
 def _add(host: GatewayHost | EgressHost, server: grpc.Server) -> None:

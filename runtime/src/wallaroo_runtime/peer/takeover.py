@@ -1,4 +1,4 @@
-"""Takes services that run elsewhere from whatever driver they serve."""
+"""Takes remote services over from the driver that they serve."""
 
 from collections.abc import Callable, Mapping
 
@@ -26,7 +26,7 @@ class Hold:
         self._epochs: dict[str, int] = {}
 
     def take_gateways(self) -> None:
-        """Attach to all gateways: no other driver gets messages, or acknowledges them, any more.
+        """Attach to all gateways: no other driver gets messages, or acknowledges them, from then on.
 
         Raises:
             RunError: R642 or R643, one cannot be asked, or is not that of the checkpoint.

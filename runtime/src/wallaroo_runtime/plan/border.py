@@ -46,12 +46,12 @@ class Layout:
         self.nodes.setdefault(Place(0, worker), []).append(node)
 
     def follow(self, worker: str, inputs: Sequence[str]) -> Place:
-        """Return where a node stands that a worker runs behind others."""
+        """Return the place of a node that a worker runs after others."""
         ranks = (self.places[path].rank + (self.places[path].worker != worker) for path in inputs)
         return Place(max(ranks), worker)
 
     def add(self, place: Place, node: Node, receive: Callable[[str], Node]) -> None:
-        """Put a node at a place, behind a RECEIVE for each input that stands elsewhere."""
+        """Put a node at a place, after a RECEIVE for each input at another place."""
         nodes = self.nodes.setdefault(place, [])
         for path in node.inputs:
             if self.places[path] != place and path not in self._received.setdefault(place, set()):

@@ -143,7 +143,7 @@ def _gone(part: Part) -> Change:
         text = f"{called(part)} is gone; Spark's checkpoint has the offsets of the sources that it began with"
         return Change(Impact.BREAKS_STATE, part.path, text)
     if isinstance(part, Source):
-        text = f"{called(part)} is gone; its messages in the journal could not be decoded any more"
+        text = f"{called(part)} is gone; its messages in the journal could no longer be decoded"
         return Change(Impact.NEEDS_DRAIN, part.path, text)
     if isinstance(part, Sink):
         text = f"{called(part)} is gone; output that waits for it would never be delivered"
@@ -285,7 +285,7 @@ def _states(topology: Topology) -> dict[str, Step]:
 
 
 def _plan_changes(old: Topology, new: Topology) -> Iterator[Change]:
-    """Tell what Spark keeps state by: the number of its stateful operators, and the stages in them."""
+    """Return what Spark keeps state by: the number of its stateful operators, and the stages in them."""
     plans = [compile_topology(topology, shuffle_partitions=1) for topology in (old, new)]
     depths = [len(plan.levels) - 1 for plan in plans]
     if depths[0] != depths[1]:

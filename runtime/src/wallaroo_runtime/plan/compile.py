@@ -105,7 +105,7 @@ def check_workers(draft: Draft) -> None:
         if isinstance(part, Step) and part.state is not None:
             owner = owners.setdefault(part.state.name, part)
             if owner.worker != part.worker:
-                what = f'state "{part.state.name}" on worker "{part.worker}" beside worker "{owner.worker}"'
+                what = f'state "{part.state.name}" on worker "{part.worker}" and on worker "{owner.worker}"'
                 draft.find("P303", part, what=what, fix="give the states names of their own, or use one worker")
 
 
@@ -131,7 +131,7 @@ def _put_on_levels(draft: Draft, part: Part, deepest: int) -> None:
         level = max(draft.entry_levels.get(name, 1), max(levels) + 1)
         if level > deepest and not draft.findings:
             fix = "give the second step a state name of its own"
-            draft.find("P303", part, what=f'state "{name}" behind itself', fix=fix)
+            draft.find("P303", part, what=f'state "{name}" after itself', fix=fix)
         draft.entry_levels[name] = level
         levels = {level}
     draft.levels[part.path] = frozenset(levels)
@@ -196,7 +196,7 @@ def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
 
 
 def _follow(draft: Draft, layout: Layout, part: Part, inputs: tuple[str, ...]) -> None:
-    """Put a part behind its inputs; keys that need no user code are found where the messages are."""
+    """Put a part after its inputs; keys that need no user code are found where the messages are."""
 
     def receive(path: str) -> Node:
         return _crossing(draft, NodeKind.RECEIVE, path)

@@ -1,4 +1,4 @@
-"""Tells people what a plan does: stages, steps, shuffles, buckets, and what Spark is asked to run."""
+"""Explains what a plan does: stages, steps, shuffles, buckets, and what Spark is asked to run."""
 
 from collections.abc import Iterator
 
@@ -45,7 +45,7 @@ def _lines(plan: Plan, topology: Topology) -> Iterator[str]:
     for level, stages in enumerate(plan.levels):
         for stage in stages:
             yield ""
-            yield f"stage {stage.id} on worker {stage.worker}" + (f", behind shuffle {level}" if level else "")
+            yield f"stage {stage.id} on worker {stage.worker}" + (f", after shuffle {level}" if level else "")
             for node in stage.nodes:
                 yield from _node_lines(node, stage, parts[node.path], topology)
     yield ""

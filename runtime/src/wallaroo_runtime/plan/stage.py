@@ -109,7 +109,7 @@ class Plan:
     Attributes:
         application: Name of the application.
         ports: Path of a source, state step or sink to the port of its frames.
-        levels: Level 0 holds the stages over the sources, level k those behind k shuffles; one stage for each worker.
+        levels: Level 0 holds the stages over the sources, level k those after k shuffles; one stage for each worker.
             A frame whose port is an entry of a later level passes a level as it is.
         shuffle_partitions: How many partitions a shuffle has.
         bucket_ids: What the column `bucket` holds for bucket b; Spark's hash of bucket_ids[b] leads to shuffle

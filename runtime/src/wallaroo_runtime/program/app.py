@@ -38,7 +38,7 @@ class App:
     Attributes:
         kind: What it is.
         path: Absolute path of the file or directory.
-        target: How a Python front-end or worker is told what to load; empty for other kinds.
+        target: How a Python front-end or worker learns what to load; empty for other kinds.
     """
 
     kind: AppKind

@@ -124,7 +124,7 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
     """Run the SDK's `overlay` over the program; the files that it writes go to `work`."""
     if not directory.is_dir():
         raise _broken(directory, "this is not a directory")
-    # The tool runs here, whatever the program is built for; it is told the target as its own default.
+    # The tool runs here, whatever the program is built for; it gets the target as its own default.
     native = {**environment, "GOWORK": "off", "CGO_ENABLED": "0"}
     target: dict[str, str] = {name: native.pop(name) for name in ("GOOS", "GOARCH") if name in native}
     make = [go, "build", "-buildvcs=false", "-o"]

@@ -154,7 +154,7 @@ def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_secon
 
 
 def _end_group(child: "subprocess.Popen[bytes]") -> None:
-    # The program may have left processes of its own behind; its group is ours to end.
+    # The program may have left processes; its group is ours to end.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()

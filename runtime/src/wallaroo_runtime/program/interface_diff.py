@@ -1,4 +1,4 @@
-"""Tells in which parts a topology and the program that it names differ, where their hashes do."""
+"""Finds in which parts a topology and the program that it names differ, where their hashes do."""
 
 from dataclasses import replace
 

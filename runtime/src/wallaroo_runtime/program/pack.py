@@ -1,4 +1,4 @@
-"""Packs an application into one file that runs elsewhere: `wallaroo pack`."""
+"""Packs an application into one file that runs on other machines: `wallaroo pack`."""
 
 import gzip
 import io
@@ -132,7 +132,7 @@ def _program(app: App, options: PackOptions, prefix: str, worker: str = "main") 
 
 
 def _dependencies(app: App, packed: Sequence[Packed], options: PackOptions, work: Path) -> dict[str, Path]:
-    """Return the wheels that the Python programs need, and the SDK beside them; nothing where they need none."""
+    """Return the wheels that the Python programs need, and the SDK; nothing where they need none."""
     wanted = {program.requirements for program in packed if program.requirements is not None}
     if not wanted:
         return {}

@@ -25,7 +25,7 @@ class Activity:
 class IdleWatch:
     """Says that nothing came in for so long, and that everything before is done that can be.
 
-    What waits for a sink that cannot be reached, output or, behind a full outbox, messages, is the next run's.
+    What waits for a sink that cannot be reached, output or, before a full outbox, messages, is the next run's.
 
     Args:
         seconds: How long nothing may have come in.

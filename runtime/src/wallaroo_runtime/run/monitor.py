@@ -25,7 +25,7 @@ class Flow:
     Args:
         peers: They are ready.
         query: It was started.
-        note: Tells the user of a process that was started again, and of a source that has ended.
+        note: Notifies the user of a process that was started again, and of a source that has ended.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class Flow:
         for number, gateway in enumerate(self._peers.gateways):
             status = gateway.status()
             self._tell_sources(status.get("generators", ()))
-            # Spark tells its source of a micro-batch when the next one begins, which it never does while nothing comes.
+            # Spark reports a micro-batch to its source when the next one begins, which never happens without messages.
             is_waiting = status.get("waits") or not status.get("reads", True)
             if is_waiting and (offsets := self._query.progress().offsets):
                 self._peers.tails[number].commit(offsets[number])
 
     def _tell_workers(self) -> None:
-        """Tell of each process of a worker that ended by itself, once."""
+        """Report each process of a worker that ended by itself, once."""
         endings = self._query.progress().endings
         for place in endings.keys() - self._gone:
             self._gone.add(place)
@@ -98,7 +98,7 @@ class Flow:
         return all(sink["pending_bytes"] == 0 or sink["state"] == "unreachable" for sink in sinks)
 
     def snapshot(self, state: str) -> Snapshot:
-        """Return the numbers of this moment; tell of state that has moved."""
+        """Return the numbers of this moment; report state that has moved."""
         progress = self._query.progress()
         for text in self._moves.look(progress.homes):
             self._note(text)

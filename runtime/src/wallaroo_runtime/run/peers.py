@@ -1,4 +1,4 @@
-"""Gateway and egress of a run: processes beside the driver, or services that run elsewhere."""
+"""Gateway and egress of a run: local processes or remote services."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -24,7 +24,7 @@ class Tail(Protocol):
         """Return how far it goes."""
 
     def commit(self, offset: int) -> None:
-        """Tell that nothing below `offset` is needed any more."""
+        """Release everything below `offset`."""
 
 
 class Peers:
@@ -34,7 +34,7 @@ class Peers:
         topology: Of the application.
         plan: Of the topology.
         checkpoint: Of the run.
-        remote: Which services run elsewhere.
+        remote: Which services are remote.
         bounds: Of journal and outbox.
         fresh: Whether the run starts over.
         archive: SHA-256 of the archive that is run; empty: of none.
@@ -48,7 +48,7 @@ class Peers:
         delivered_before: Messages that receivers had got before this run.
 
     Raises:
-        RunError: R608 or R647, services and topology do not fit.
+        RunError: R717 or R647, services and topology do not fit.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class Peers:
             self.gateways.append(gateway)
             self.journals = (*self.journals, JournalPlace(service=gateway.service))
         self.received_before = self.received()
-        # A port that is in use should be told at once. Only where workers cut the messages must they run first.
+        # A port that is in use should be reported at once. Only where workers cut the messages must they run first.
         if not self._remote and not self.waits_for_worker:
             self.start_gateway(stack, {})
 
     def start_gateway(self, stack: ExitStack, targets: Mapping[str, str]) -> None:
-        """Start the gateway beside the driver.
+        """Start the local gateway.
 
         Args:
             stack: Ends it.

@@ -60,7 +60,7 @@ class RunOptions:
         kafka_jars: Spark's Kafka connector: a directory, or jars with commas between; empty: what fits PySpark.
         conf: Further settings of Spark.
         bounds: Limits of journal, outbox and state cache.
-        remote: Gateways and egress that run elsewhere.
+        remote: The remote gateways and egress.
     """
 
     app: str
@@ -288,7 +288,7 @@ def _beside(options: RunOptions, application: Application, stack: ExitStack) -> 
 
 
 def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:
-    """Tell what a checkpoint has from earlier runs, and in what this one differs from them.
+    """Report what a checkpoint has from earlier runs, and in what this one differs from them.
 
     Args:
         reporter: Takes the notes.

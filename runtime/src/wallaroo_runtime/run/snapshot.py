@@ -1,4 +1,4 @@
-"""What a run looks like at one moment, and to whom it is told."""
+"""What a run looks like at one moment, and who is notified."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -48,16 +48,16 @@ class Snapshot:
 
 
 class Reporter(Protocol):
-    """Tells the user what happens; every method is called from one thread."""
+    """Notifies the user of what happens; every method is called from one thread."""
 
     def note(self, text: str) -> None:
-        """Tell something worth knowing."""
+        """Report something worth knowing."""
 
     def warn(self, finding: Diagnostic) -> None:
-        """Tell of something wrong that does not end the run."""
+        """Report something wrong that does not end the run."""
 
     def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
-        """Tell that sources listen, at which addresses (name, HOST:PORT), and that the query is active."""
+        """Report that sources listen, at which addresses (name, HOST:PORT), and that the query is active."""
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Tell the numbers; called about once a second and once at the end."""
+        """Report the numbers; called about once a second and once at the end."""

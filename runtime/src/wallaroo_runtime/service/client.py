@@ -147,7 +147,7 @@ class Patience:
         self.progressed()
 
     def progressed(self) -> None:
-        """Begin anew: something was answered."""
+        """Begin again: something was answered."""
         self._deadline = self._now() + self._seconds
         self._backoff = Backoff(0.05, 1.0)
 

@@ -1,4 +1,4 @@
-"""The file that says what a process beside the driver must know."""
+"""The file that says what a local process must know."""
 
 import json
 from pathlib import Path

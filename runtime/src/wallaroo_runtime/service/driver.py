@@ -1,4 +1,4 @@
-"""How a process beside the driver notices that its driver is gone."""
+"""How a local process notices that its driver is gone."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from wallaroo_runtime.system.process import process_start_time
 
 
 class DriverWatch:
-    """Tells when the driver has been gone for so long that nobody will come back.
+    """Detects that the driver has been gone for so long that nobody will come back.
 
     A driver announces itself in `driver.json` (`{"pid": ..., "start_time": ...}`); one that is written later
     takes the place of the one before. Without any announcement the process lives until it is stopped.

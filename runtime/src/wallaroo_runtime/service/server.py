@@ -122,7 +122,7 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
         The server and its address.
 
     Raises:
-        RunError: R608, it cannot listen there.
+        RunError: R714, it cannot listen there.
     """
     server = grpc.server(
         ThreadPoolExecutor(THREADS, thread_name_prefix=kind), options=OPTIONS, interceptors=[TokenCheck(listen.token)]
@@ -135,8 +135,7 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
         else:
             port = server.add_insecure_port(listen.address)
     except (RuntimeError, ValueError) as error:
-        reason = f"the {kind} cannot listen at {listen.address}; {_refusal(listen.address) or str(error)[:200]}"
-        fix = "stop the program that uses the address, or give another --listen"
-        raise RunError.of("R608", USAGE, reason=reason, fix=fix) from error
+        reason = _refusal(listen.address) or str(error)[:200]
+        raise RunError.of("R714", USAGE, what=f"the {kind}", address=listen.address, reason=reason) from error
     server.start()
     return server, f"{listen.address.rpartition(':')[0]}:{port}"

@@ -1,4 +1,4 @@
-"""The file in which a process beside the driver tells its state."""
+"""The file in which a local process reports its state."""
 
 import json
 import os
@@ -24,7 +24,7 @@ class StatusFile:
         path: The file.
 
     Attributes:
-        text: What was told last, even when a full disk has not taken it.
+        text: What was reported last, even when a full disk has not taken it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,7 +46,7 @@ class StatusFile:
         if said <= SAID_PER_CODE:
             print(diagnostic, file=sys.stderr, flush=True)
         if said == SAID_PER_CODE:
-            print(f"{diagnostic.code} is not said any more", file=sys.stderr, flush=True)
+            print(f"{diagnostic.code} is no longer reported", file=sys.stderr, flush=True)
 
     def write(self, state: str, **values: Any) -> None:
         """Write the status when it differs from what was written last."""

@@ -1,4 +1,4 @@
-"""What a service keeps of the driver that it serves: `attachment.json`, beside its data."""
+"""What a service keeps of the driver that it serves: `attachment.json`, next to its data."""
 
 import json
 from collections.abc import Mapping

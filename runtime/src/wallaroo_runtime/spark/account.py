@@ -3,8 +3,8 @@
 Workers are checked call by call (`worker/audit.py`). Here is what lies between: the journal's ranges and level 0, the
 rows of one level and the tasks of the next one, the exits of the last level and the descriptors of staged files.
 
-Each attempt of a task tells its account when it succeeds, and a row names the attempt that made it. So an attempt that
-fails tells nothing, and one that is repeated or speculative never counts beside another one.
+Each attempt of a task reports its account when it succeeds, and a row names the attempt that made it. So an attempt
+that fails reports nothing, and one that is repeated or speculative never counts in addition to another one.
 """
 
 from collections import Counter, defaultdict

@@ -41,7 +41,7 @@ class OutboxRoom:
         try:
             self._wait()
             self._publish(frame, batch)
-        except RunError as error:  # of an egress elsewhere that was asked how much waits
+        except RunError as error:  # of a remote egress that was asked how much waits
             self.failure = error
             raise TaskFailure(error) from error
         except OSError as error:
@@ -56,7 +56,7 @@ class OutboxRoom:
                 self._findings.append(Diagnostic.of("R625", size=size, limit=self._limit_bytes))
                 self.is_waiting = True
             if self._ended.wait(LOOK_S):
-                reason, fix = "it was told to stop while it waited for the sinks", "run again to continue"
+                reason, fix = "it was asked to stop while it waited for the sinks", "run again to continue"
                 raise TaskFailure(RunError.of("R611", reason=reason, fix=fix))
         self.is_waiting = False
 

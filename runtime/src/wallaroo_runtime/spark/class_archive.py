@@ -54,7 +54,7 @@ def _key(java: str) -> str:
 
 
 def _take_over(archive: Path) -> None:
-    """Give what a run has left its final name; remove what is not whole and nobody writes any more."""
+    """Give what a run has left its final name; remove what is not whole and no longer written."""
     for part in archive.parent.glob(f"{archive.stem}.*[0-9]"):
         with suppress(FileNotFoundError), part.open("rb") as file:  # else another start was faster
             if file.read(len(MAGIC)) == MAGIC and not archive.exists():

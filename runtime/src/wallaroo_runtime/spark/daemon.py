@@ -15,7 +15,7 @@ TASK_MODULE = "pyspark.worker"
 def forget_archives() -> None:
     """Take the copy of PySpark that is installed instead of the archive that Spark puts before it.
 
-    They are the same, but Python compiles what it finds in an archive anew in each process.
+    They are the same, but Python compiles the sources of an archive again in each process.
     """
     installed = [path for path in sys.path if not path.endswith(".zip")]
     if any(Path(path, "pyspark", "version.py").exists() and Path(path, "py4j").exists() for path in installed):

@@ -46,7 +46,7 @@ def carried() -> Iterator[None]:
 
 
 class JavaEnded(RunError):
-    """The Java virtual machine has ended, or was told to (R617)."""
+    """The Java virtual machine has ended, or was asked to (R617)."""
 
     @classmethod
     def because(cls, reason: str, log: Path) -> "JavaEnded":
@@ -115,7 +115,7 @@ def translated(report: str, checkpoint: str = "", log: Path | None = None) -> Ru
     if reason := _damage(report, checkpoint):
         return RunError.of("R633", RUN, path=checkpoint, reason=reason, log=log)
     if log is not None and any(sign in report for sign in _ENDS):
-        return JavaEnded.because("it was told to end", log)
+        return JavaEnded.because("it was asked to end", log)
     python_errors = _PYTHON_ERROR.findall(report)
     reason = (
         ": ".join(python_errors[-1]) if python_errors else next(iter(report.strip().splitlines()), "no reason given")

@@ -42,10 +42,10 @@ class Attempt:
 
 
 class HomeParam(AccumulatorParam[Homes]):
-    """Lets tasks tell the driver on which executor a partition is; the latest word counts."""
+    """Lets tasks report to the driver on which executor a partition is; the latest word counts."""
 
     def zero(self, value: Homes) -> Homes:
-        """Return what tells nothing."""
+        """Return one that reports nothing."""
         return {}
 
     def addInPlace(self, value1: Homes, value2: Homes) -> Homes:  # noqa: N802 - Spark's name
@@ -55,7 +55,7 @@ class HomeParam(AccumulatorParam[Homes]):
 
 @dataclass(frozen=True, slots=True)
 class ReadCounts:
-    """What tasks tell the driver: bytes of the journal that they have read, repeated ones included, and where they are.
+    """What tasks report to the driver: bytes of the journal that they have read, repeated ones included, and places.
 
     Attributes:
         by_file: From files.
@@ -96,7 +96,7 @@ class Level:
         journals: Where the journals are; rows of a range name one by its number.
         output: Where output goes.
         chunk_bytes: How much of the journal one call of the worker gets.
-        counts: What tasks tell the driver; None: nothing.
+        counts: What tasks report to the driver; None: nothing.
         is_rehearsal: Whether the operators only touch what they would use; see `rehearse`.
     """
 
@@ -143,12 +143,12 @@ class Level:
             yield frame
 
     def tell_home(self, partition: int) -> None:
-        """Tell the driver that this executor has a partition's state."""
+        """Report to the driver that this executor has a partition's state."""
         if self.counts is not None:
             self.counts.homes.add({partition_name(self.stages[0].id, partition): executor_name()})
 
     def tell_endings(self) -> None:
-        """Tell the driver of processes of workers that ended by themselves while tasks of this process used them."""
+        """Report to the driver processes of workers that ended by themselves while tasks of this process used them."""
         found = take_endings()
         if self.counts is not None and found:
             place = executor_name()

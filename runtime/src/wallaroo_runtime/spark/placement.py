@@ -1,4 +1,4 @@
-"""Where the state of each shuffle partition is at work, and which partitions have moved to another executor."""
+"""Where the state of each shuffle partition is, and which partitions have moved to another executor."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ def _rank(name: str) -> tuple[str, int]:
 class Moves:
     """Remembers where partitions were, and says where they have gone when executors came or went.
 
-    Between executors that stay Spark moves partitions as it likes; that is told by the progress alone.
+    Between executors that stay Spark moves partitions as it likes; only the progress reports that.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Moves:
         """Yield a line for all partitions that went from one executor to another one, if executors came or went.
 
         Args:
-            homes: Where partitions are now; it does not change any more.
+            homes: Where partitions are now; it no longer changes.
         """
         before, now = self._homes, dict(homes)
         if before and set(before.values()) == set(now.values()):

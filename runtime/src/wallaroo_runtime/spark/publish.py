@@ -20,9 +20,9 @@ from wallaroo_runtime.storage.place import Output
 
 
 def longest(files: Iterable[StagedFile]) -> list[StagedFile]:
-    """Return each file once, as the row tells that covers most of it, in order of partition and port.
+    """Return each file once, as in the row that covers most of it, in order of partition and port.
 
-    A task tells after each bucket how far its files have grown.
+    A task reports after each bucket how far its files have grown.
     """
     found: dict[str, StagedFile] = {}
     for file in files:
@@ -48,8 +48,8 @@ class Publisher:
         outbox: Where to.
         policy: Which dead letters stop the query.
         rows: Sinks of Spark.
-        counts: What tasks tell the driver.
-        planned: What Spark has planned; None: nothing is told to the outbox.
+        counts: What tasks report to the driver.
+        planned: What Spark has planned; None: nothing is reported to the outbox.
         balance: Compares what tasks have counted; None: nothing is compared.
     """
 

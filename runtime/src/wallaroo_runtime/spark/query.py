@@ -99,7 +99,7 @@ class Progress:
         bytes_by_grpc: Likewise, from gateways.
         records_in: Messages that tasks have got from sources that Spark reads, since this run began.
         records_out: Messages that sinks of Spark have got, since this run began.
-        homes: The executor on which each partition with state was last at work in this run.
+        homes: The executor on which each partition with state was last in this run.
         endings: Processes of workers that ended by themselves, by executor and number, in words.
         dead_letters_before: Those of `dead_letters` that were there when this run began.
     """
@@ -228,7 +228,7 @@ class RunningQuery:
             error = self._query.exception()
         if error is not None:
             return translated(str(error), self._checkpoint, self._log)
-        return None if self._is_stopped else JavaEnded.because("it was told to end", self._log)
+        return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
 
     def progress(self) -> Progress:
         """Return how far the query has come."""
@@ -251,7 +251,7 @@ class RunningQuery:
         if journals and all(journals):
             counted = counted.reached(map(_as_object, journals))
         if counted.offsets != self._progress.offsets:
-            reach("driver.after_commit")  # Spark tells of a micro-batch when it has committed it
+            reach("driver.after_commit")  # Spark reports a micro-batch when it has committed it
         with self._lock:
             self._progress = counted
         return counted
@@ -282,7 +282,7 @@ class RunningQuery:
     def stop(self) -> None:
         """Stop the query and its workers; what is not committed is processed again by the next run.
 
-        A Java virtual machine that was told to end, too, as when a system stops a service, has stopped them.
+        A Java virtual machine that was asked to end, too, as when a system stops a service, has stopped them.
         """
         if self._is_stopped:
             return
@@ -343,7 +343,7 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
-    if is_local(session.sparkContext.master):  # elsewhere executors do not see the directory that it needs
+    if is_local(session.sparkContext.master):  # remote executors do not see the directory that it needs
         rehearse(session, levels, lower)
     records = record_sources(plan, topology)
     query = (

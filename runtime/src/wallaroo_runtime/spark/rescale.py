@@ -84,7 +84,7 @@ def rescale(session: SparkSession, old: Path, new: Path, folder: Path, before: P
     Args:
         session: A local one.
         old: Spark's checkpoint; it has no pending micro-batch, and stays as it is.
-        new: The directory to make, beside it.
+        new: The directory to make, next to it.
         folder: A directory for what is under way; it does not exist.
         before: The plan with the numbers of `old`.
         plan: The plan with those of `new`.
@@ -131,7 +131,7 @@ def _sort_logs(session: SparkSession, old: Path, folder: Path, plan: Plan) -> Mo
 
 
 def _copy(old: Path, new: Path) -> None:
-    """Link the files, which Spark never changes; only where its records name the directory they are written anew."""
+    """Link the files, which Spark never changes; only where its records name the directory they are written again."""
     shutil.copytree(old, new, copy_function=os.link)
     relocate(new, f"file:{new}")
 
@@ -256,7 +256,7 @@ class RowMaker:
 
 
 class LogWriter(StatefulProcessor):
-    """Gives each bucket of a level its new log; what is no bucket any more gets none."""
+    """Gives each bucket of a level its new log; what is no longer a bucket gets none."""
 
     def __init__(self, stages: tuple[Stage, ...], folder: Path, bucket_ids: tuple[int, ...]) -> None:
         self._stages, self._folder, self._bucket_ids = stages, folder, bucket_ids

@@ -69,7 +69,7 @@ class RowSinks:
         self, session: SparkSession, sinks: dict[int, KafkaSink | SparkSink], place: OutputPlace, note: Path
     ) -> None:
         for sink in sinks.values() if place.service is not None else ():
-            what, fix = f'a sink of kind "{sink.kind}" with an egress elsewhere', "let the driver start the egress"
+            what, fix = f'a sink of kind "{sink.kind}" with a remote egress', "let the driver start the egress"
             raise RunError.of("P304", TOPOLOGY, path=sink.path, what=what, fix=fix)
         self._session, self._sinks, self._place, self._note = session, sinks, place, note
         self.records = 0

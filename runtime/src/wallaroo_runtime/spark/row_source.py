@@ -16,7 +16,7 @@ from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
 FRAME_BYTES = 512 * 1024
 FRAME_MESSAGES = 8192
-MESSAGE_BYTES = 32  # about what a message costs beside its value
+MESSAGE_BYTES = 32  # about what a message costs besides its value
 _COLUMNS = ("sequence", "key", "value", "timestamp_ms", "headers")
 _U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
 
@@ -26,7 +26,7 @@ class RecordSource:
     """A source that Spark reads; pickles into its tasks.
 
     Attributes:
-        port: Number of the source in the plan; stands in the frames.
+        port: Number of the source in the plan; is part of the frames.
         source: What the topology says.
     """
 

@@ -46,7 +46,7 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
 LOCAL_SETTINGS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-# Whoever reaches a port of Spark's must know the application's secret. Where Spark makes it and hands it to its
+# A peer at a port of Spark's must know the application's secret. Where Spark makes it and hands it to its
 # executors, it is asked for; a standalone cluster has one of its own.
 AUTHENTICATION = {
     "spark.authenticate": "true",
@@ -93,7 +93,7 @@ appender.file.strategy.max = 2
 
 
 def memory_settings(master: str, cache_bytes: int) -> dict[str, str]:
-    """Return what the container of an executor needs beside the JVM: Spark's own default knows of no worker.
+    """Return what the container of an executor needs besides the JVM: Spark's own default knows of no worker.
 
     Example:
         >>> memory_settings("yarn", 512 * 1024 * 1024), memory_settings("spark://host:7077", 0)
@@ -165,7 +165,7 @@ def interpreter(directory: Path) -> Path:
     """Write a program that starts this interpreter for Spark's processes, and return its path.
 
     Spark puts archives of PySpark's sources first into their PYTHONPATH, and Python compiles what it imports from an
-    archive in each process anew. Here they are to import what this process has imported.
+    archive in each process again. Here they are to import what this process has imported.
 
     Args:
         directory: Where to write it.
@@ -201,7 +201,7 @@ def _settings_of(master: str) -> dict[str, str]:
     secret = authentication(master)
     if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        # Blocks on disk hold messages. Executors elsewhere have directories of their own.
+        # Blocks on disk hold messages. Remote executors have directories of their own.
         own = {name: str(temporary_directory()) for name in ("spark.local.dir", "spark.python.unix.domain.socket.dir")}
         return LOCAL_SETTINGS | secret | own
     return {"spark.executor.extraJavaOptions": JAVA_OPTIONS} | secret | (YARN_SETTINGS if master == "yarn" else {})

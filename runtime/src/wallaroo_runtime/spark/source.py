@@ -29,7 +29,7 @@ class JournalRange(InputPartition):
 
 
 def to_offset(position: Position) -> dict[str, Any]:
-    """Return a position as it stands in Spark's checkpoint; the id as text, since JSON readers round large numbers."""
+    """Return a position as in Spark's checkpoint; the id as text, since JSON readers round large numbers."""
     return {"journal": f"{position.journal_id:016x}", "offset": position.offset, "sequence": position.sequence}
 
 

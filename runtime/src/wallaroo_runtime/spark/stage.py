@@ -63,7 +63,7 @@ class StatelessLevel:
             yield frame_batch([row for tick in self._ticks for row in self._tick_rows(tick, account)])
 
     def _tick_rows(self, tick: bytes, account: Account) -> Iterator[FrameRow]:
-        """Yield a tick for each bucket; it stands before the messages of its sequence."""
+        """Yield a tick for each bucket; it precedes the messages of its sequence."""
         sequence = FrameHead.of(tick).sequence
         return (FrameRow(column, sequence, -1, DATA, account.task, tick) for column in self.level.bucket_ids)
 

@@ -1,4 +1,4 @@
-"""Levels behind a shuffle: keeps each bucket's state in Spark's store and lets the worker compute on it."""
+"""Levels after a shuffle: keeps each bucket's state in Spark's store and lets the worker compute on it."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -220,6 +220,6 @@ class BucketProcessor(StatefulProcessor):
             head = FrameHead.of(row.payload)
             account.staged[head.port] += head.count
             self._staged.write(head.port, row.payload)
-        # Nobody knows which bucket is a task's last: each tells how far the files have grown, and the longest counts.
+        # Nobody knows which bucket is a task's last: each reports how far the files have grown, and the longest counts.
         for file in self._staged.so_far():
             yield Row(**staged_columns(attempt.query, file))

@@ -41,7 +41,7 @@ def take(root: Path) -> tuple[Path, int]:
     """
     root.mkdir(mode=0o700, exist_ok=True)
     _check(root)
-    with locked(root / LOCK):  # nobody takes a directory for left behind that has no lock yet
+    with locked(root / LOCK):  # nobody takes a directory without a lock for an abandoned one
         for path in root.glob(f"{PREFIX}*"):
             if path.is_dir():
                 _remove_unless_used(path)

@@ -91,7 +91,7 @@ def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None
     try:
         _on_executors(session, stop)
     except (PySparkException, Py4JJavaError):
-        _log.debug("Spark or its executors ended before the workers were told to stop", exc_info=True)
+        _log.debug("Spark or its executors ended before the workers were asked to stop", exc_info=True)
     finally:
         late.cancel()
 

@@ -16,7 +16,7 @@ MAX_NESTING = 20
 
 
 def driver_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a driver on YARN needs beside its own settings.
+    """Return what a driver on YARN needs besides its own settings.
 
     Its Python is where it is on this machine, unless the environment says where; what it writes goes to the directory
     of its container, since YARN gives containers no home that they may write to.

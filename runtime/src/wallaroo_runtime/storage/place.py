@@ -20,7 +20,7 @@ class Journal(Protocol):
         """Return how far it may be read now."""
 
     def limit(self, start: int, max_bytes: int) -> Position:
-        """Return the last frame boundary at most `max_bytes` behind `start`, but at least one frame further."""
+        """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame further."""
 
     def split(self, start: int, end: int, parts: int) -> list[Range]:
         """Cut [start, end) into at most `parts` ranges."""
@@ -29,7 +29,7 @@ class Journal(Protocol):
         """Yield the frames of [start, end) in pieces of whole frames."""
 
     def commit(self, offset: int) -> None:
-        """Tell that nothing below `offset` is needed any more."""
+        """Release everything below `offset`."""
 
 
 class Staging(Protocol):

@@ -37,7 +37,7 @@ class RemoteJournal:
         return self._position(self._client.call("End", pb.EndRequest(epoch=self._epoch, journal=self._journal)))
 
     def limit(self, start: int, max_bytes: int) -> Position:
-        """Return the last frame boundary at most `max_bytes` behind `start`, but at least one frame further."""
+        """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame further."""
         request = pb.LimitRequest(epoch=self._epoch, journal=self._journal, start=start, max_bytes=max_bytes)
         return self._position(self._client.call("Limit", request))
 
@@ -59,7 +59,7 @@ class RemoteJournal:
     def read(self, start: int, end: int, chunk_bytes: int = 1024 * 1024) -> Iterator[bytes]:
         """Yield the frames of [start, end), verified; pieces of at most 1 MiB unless one frame alone has more.
 
-        A stream that breaks goes on behind the last whole piece. The gateway chooses the pieces.
+        A stream that breaks goes on after the last whole piece. The gateway chooses the pieces.
         """
         at = start
         patience = Patience(self._client, self._patience_s)
@@ -95,7 +95,7 @@ class RemoteJournal:
             call.cancel()
 
     def commit(self, offset: int) -> None:
-        """Tell the gateway that nothing below `offset` is needed any more."""
+        """Report to the gateway that nothing below `offset` is still needed."""
         self._client.call("Commit", pb.CommitRequest(epoch=self._epoch, journal=self._journal, offset=offset))
 
 

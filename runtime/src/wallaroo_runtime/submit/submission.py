@@ -1,4 +1,4 @@
-"""Runs spark-submit for a driver on the cluster, and tells what becomes of the application there.
+"""Runs spark-submit for a driver on the cluster, and reports what becomes of the application there.
 
 What spark-submit and YARN's client write is for their developers; here it becomes a line for each change of state and,
 when the application has failed, one error with the exit code of the driver.
@@ -26,7 +26,7 @@ DIAGNOSIS = re.compile(r"^\s*diagnostics: (?!N/A|AM container is launched|\[)(.+
 
 
 class Submission:
-    """An application on YARN or Kubernetes, as its spark-submit tells of it.
+    """An application on YARN or Kubernetes, as its spark-submit reports it.
 
     Args:
         command: Of spark-submit.

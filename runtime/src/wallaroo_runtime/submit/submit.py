@@ -41,7 +41,7 @@ def check_deploy_mode(master: str, deploy_mode: str) -> None:
 
 
 def client_command(arguments: Sequence[str]) -> list[str]:
-    """Return the command whose process is the driver; PySpark starts the JVM beside it through spark-submit.
+    """Return the command whose process is the driver; PySpark starts the JVM next to it through spark-submit.
 
     Args:
         arguments: Of `wallaroo run`.

@@ -57,7 +57,7 @@ def check_sinks(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_paths(index: Index) -> Iterator[Diagnostic]:
-    """Every path is the position at which it stands."""
+    """Every path is the position of the part."""
     for part in index.parts:
         path = part.text("path")
         if path and path != part.path:
@@ -87,7 +87,7 @@ def check_inputs(index: Index) -> Iterator[Diagnostic]:
                 values = {"path": part.path, "input": path, "hint": did_you_mean(path, readable)}
                 yield index.finding("T213", part, place, **values)
             elif part.kind == "steps" and "/steps/" in path and known[path] >= number and part.path not in looping:
-                reason = f'step "{part.path}" stands before its input "{path}"'
+                reason = f'step "{part.path}" precedes its input "{path}"'
                 yield index.finding("T102", part, place, reason=reason, fix="put each step after the steps it reads")
     for loop in loops:
         part = index.parts[known[loop[0]]]

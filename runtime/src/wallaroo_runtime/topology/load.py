@@ -79,7 +79,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     if len(value) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        reason = f"key {shown_json(twice)} stands twice in one object"
+        reason = f"key {shown_json(twice)} occurs twice in one object"
         raise ValueError(reason)
     return value
 

@@ -10,7 +10,7 @@ STATE_KINDS = frozenset({"state_computation", "state_computation_multi", "window
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """The user's code behind one part of the topology.
+    """The user's code of one part of the topology.
 
     Attributes:
         path: Of the source, step or sink; with `/partition` or `/state` at the end for a state step's further parts.
@@ -90,7 +90,7 @@ class Window:
         late: What a late message does: `drop`, `fire_per_message` or `place_in_oldest_window`.
         time: Which time counts: `ingest` or `event`.
         count: How many messages make a window.
-        flush_ms: Without a message for so long, a window that is not full is given out.
+        flush_ms: Without a message for so long, a window that is not full is emitted.
     """
 
     kind: str
@@ -375,5 +375,5 @@ class Topology:
         return any(step.component for step in self.steps() if step.worker == worker)
 
     def component(self, worker: str, path: str) -> Component | None:
-        """Return the user's code behind `path`, or None when the front-end recorded none."""
+        """Return the user's code of `path`, or None when the front-end recorded none."""
         return self.worker(worker).component(path)

@@ -68,7 +68,7 @@ def _parse(item: str, what: str) -> Address:
     elif not (port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS and int(port) <= LAST_PORT):
         reason = f"{port[:80]!r} is not a port"
     elif host.startswith("[") != host.endswith("]") or (":" in host and not host.startswith("[")):
-        reason = "an IPv6 address stands in brackets, as in [::1]:7010"
+        reason = "an IPv6 address is written in brackets, as in [::1]:7010"
     if reason:
         raise RunError.of("T211", USAGE, what=what, value=json.dumps(item, ensure_ascii=False), reason=reason)
     return Address(name, host.strip("[]"), int(port))

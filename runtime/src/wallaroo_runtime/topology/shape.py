@@ -191,7 +191,7 @@ def _value_reason(error: ValidationError) -> tuple[str, str]:
         finding = _one_of(error, error.instance, [wanted] if rule == "const" else list(wanted))
         return finding.message, finding.fix
     if rule == "uniqueItems":
-        return "the item stands in the list twice", "list it once"
+        return "the item occurs twice in the list", "list it once"
     size = len(error.instance) if isinstance(error.instance, list | str) else 0
     texts = {
         "minimum": (f"{value} is too small", f"write at least {wanted}"),

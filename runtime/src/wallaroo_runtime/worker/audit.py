@@ -61,7 +61,7 @@ class Audit:
     """The rules that hold for the outputs of one stage.
 
     Args:
-        stage: The stage, as the worker was told.
+        stage: The stage, as sent to the worker.
     """
 
     def __init__(self, stage: pb.Stage) -> None:
@@ -166,7 +166,7 @@ class Audit:
     def _flow(
         self, node: pb.Node, row: list[int], outs: Mapping[str, tuple[int, int]], left: Mapping[int, int]
     ) -> None:
-        """Check that what the inputs of a node gave out is what came to it, and what an exit got is what it sent."""
+        """Check that what the inputs of a node emitted is what came to it, and what an exit got is what it sent."""
         least = sum(outs[path][0] for path in node.inputs)
         most = sum(outs[path][1] for path in node.inputs)
         entered, out, dead = row

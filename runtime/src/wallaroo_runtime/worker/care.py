@@ -1,4 +1,4 @@
-"""What a task knows of a call that broke, and tells the worker when it repeats the call."""
+"""What a task knows of a call that broke, and passes to the worker when it repeats the call."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ class Care:
     Attributes:
         skips: The messages to leave out.
         is_alone: Whether no other call of the process may run a message meanwhile.
-        is_careful: Whether messages run one by one, so that each is at work while its state is written.
+        is_careful: Whether messages run one by one, so that each is in flight while its state is written.
 
     Example:
         >>> care = Care()
@@ -33,7 +33,7 @@ class Care:
     _suspect: int = -1
 
     def learn(self, blame: Blame) -> bool:
-        """Take note of what happened; return whether it is certain who is guilty, and is seen to.
+        """Take note of what happened; return whether it is certain which message is the cause, and it is seen to.
 
         Raises:
             ValueError: The message was to be left out already.
@@ -41,7 +41,7 @@ class Care:
         if blame.is_outside:
             return self._learn_outside(blame)
         if any(skip.ordinal == blame.ordinal for skip in self.skips):
-            msg = f"it runs message {blame.ordinal} of a call, which it was told to skip"
+            msg = f"it runs message {blame.ordinal} of a call, which it was asked to skip"
             raise ValueError(msg)
         is_certain = {
             Cause.HUNG: True,
@@ -79,7 +79,7 @@ class Care:
         return blame.is_outside and self.is_careful and has_ended
 
     def _learn_outside(self, blame: Blame) -> bool:
-        """Let messages run one by one: who spoils a state is then at work while it is written."""
+        """Let messages run one by one: the message that spoils a state is then in flight while it is written."""
         self.is_careful = self.is_careful or blame.cause is not Cause.KILLED
         self.is_alone = blame.is_shared and blame.cause is Cause.CRASHED
         return blame.cause is Cause.HUNG

@@ -33,14 +33,14 @@ BROKEN_CODES = frozenset(
 BROKEN_LIMIT, RETRY_LIMIT, DEADLINE_LIMIT = 30, 3, 2
 
 _open: dict[str, Endpoints] = {}  # by digest of the spec; a PySpark worker process runs many tasks
-_endings: dict[int, str] = {}  # by process id; for the driver to tell
+_endings: dict[int, str] = {}  # by process id; for the driver to report
 
 
 class Broken(Exception):
     """The stream ended before its time; what was not answered is to be sent again.
 
     Args:
-        blame: The message of this stream that was at work, if that is to be held against it.
+        blame: The message of this stream that was in flight, if it is a suspect.
     """
 
     def __init__(self, blame: Blame | None = None) -> None:
@@ -140,7 +140,7 @@ class WorkerChannel:
         return ending
 
     def learn(self, care: Care, blame: Blame | None) -> None:
-        """Take note in `care` of what a broken stream tells against a message of its call."""
+        """Take note in `care` of what a broken stream shows about a message of its call."""
         if blame is None:
             return
         if care.is_beyond(blame):
@@ -158,7 +158,7 @@ class WorkerChannel:
 
     @property
     def seconds(self) -> str:
-        """The deadline of a call, as people are told."""
+        """The deadline of a call, for people."""
         return f"{self.spec.deadline_ms / 1000:g}"
 
     def seconds_for(self, care: Care) -> float:
@@ -166,7 +166,7 @@ class WorkerChannel:
         return care.seconds(self.spec.deadline_ms / 1000, self.slowest)
 
     def kill_hung(self, endpoints: Endpoints, stage: str, seconds: float, *, is_certain: bool) -> None:
-        """Kill the worker that missed a deadline; the second time in a row is an error unless a message is to blame."""
+        """Kill the worker that missed a deadline; the second time in a row is an error without a suspect."""
         self._deadline_count += not is_certain
         kill_worker(endpoints.connection, f"it gave no answer within {seconds:g} s", is_excused=is_certain)
         if self._deadline_count >= DEADLINE_LIMIT:
@@ -235,7 +235,7 @@ class Stream:
     _stalled: Mark = Mark()
 
     def __post_init__(self) -> None:
-        with contextlib.suppress(OSError):  # the worker is gone, as opening the stream will tell
+        with contextlib.suppress(OSError):  # the worker is gone, as opening the stream will show
             self.flight = FlightFile(self.endpoints.connection.directory)
         self.deadline = Deadline(self.channel.spec.deadline_ms / 1000, self._give_up, self._look)
 
@@ -305,7 +305,7 @@ class Stream:
         return reply
 
     def _find_blame(self, error: grpc.RpcError) -> Blame | None:
-        """Wait until the worker serves again; return the message of this stream that is to blame for the end."""
+        """Wait until the worker serves again; return the message of this stream that is the suspect."""
         self.deadline.close()
         self.call.cancel()
         stalled = self._stalled

@@ -50,7 +50,7 @@ class WorkerProcess:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         status = self._process.wait()
-        self.signal(signal.SIGKILL)  # what it left behind in its process group
+        self.signal(signal.SIGKILL)  # what is left in its process group
         self.status, self.at_work = look_back(self._directory, self.pid, status)
         self._loop.remove_reader(self._pipe)
         with contextlib.suppress(BlockingIOError):

@@ -33,7 +33,7 @@ class Deadline:
         self._thread: threading.Thread | None = None
 
     def arm(self) -> None:
-        """Begin to count, or begin anew."""
+        """Begin to count, or begin again."""
         self._since = time.monotonic()
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="call-deadline", daemon=True)

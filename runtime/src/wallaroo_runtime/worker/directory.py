@@ -67,7 +67,7 @@ def worker_directory(spec: WorkerSpec, owner: Owner) -> Path:
 
 
 def lock_path(directory: Path) -> Path:
-    """Return the file that who starts the supervisor of a directory locks; it stands beside the directory."""
+    """Return the file that a starter of a directory's supervisor locks; it is next to the directory."""
     return directory.with_name(directory.name + ".lock")
 
 

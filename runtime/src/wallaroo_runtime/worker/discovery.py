@@ -94,7 +94,7 @@ def kill_worker(connection: Connection, reason: str, *, is_excused: bool = False
 
     Args:
         connection: The process.
-        reason: Why, as people are told.
+        reason: Why, for people.
         is_excused: Whether this end counts against the restart budget not at all.
     """
     request = {"op": "kill", "generation": connection.generation, "reason": reason, "is_excused": is_excused}
@@ -122,7 +122,7 @@ def _ask(spec: WorkerSpec, directory: Path, owner: Owner | None, request: dict[s
             if attempt == ATTEMPTS - 1:
                 raise
             _start_supervisor(spec, directory, owner or find_owner())
-            request = {"op": "wait"}  # a new supervisor counts generations anew
+            request = {"op": "wait"}  # a new supervisor counts generations again
             continue
         except TimeoutError as error:
             raise _did_not_start(spec, f"its supervisor gave no answer within {timeout:g} s") from error
@@ -146,7 +146,7 @@ def _start_supervisor(spec: WorkerSpec, directory: Path, owner: Owner) -> None:
 
 
 def _is_supervised(directory: Path) -> bool:
-    """Say whether another task was first; a socket that a killed supervisor left behind refuses connections."""
+    """Say whether another task was first; a socket of a killed supervisor refuses connections."""
     try:
         control.ask(directory, {"op": "status"}, MARGIN_SECONDS)
     except (FileNotFoundError, ConnectionError):
@@ -155,5 +155,5 @@ def _is_supervised(directory: Path) -> bool:
 
 
 def _did_not_start(spec: WorkerSpec, reason: str) -> RunError:
-    fix = "run the application again; its log tells more"
+    fix = "run the application again; its log has more"
     return RunError.of("W401", WORKER, worker=spec.name, reason=reason, fix=fix)

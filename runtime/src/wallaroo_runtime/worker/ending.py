@@ -1,4 +1,4 @@
-"""How a process of a worker ended, and which message that tells against."""
+"""How a process of a worker ended, and which message is the suspect."""
 
 import json
 import signal
@@ -31,20 +31,20 @@ class Cause(Enum):
 
     HUNG = auto()  # the deadline passed
     CRASHED = auto()  # the process ended of its own
-    KILLED = auto()  # a signal from outside ended the process; the message may be innocent
+    KILLED = auto()  # a signal from outside ended the process; the message need not be the cause
 
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """A message that was at work when the worker ended.
+    """A message that was in flight when the worker ended.
 
     Attributes:
         index: Of the call in its stream.
         ordinal: Of the message in the call; none when `is_outside`.
         cause: What happened.
         text: The same in words.
-        is_shared: Whether other messages were at work in the same process.
-        note: What the worker did for no message, as it tells in a careful call.
+        is_shared: Whether other messages were in flight in the same process.
+        note: What the worker did for no message, as it notes in a careful call.
     """
 
     index: int
@@ -67,7 +67,7 @@ class Ending:
     Attributes:
         status: Exit status, or minus a signal's number; of the first of several processes.
         killed_for: Why the supervisor killed it; empty: it did not.
-        at_work: The messages at work in that process, by name of their stream's file.
+        at_work: The messages in flight in that process, by name of their stream's file.
         is_excused: Whether the cause is known and dealt with, so that the end is no reason to give up.
     """
 
@@ -82,7 +82,7 @@ class Ending:
         return self.killed_for or status_text(self.status)
 
     def told(self, worker: str, process: int, following: int) -> str:
-        """Return what people are told of it.
+        """Return the text for people.
 
         Example:
             >>> Ending(-9, "", {"a": (0, 3)}, False).told("main", 12, 15).partition("; ")[2]
@@ -94,7 +94,7 @@ class Ending:
         return f'worker "{worker}", process {process}: {self.text}; {flight}; {after}'
 
     def blame(self, name: str) -> Blame | None:
-        """Return what the ending tells against the stream of a file."""
+        """Return what the ending shows about the stream of a file."""
         if self.killed_for or name not in self.at_work:
             return None
         cause = Cause.CRASHED if is_own(self.status) else Cause.KILLED
@@ -116,7 +116,7 @@ def is_own(status: int) -> bool:
 
 
 def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str, tuple[int, int]]]:
-    """Return status and messages at work of the process that was the first to end.
+    """Return status and messages in flight of the process that was the first to end.
 
     Args:
         directory: The worker's.

@@ -1,4 +1,4 @@
-"""The files in which workers note the message at work; SPECIFICATION.md, section 4, says what stands in them."""
+"""The files in which workers note the message in flight; SPECIFICATION.md, section 4, describes their content."""
 
 import contextlib
 import itertools
@@ -21,7 +21,7 @@ class Mark(NamedTuple):
 
     Attributes:
         call: Its number in the stream.
-        message: 1 + ordinal of the message at work; 0: none; `OUTSIDE`: user code runs for no message.
+        message: 1 + ordinal of the message in flight; 0: none; `OUTSIDE`: user code runs for no message.
         process: Id of the process that runs the stream; 0: it does not say.
     """
 
@@ -75,9 +75,9 @@ class FlightFile:
 
 
 def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
-    """Return index and ordinal of the messages at work in a process, by the name of their stream's file.
+    """Return index and ordinal of the messages in flight in a process, by the name of their stream's file.
 
-    Files that a client left behind when it was killed are removed.
+    Files that a client left when it was killed are removed.
     """
     found = {}
     for name, mark in _marks(directory):

@@ -66,7 +66,7 @@ class RotatingLog:
         return "\n".join(self._tail.decode("utf-8", "replace").splitlines()[-lines:])
 
     def clear_tail(self) -> None:
-        """Forget what an earlier process printed, so that a tail tells of one process only."""
+        """Forget what an earlier process printed, so that a tail shows one process only."""
         self._tail = b""
 
     def close(self) -> None:

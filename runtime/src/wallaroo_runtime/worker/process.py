@@ -90,7 +90,7 @@ class ProcessCall:
             flying -= len(self._unanswered.popleft().frames)
             self._answered += 1
             self.channel.progressed()
-            stream.rest()  # whoever takes the outputs may take his time
+            stream.rest()  # the reader of the outputs may take its time
             yield outputs
             self._arm(stream)
 

@@ -290,7 +290,7 @@ def start(directory: Path, spec: WorkerSpec, owner: Owner) -> None:
     """Start a supervisor in a session of its own and return once it can be asked.
 
     Raises:
-        OSError: It ended at once; its output stands in `supervisor.log` in the directory.
+        OSError: It ended at once; its output is in `supervisor.log` in the directory.
     """
     config = directory / "supervisor.json"
     config.write_text(

@@ -1,4 +1,4 @@
-"""Connectors: their configs, and beside them the programs that come with the SDK, each a module of its own."""
+"""Connectors: their configs, and the programs that come with the SDK, each a module of its own."""
 
 from wallaroo.connector.config import SinkConnectorConfig, SourceConnectorConfig
 

@@ -16,9 +16,9 @@ MAX_CREDITS, REFILL_CREDITS = 100_000, 50_000
 class SourceConnectorConfig(TCPSourceConfig):
     """A listener for a connector.
 
-    Without a cookie the connector sends frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6): nothing tells it
+    Without a cookie the connector sends frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6): it is not informed
     what was processed. With one it speaks the connector protocol: each message is acknowledged once it is
-    processed, and a connector that connects again is told from where to send.
+    processed, and a connector that connects again learns where to continue.
 
     Two orders of parameters are taken: `(host, port, decoder)`, and `(name, encoder, decoder, port, ...)`.
 

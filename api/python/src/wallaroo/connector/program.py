@@ -120,7 +120,7 @@ def run_source(
 def run_sink(
     work: Callable[[SinkConnector, Event], None], required: Sequence[str], optional: Sequence[str] = ()
 ) -> int:
-    """Run the program of a sink connector until it is told to end, by SIGTERM or Ctrl-C.
+    """Run the program of a sink connector until it is asked to end, by SIGTERM or Ctrl-C.
 
     Args:
         work: Gets the connector, not yet connected, and an event that says that the program is to end.
@@ -159,7 +159,7 @@ def _work(work: Callable[[Any, Event], None], connector: Any, stop: Event) -> No
     try:
         work(connector, stop)
     except BaseException:
-        # What failed is told; what a source has sent before that must not be lost.
+        # The failure is reported; what a source has sent before that must not be lost.
         with contextlib.suppress(UnexpectedSocketError):
             connector.close()
         raise

@@ -41,7 +41,7 @@ class Stream:
 class AtLeastOnceSourceConnector(threading.Thread):
     """Speaks the connector protocol with an application; subclasses say what is sent.
 
-    It connects, tells of its streams, and sends as many messages as it has credits. When the connection breaks or the
+    It connects, announces its streams, and sends as many messages as it has credits. When the connection breaks or the
     application asks for it, it connects again and the application says from where each stream has to go on.
     `start` runs it in a thread, `join` waits for its end, `failure` says what went wrong.
 
@@ -49,7 +49,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         version: Of the protocol, "0.0.1".
         cookie: The word of the source's config.
         program_name: Name of this program.
-        instance_name: Tells apart programs of one name.
+        instance_name: Distinguishes programs of one name.
         host: Where the application listens.
         port: Port as text or number.
         delay: Seconds to wait after each message.
@@ -128,14 +128,14 @@ class AtLeastOnceSourceConnector(threading.Thread):
         self._stopped.set()
 
     def add_stream(self, stream: Stream) -> None:
-        """Tell the application of a stream; `stream_opened` says when it takes messages."""
+        """Announce a stream to the application; `stream_opened` says when it takes messages."""
         self._streams[stream.id] = stream
         self.stream_added(stream)
         if self._is_greeted:
             self._send(protocol.notify(stream.id, stream.name, stream.point_of_reference))
 
     def remove_stream(self, stream: Stream) -> None:
-        """Tell the application that a stream has ended, and forget it."""
+        """Report to the application that a stream has ended, and forget it."""
         if self._streams.pop(stream.id, None) is not None and stream.is_open:
             self._send(protocol.end_of_stream(stream.id))
             stream.is_open = False
@@ -251,7 +251,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         """Learn that a stream is known to the connector."""
 
     def stream_opened(self, stream: Stream) -> None:
-        """Learn that the application takes a stream's messages behind its point of reference."""
+        """Learn that the application takes a stream's messages after its point of reference."""
 
     def stream_closed(self, stream: Stream) -> None:
         """Learn that the application takes no more messages of a stream, until it is opened again."""
@@ -271,7 +271,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         """Learn that the application was restarted; by default it connects again.
 
         Raises:
-            ConnectionError: By default; the connection is made anew then.
+            ConnectionError: By default; the connection is made again then.
         """
         msg = "the application was restarted"
         raise ConnectionError(msg)

@@ -31,7 +31,7 @@ class BaseSource(BaseIter):
     """Messages that can be read again from any point of reference.
 
     `__next__` gives pairs of payload and point of reference: that of the message, which grows from one to the next, and
-    behind which `reset` goes on. A key (bytes) and a time in nanoseconds may follow. None in the payload's place
+    after which `reset` goes on. A key (bytes) and a time in nanoseconds may follow. None in the payload's place
     says that there is nothing now.
 
     Attributes:
@@ -68,7 +68,7 @@ class BaseSource(BaseIter):
 
     @abstractmethod
     def reset(self, pos: int = 0) -> None:
-        """Go on with the first message behind a point of reference."""
+        """Go on with the first message after a point of reference."""
 
     @abstractmethod
     def point_of_ref(self) -> int:
@@ -79,7 +79,7 @@ class BaseSource(BaseIter):
 
 
 class FramedFileReader(BaseSource):
-    r"""The messages of a file, each behind its length of 4 bytes, big-endian; points of reference are offsets in bytes.
+    r"""The messages of a file, each after its length of 4 bytes, big-endian; points of reference are offsets in bytes.
 
     It ends where the file does, also within a message.
 
@@ -125,7 +125,7 @@ class FramedFileReader(BaseSource):
         self._position = pos
 
     def point_of_ref(self) -> int:
-        """Return the offset behind the last message."""
+        """Return the offset after the last message."""
         return self._position
 
     def close(self) -> None:
@@ -176,7 +176,7 @@ class ThrottledFileReader(FramedFileReader):
         return payload, point
 
     def reset(self, pos: int = 0) -> None:
-        """Go on at an offset; what is behind it is to be given again."""
+        """Go on at an offset; what is after it is to be given again."""
         super().reset(pos)
         self._unacknowledged.clear()
 
@@ -270,12 +270,12 @@ class MultiSourceConnector(AtLeastOnceSourceConnector):
         return True
 
     def stream_opened(self, stream: Stream) -> None:
-        """Go on behind the point of reference that the application knows."""
+        """Go on after the point of reference that the application knows."""
         self._ended.discard(stream.id)
         self._sources[stream.id].reset(stream.point_of_reference)
 
     def stream_acked(self, stream: Stream) -> None:
-        """Tell the source, and end the stream when that was all of it."""
+        """Notify the source, and end the stream when that was all of it."""
         self._sources[stream.id].wallaroo_acked(stream.point_of_reference)
         self._finish(stream)
 

@@ -46,7 +46,7 @@ def hello(version: str, cookie: str, program: str, instance: str) -> bytes:
 
 
 def notify(stream: int, name: str, point_of_reference: int) -> bytes:
-    """Return the frame that tells of a stream."""
+    """Return the frame that announces a stream."""
     return framed(NOTIFY, _U64.pack(stream) + _text(name) + _U64.pack(point_of_reference))
 
 
@@ -133,7 +133,7 @@ def _read(tag: int, fields: bytes) -> Frame:
 
 
 def _texts(fields: bytes) -> tuple[str, ...]:
-    """Return texts that stand one behind the other."""
+    """Return texts that follow each other."""
     found, at = [], 0
     while at < len(fields):
         (size,) = struct.unpack_from(">H", fields, at)

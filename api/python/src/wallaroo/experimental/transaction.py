@@ -20,7 +20,7 @@ class Order:
         ids: Of transactions; `REPLY_UNCOMMITTED` has any number, the others one.
         ranges: Of `PHASE_1`: stream, and the offsets at which its part of the transaction begins and ends.
         is_commit: Of `REPLY` and `PHASE_2`: commit, or abort.
-        number: Of `LIST_UNCOMMITTED` and its reply: tells apart questions.
+        number: Of `LIST_UNCOMMITTED` and its reply: distinguishes questions.
     """
 
     tag: int

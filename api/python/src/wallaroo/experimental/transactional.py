@@ -53,7 +53,7 @@ class TransactionalTarget(ABC):
 
     @abstractmethod
     def committed(self, sender: str) -> int:
-        """Return the offset behind the last message that is committed; 0 at the beginning."""
+        """Return the offset after the last message that is committed; 0 at the beginning."""
 
     @abstractmethod
     def prepared(self, sender: str) -> Mapping[str, int]:
@@ -66,7 +66,7 @@ class TransactionalTarget(ABC):
         Args:
             sender: Whose output it is.
             name: Name of the transaction.
-            end: The offset behind the last message.
+            end: The offset after the last message.
             messages: What the sink's encoder gave.
 
         Returns:
@@ -117,7 +117,7 @@ class TransactionalSinkConnector(SinkConnector):
         """Take output until told to stop; `listen` comes before. Applications may connect again and again.
 
         Raises:
-            UnexpectedSocketError: Nobody can connect any more.
+            UnexpectedSocketError: No further connection is possible.
         """
         listener = self._open()
         while stop is None or not stop.is_set():
@@ -193,7 +193,7 @@ class _Session:
         self._socket.sendall(protocol.ok(CREDITS))
 
     def _open(self, stream: int) -> None:
-        """Open the stream of output behind what is committed; whatever is prepared was decided on before."""
+        """Open the stream of output after what is committed; whatever is prepared was decided on before."""
         accepts = stream == transaction.OUTPUT and not self._target.prepared(self._sender)
         self._is_open, self._offset = accepts, self._target.committed(self._sender)
         self._messages.clear()

@@ -64,7 +64,7 @@ def serve(app: str, directory: Path) -> int:
         stopped.set()
 
     def end_with_child(process_id: int, status: int) -> None:
-        # Whoever finds the worker dead shall know which message did it: no other process may end of its own now.
+        # The supervisor must find the message that ended the worker: no other process may end by itself now.
         if not stopped.is_set() and first.acquire(blocking=False):
             tell_end(directory, process_id, status)
             children.kill()

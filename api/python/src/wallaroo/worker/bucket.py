@@ -181,7 +181,7 @@ class BucketRun:
         return part
 
     def _enters(self, entry: StateEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:
-        """Return what lets a message be at work while user code reads it, unless it is skipped; None: not watched."""
+        """Return what lets a message be in flight while user code reads it, unless it is skipped; None: not watched."""
         if not self._is_watched or encoding not in (entry.values.encoding, PICKLED):
             return None
 
@@ -193,7 +193,7 @@ class BucketRun:
         return enter
 
     def _columns(self, keys: Sequence[bytes], times: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield what the loops take beside messages and states: keys and times, if at all."""
+        """Yield what the loops take besides messages and states: keys and times, if at all."""
         if self._stage.has_keys:
             yield keys
         if self._stage.has_times:

@@ -129,7 +129,7 @@ class Calendar:
         self.unread -= len(self.stored.pop(key, b""))
 
     def _measure(self, key: bytes, data: bytes) -> None:
-        """Take note of a state's size in the log; no bytes: it is not there any more."""
+        """Take note of a state's size in the log; no bytes: it is gone."""
         self.written += len(data) - self.sizes.pop(key, 0)
         if data:
             self.sizes[key] = len(data)
@@ -185,7 +185,7 @@ class Calendar:
                 yield key
 
     def entries(self, window: Window, port: int, keys: Iterable[bytes], entry_bytes: int) -> Iterator[bytes]:
-        """Yield frames of the states of some keys; absent where a key of the log has none any more."""
+        """Yield frames of the states of some keys; absent where a key of the log no longer has one."""
         names: list[bytes] = []
         values: list[bytes] = []
         size = 0

@@ -1,9 +1,9 @@
 """Writes the loop of a stage: Python source that runs all steps of a message without a call of ours in between.
 
-A message goes depth first through the nodes that read it. Each node's code stands inside its producer's code; a
+A message goes depth first through the nodes that read it. Each node's code is inside its producer's code; a
 node with several producers, or one too deep for Python's limits on nested blocks, becomes a function of its own.
 Names in the code end in the node's number: `f` the user's function, `fail` what takes its exception, `v` its result.
-Where a stage needs them, `k` is the key that a message carries and `t` its time; behind a key_by the key is its `v`.
+Where a stage needs them, `k` is the key that a message carries and `t` its time; after a key_by the key is its `v`.
 The loops' own iteration stores 1 + the message's ordinal where the runtime finds it should user code end the process.
 """
 
@@ -74,7 +74,7 @@ class ChainWriter:
         self._lines.append(" " * indent + line)
 
     def _carried(self, key: str) -> str:
-        """Return what stands behind `seq` in lists of names: the key and the time, where the loops take them."""
+        """Return what follows `seq` in lists of names: the key and the time, where the loops take them."""
         return (f", {key}" if self.has_keys else "") + (", t" if self.has_times else "")
 
     def _entry(self, number: int, link: Link) -> None:
@@ -170,7 +170,7 @@ class ChainWriter:
             self._result(number, indent + 1, loops, key)
 
     def _sent(self, link: Link, key: str) -> str:
-        """Return what a SEND takes behind the sequence."""
+        """Return what a SEND takes after the sequence."""
         return (f", key={key}" if link.takes_key else "") + (", time=t" if link.has_times else "")
 
     def _result(self, number: int, indent: int, loops: int, key: str = "k") -> None:

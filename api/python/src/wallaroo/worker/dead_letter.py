@@ -152,7 +152,7 @@ class LetterBox:
 
 
 def too_large(step: str, size: int, key_size: int = 0) -> Diagnostic:
-    """Return what a step's user is told of a value or key that is too large."""
+    """Return the report of a value or key that is too large."""
     is_key = key_size > MAX_VALUE_BYTES // 2
     what, most = ("its key", key_size) if is_key else ("its value", size)
     if is_key:
@@ -175,7 +175,7 @@ def preview(message: Any) -> str:
 def _not_serializable(step: str, message: Any, error: BaseException) -> Diagnostic:
     return Diagnostic.of(
         "C504", step=step, type=type(message).__name__, error=one_line(error),
-        fix="use a class of a module's top level, or define serialize and deserialize beside application_setup",
+        fix="use a class of a module's top level, or define serialize and deserialize next to application_setup",
     )  # fmt: skip
 
 

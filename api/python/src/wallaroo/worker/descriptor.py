@@ -13,7 +13,7 @@ _KINDS = ("socket:", "anon_inode:", "pipe:")
 
 
 def open_descriptors() -> dict[int, str]:
-    """Return the sockets, pipes and the like that this process has open, each with what tells it from a later one."""
+    """Return the sockets, pipes and the like that this process has open, each with what reports it from a later one."""
     found = {}
     for path in _DESCRIPTORS.iterdir():
         target = _target(int(path.name))

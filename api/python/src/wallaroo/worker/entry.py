@@ -15,7 +15,7 @@ MAX_WANTED = (1 << 64) - 1
 
 
 class HeaderError(Exception):
-    """Where messages end cannot be told, because the decoder fails on a header or its answer is no length."""
+    """The end of messages is unknown, because the decoder fails on a header or its answer is no length."""
 
 
 class WireReader:
@@ -114,7 +114,7 @@ class WireReader:
         answer = self._answer(header)
         if isinstance(answer, int) and answer >= 0:
             return answer
-        msg = f"payload_length gives {shown(answer)} for header {header.hex()}"
+        msg = f"payload_length returns {shown(answer)} for header {header.hex()}"
         raise HeaderError(msg)
 
     def _answer(self, header: bytes) -> Any:

@@ -107,7 +107,7 @@ class KeyExit:
         return slot
 
     def freeze(self, message: Any, sequence: int) -> Any:
-        """Return a message that cannot change any more; None after a dead letter."""
+        """Return a message that can no longer change; None after a dead letter."""
         try:
             return self._codec.freeze(message)
         except BaseException as err:

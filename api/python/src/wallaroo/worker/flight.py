@@ -1,4 +1,4 @@
-"""Notes which message is at work where the runtime finds it after this process is gone."""
+"""Notes which message is in flight where the runtime finds it after this process is gone."""
 
 import mmap
 import os
@@ -7,7 +7,7 @@ from types import TracebackType
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 
 BYTES = 32
-NOTE_BYTES = 224  # behind the words, where the file has them
+NOTE_BYTES = 224  # after the words, where the file has them
 INDEX, MESSAGE, PROCESS = range(3)
 OUTSIDE = 1 << 62  # in place of a message: states are read or written, or messages read back
 
@@ -18,7 +18,7 @@ class InFlight:
     """The file that a stream's opening names, mapped into memory; with no name, a list that nobody reads.
 
     Attributes:
-        words: Index of the call, 1 + ordinal of the message at work or 0, process id, reserved.
+        words: Index of the call, 1 + ordinal of the message in flight or 0, process id, reserved.
 
     Args:
         path: The file.
@@ -48,7 +48,7 @@ class InFlight:
         self.words[PROCESS] = os.getpid()
 
     def note(self, text: str) -> None:
-        """Tell what goes on while no message is at work; costs more than a word."""
+        """Note what goes on while no message is in flight; costs more than a word."""
         if self._map is not None and len(self._map) > BYTES:
             data = text.encode("utf-8", "backslashreplace")[:NOTE_BYTES].decode("utf-8", "ignore").encode()
             self._map[BYTES:] = data.ljust(NOTE_BYTES, b"\0")

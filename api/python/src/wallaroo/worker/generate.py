@@ -50,7 +50,7 @@ def _asked(source: Source, code: str, function: Callable[..., Any], *arguments: 
 
 
 def _failed(source: Source, code: str, message: Any, error: BaseException) -> DiagnosticError:
-    fix = "use a class of a module's top level, or define serialize and deserialize beside application_setup"
+    fix = "use a class of a module's top level, or define serialize and deserialize next to application_setup"
     values = {"type": type(message).__name__, "fix": fix} if code == "C504" else {}
     trace = user_traceback(error)
     return DiagnosticError(

@@ -9,7 +9,7 @@ from wallaroo.frame import HEADER_BYTES, FrameHeader, read_sequences
 from wallaroo.worker.keyed import StateEntry
 from wallaroo.worker.state import Table
 
-Place = tuple[FrameHeader, bytes, int]  # of a frame: header, the bytes that it stands in, and where it begins
+Place = tuple[FrameHeader, bytes, int]  # of a frame: header, the bytes that hold it, and where it begins
 
 
 @dataclass(slots=True)

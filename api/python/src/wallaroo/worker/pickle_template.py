@@ -1,6 +1,6 @@
 """Pickles of instances of plain classes, in a quarter of the time that `pickle.dumps` takes for small ones.
 
-Most of that time finds out, for each object anew, how its class wants to be pickled, and whether the class can be found
+Most of that time finds out, for each object, how its class wants to be pickled, and whether the class can be found
 under its name. For a class that leaves all of it to `object` this has one answer: here it is found once per class, and
 an object costs only the pickling of its `__dict__`. What is written is a pickle, and `pickle.loads` reads it.
 """
@@ -32,8 +32,8 @@ class Template(NamedTuple):
     """What pickles of all instances of a class have in common.
 
     Attributes:
-        head: What stands before the pickled fields.
-        name: Stands among an instance's fields if one of them leads back to an instance of the class.
+        head: The bytes before the pickled fields.
+        name: Is among an instance's fields if one of them leads back to an instance of the class.
     """
 
     head: bytes
@@ -105,5 +105,5 @@ def _template(kind: type) -> Template | None:
         if b"." in name or pickle.loads(head + pickle.STOP) is not kind:
             return None
     except Exception:
-        return None  # it cannot be pickled by its name; `pickle.dumps` tells why
+        return None  # it cannot be pickled by its name; `pickle.dumps` states why
     return Template(head + pickle.EMPTY_TUPLE + pickle.NEWOBJ, written + pickle.MEMOIZE)

@@ -104,7 +104,7 @@ def end_with_parent(environment: Mapping[str, str]) -> None:
 
 
 def tell_ready(environment: Mapping[str, str]) -> None:
-    """In a child: tell the parent that the socket is in its place."""
+    """In a child: notify the parent that the socket is in its place."""
     with os.fdopen(int(environment[READY]), "wb") as pipe:
         pipe.write(b"1")
 

@@ -1,4 +1,4 @@
-"""Serves on a Unix socket until the process is told to stop."""
+"""Serves on a Unix socket until the process is asked to stop."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ STOP_SECONDS = 4.0
 
 
 class Server:
-    """A gRPC server behind a socket that appears under its name only when it serves.
+    """A gRPC server on a socket that appears under its name only when it serves.
 
     Args:
         service: What it serves.

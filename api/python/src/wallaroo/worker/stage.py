@@ -87,7 +87,7 @@ class Stage:
 
     @contextmanager
     def call(self, index: int, flight: InFlight, skips: Iterable[pb.Skip]) -> Iterator[None]:
-        """Note in `flight` which message of a call is at work, and do not run those that `skips` name."""
+        """Note in `flight` which message of a call is in flight, and do not run those that `skips` name."""
         self.flight, self.note = flight.words, flight.note
         words = flight.words
         self.skips = {skip.ordinal: skip for skip in skips}
@@ -153,7 +153,7 @@ class Stage:
     def _columns(
         self, source: Source, frame: Frame, payloads: Sequence[bytes], positions: Sequence[int]
     ) -> Iterator[Iterable[Any]]:
-        """Yield what the loops take beside the payloads: keys and times, if at all."""
+        """Yield what the loops take besides the payloads: keys and times, if at all."""
         if self.has_keys:
             keys, indexes = frame.keys, frame.key_indexes
             yield [keys[indexes[position]] for position in positions] if keys else repeat(b"")
@@ -172,7 +172,7 @@ class Stage:
         try:
             return max(-(1 << 63), min((1 << 63) - 1, int(source.event_time(payload))))
         except Exception:
-            return arrived  # the decoder fails on such a payload, too, and tells why
+            return arrived  # the decoder fails on such a payload, too, and states why
 
     def _enter(self, first: int) -> Callable[[int], bool]:
         """Return what notes that a message's header is shown to the user's decoder, unless that must not be."""

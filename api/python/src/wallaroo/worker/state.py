@@ -19,7 +19,7 @@ MAX_STATE_BYTES = 256 * 1024 * 1024  # of one state; the copies of a call are a 
 # Objects take more memory than their pickles; measured on dicts of short texts it is 4 to 6 times as much.
 LIVE_FACTOR = 5
 KEY_BYTES = 200
-ENTRY_COST = 16  # what a state costs in an entry beside its key and its bytes
+ENTRY_COST = 16  # what a state costs in an entry besides its key and its bytes
 
 
 class NotAsked:
@@ -119,7 +119,7 @@ class BucketState:
                 self.remove(table, key)
                 if position in absent:
                     continue
-                # States of an encoding that this program no longer writes are written anew.
+                # States of an encoding that this program no longer writes are written again.
                 known = data if encoding == self.codec.encoding else self._rewritten(key, data, load)
                 table[key] = Cell(UNREAD, known, len(known))
                 self._written += len(known)

@@ -35,7 +35,7 @@ class NotSerializableError(Exception):
         self.type_name, self.port, self.key = type(state).__name__, port, key
 
     def finding(self, code: str, step: str, key: str) -> Diagnostic:
-        """Return what a step's user is told: C504 of a message that left the state so, C511 of a call."""
+        """Return the report to a step's user: C504 of a message that left the state so, C511 of a call."""
         if code == "C511":
             return Diagnostic.of(code, step=step, key=key, error=self)
         fix = "keep only what can be pickled in the state, or define serialize and deserialize"
@@ -55,7 +55,7 @@ class StateTooLargeError(NotSerializableError):
         self.size, self.limit = size, limit
 
     def finding(self, code: str, step: str, key: str) -> Diagnostic:
-        """Return what a step's user is told, whatever code another state that cannot be written has."""
+        """Return the report to a step's user, whatever code another state that cannot be written has."""
         fix = "give the messages more keys, or let the state forget what it no longer needs; it stays as it was"
         return Diagnostic.of("C526", step=step, key=key, size=self.size, limit=self.limit, fix=fix)
 

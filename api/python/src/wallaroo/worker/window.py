@@ -1,4 +1,4 @@
-"""Windows of one step: what a message or a tick does to the state of its key, and what that gives out.
+"""Windows of one step: what a message or a tick does to the state of its key, and what that emits.
 
 SPECIFICATION.md, section 8, says what is right; here a message costs one call of `update` as long as it falls into the
 pane of the message before it.
@@ -25,7 +25,7 @@ class Failed(NamedTuple):
 
 
 class Stuck(NamedTuple):
-    """Says that a key began anew because a message of a time far ahead had made all others late. Code: C524."""
+    """Says that a key began again because a message of a time far ahead had made all others late. Code: C524."""
 
     latest: int
 
@@ -51,10 +51,10 @@ class WindowState:
         first: Time of the first message.
         latest: The latest time of a message; of a count window that of its last message.
         oldest: Number of the oldest open window; of a count window how many messages it has.
-        has_begun: Whether a window with messages was given out.
-        is_late: Whether messages came behind the last one in time, and all were late.
-        silent: Time of the first tick behind the last message in time; where ticks move time, that of the first
-            late message behind it; None: none came.
+        has_begun: Whether a window with messages was emitted.
+        is_late: Whether messages came after the last one in time, and all were late.
+        silent: Time of the first tick after the last message in time; where ticks move time, that of the first
+            late message after it; None: none came.
         panes: Accumulators by number of the pane.
         is_over: Whether a message has taken the state away.
         queued: Under which time the calendar has the key; None: it does not.
@@ -87,7 +87,7 @@ class WindowState:
         self.low = self.high = 0
 
     def fields(self) -> tuple[int, int, int, bool, int | None, bool]:
-        """Return what is saved beside the accumulators."""
+        """Return what is saved besides the accumulators."""
         return self.first, self.latest, self.oldest, self.has_begun, self.silent, self.is_late
 
     @classmethod
@@ -104,10 +104,10 @@ class Window(ABC):
 
     Args:
         aggregation: The user's aggregation.
-        patience_ms: How long a key may be silent before all that it has is given out.
+        patience_ms: How long a key may be silent before all that it has is emitted.
     """
 
-    waits = False  # whether ticks tell of silence instead of moving time
+    waits = False  # whether ticks report silence instead of advancing time
 
     def __init__(self, aggregation: Any, patience_ms: int) -> None:
         self.patience = patience_ms  # how long a key may be silent
@@ -122,11 +122,11 @@ class Window(ABC):
 
     @abstractmethod
     def due(self, state: WindowState) -> int:
-        """Return the time of the first tick that gives something out; EARLIEST where only a tick can tell."""
+        """Return the time of the first tick that emits something; EARLIEST where only a tick can tell."""
 
     @abstractmethod
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Return what a tick gives out, and whether the key has no more state."""
+        """Return what a tick emits, and whether the key has no more state."""
 
     def add(self, message: Any, accumulator: Any) -> None:
         """Let `update` add a message to an accumulator.
@@ -187,7 +187,7 @@ class RangeWindow(Window):
         return state.first + state.oldest * self.slide
 
     def _is_stuck(self, state: WindowState, time: int) -> bool:
-        """Say whether messages have been late for the longest silence; by event time only ticks can tell."""
+        """Say whether messages have been late for the longest silence; by event time only ticks decide."""
         if self.waits or state.silent is None or time >= self._oldest(state):
             return False
         return time >= state.silent + self.patience
@@ -204,7 +204,7 @@ class RangeWindow(Window):
         return min(self._end(state) + self.delay, state.latest + self.patience)
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Give out what is due."""
+        """Emit what is due."""
         given: Given = []
         last = state.latest + self.patience
         is_over = self.waits or time >= last
@@ -251,7 +251,7 @@ class RangeWindow(Window):
             self.result(state, accumulator, time, given)
 
     def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
-        """Give out the windows that are due at the time `until`."""
+        """Emit the windows that are due at the time `until`."""
         state.slow()
         while (end := self._end(state)) + self.delay <= until:
             begin = state.oldest * self.per_slide
@@ -293,7 +293,7 @@ class CountWindow(Window):
         self.count: int = window["count"]
 
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
-        """Add a message; the one that fills the window gives it out."""
+        """Add a message; the one that fills the window emits it."""
         if is_new:
             state.panes[0] = self.initial()
         self.add(message, state.panes[0])
@@ -312,7 +312,7 @@ class CountWindow(Window):
         return EARLIEST if state.silent is None else state.silent + self.patience
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Give out what there is."""
+        """Emit what there is."""
         given: Given = []
         self.result(state, state.panes[0], state.latest, given)
         return given, True

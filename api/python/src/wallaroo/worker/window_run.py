@@ -85,7 +85,7 @@ def joined(runs: Sequence[Run]) -> Run:
 
 
 def in_order(runs: list[Run], ticks: list[Tick]) -> Iterator[Run | Tick]:
-    """Yield messages and ticks by sequence; a tick stands before the messages of its sequence."""
+    """Yield messages and ticks by sequence; a tick precedes the messages of its sequence."""
     runs = [run for run in runs if run.messages]
     is_sorted = all(isinstance(run.sequences, range) or sorted(run.sequences) == run.sequences for run in runs)
     if not is_sorted or any(before.sequences[-1] > after.sequences[0] for before, after in pairwise(runs)):
@@ -165,7 +165,7 @@ class WindowTurn:
         except StateReadError:
             raise
         except BaseException:
-            return False  # `careful` finds the message, and tells of the error
+            return False  # `careful` finds the message, and reports the error
         return True
 
     def careful(self) -> None:
@@ -186,7 +186,7 @@ class WindowTurn:
     def _fast(self, entry: WindowEntry, calendar: Calendar, run: Run) -> None:
         update, flight, keys = entry.window.update, self._stage.flight, run.keys
         states = self._states(calendar, run)
-        for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for whoever looks
+        for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for the supervisor
             state = states[index]
             if state is not None and state.low <= time < state.high:
                 if (returned := update(message, state.pane)) is not None:
@@ -201,7 +201,7 @@ class WindowTurn:
     def _fast_count(self, entry: WindowEntry, calendar: Calendar, run: Run, last: int) -> None:
         update, flight, keys = entry.window.update, self._stage.flight, run.keys
         states = self._states(calendar, run)
-        for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for whoever looks
+        for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for the supervisor
             state = states[index]
             if state is not None and state.high and state.oldest < last:
                 if (returned := update(message, state.pane)) is not None:

@@ -55,7 +55,7 @@ def read_head(directory: Path) -> Position | None:
 
 
 def read_committed(directory: Path) -> int:
-    """Return the offset below which nothing is needed any more; 0 when nothing was committed yet.
+    """Return the offset below which nothing is still needed; 0 when nothing was committed yet.
 
     Raises:
         RunError: R612, the file does not fit its checksum.

@@ -79,7 +79,7 @@ class JournalReader:
         return None
 
     def limit(self, start: int, max_bytes: int) -> Position:
-        """Return the last frame boundary at most `max_bytes` behind `start`, but at least one frame further.
+        """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame further.
 
         Where nothing follows `start` it is the end.
 
@@ -130,11 +130,11 @@ class JournalReader:
                 sequence = yield from _verified(segment, descriptor, (first, stop), chunk_bytes, sequence)
 
     def commit(self, offset: int) -> None:
-        """Tell the writer that nothing below `offset` is needed any more; a smaller one than before changes nothing."""
+        """Release everything below `offset`; a smaller one than before changes nothing."""
         try:
             write_committed(self.directory, offset)
         except OSError as error:
-            # On a full disk (which the gateway tells about) the commit of a later batch does the same.
+            # On a full disk (which the gateway reports) the commit of a later batch does the same.
             if error.errno not in NO_ROOM:
                 raise
 

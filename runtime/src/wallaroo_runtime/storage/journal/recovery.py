@@ -35,7 +35,7 @@ class Scan:
 def recover(directory: Path) -> tuple[list[Segment], int, Position]:
     """Open the journal in `directory`, or make a new one.
 
-    Everything behind the head that is whole is kept; the first frame that is not, and all behind it, is cut.
+    Everything after the head that is whole is kept; the first frame that is not, and all after it, is cut.
 
     Returns:
         The segments, a descriptor of the last one, and the end.
@@ -122,7 +122,7 @@ def _scan(segment: Segment, sequence: int | None) -> Scan:
 
 
 def _cut(directory: Path, segments: list[Segment], kept: int, end: int) -> int:
-    """Remove everything behind `end`, and make what is left safe; returns a descriptor of the last segment."""
+    """Remove everything after `end`, and make what is left safe; returns a descriptor of the last segment."""
     for segment in reversed(segments[kept + 1 :]):
         segment.path.unlink()
     descriptor = os.open(segments[kept].path, os.O_RDWR)

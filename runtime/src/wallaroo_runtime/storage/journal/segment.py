@@ -93,7 +93,7 @@ class Progress:
     """How far a run of frames is good.
 
     Attributes:
-        end: Position behind the last good frame.
+        end: Position after the last good frame.
         sequence: Sequence number that follows it; None when there was no frame and none was given.
         wanted: Bytes of the frame at `end`, as far as known, when it is not whole; at least a header.
         fault: What is wrong with the frame at `end`; empty when it is only not whole.

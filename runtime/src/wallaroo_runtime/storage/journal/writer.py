@@ -26,7 +26,7 @@ class JournalWriter:
         segment_bytes: A segment that has this many bytes of frames gets no more.
 
     Attributes:
-        end: Position behind the last frame.
+        end: Position after the last frame.
         safe: Position up to which readers may read.
 
     Raises:
@@ -95,7 +95,7 @@ class JournalWriter:
         """Make everything that was appended before this call safe, then let readers see it.
 
         Raises:
-            OSError: It is not known what is on the disk; the writer must not be used any more.
+            OSError: It is not known what is on the disk; the writer must no longer be used.
         """
         with self._mutex:
             position, descriptor = self.end, self._descriptor
@@ -123,7 +123,7 @@ class JournalWriter:
         self.safe = position
 
     def remove_committed(self, before: Callable[[int], None]) -> int:
-        """Remove the segments that nobody needs any more; the last segment always stays.
+        """Remove the segments that are no longer needed; the last segment always stays.
 
         Args:
             before: Called with the offset below which everything is about to go.

@@ -66,7 +66,7 @@ class Base:
             self.messages[file.port] += file.messages
 
     def to_json(self) -> dict[str, Any]:
-        """Return the object that stands in the first line of a log that was cut."""
+        """Return the object in the first line of a log that was cut."""
         messages = {str(port): count for port, count in self.messages.items()}
         return {"base": self.number, "batches": self.batches, "messages": messages, "offsets": self.offsets}
 

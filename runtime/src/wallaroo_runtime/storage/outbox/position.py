@@ -31,7 +31,7 @@ class Delivered:
     sender: str = ""
 
     def is_after(self, other: "Delivered") -> bool:
-        """Tell whether this place comes after another one of the same sink."""
+        """Return whether this place comes after another one of the same sink."""
         return (self.record, self.file, self.byte) > (other.record, other.file, other.byte)
 
 

@@ -107,7 +107,7 @@ class StagingWriter:
     def so_far(self) -> list[StagedFile]:
         """Return what was written until now, as `finish` would if nothing more came.
 
-        A writer that cannot know whether more will come tells this each time; of one file, the longest counts.
+        A writer that cannot know whether more will come reports this each time; of one file, the longest counts.
         """
         return [
             StagedFile(port, str(staged.path), staged.bytes, staged.crc32, staged.messages, self._partition)
