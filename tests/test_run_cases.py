@@ -4,24 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from support.case import NAMES, Case
+from support.case import Case
 from support.run import Receiver, Run, finish, framed
 
 pytestmark = pytest.mark.jvm
 
-# The word count has a file of its own: test_run_word_count.py.
-TCP = [name for name in NAMES if Case(name).setting("runner", "tcp") == "tcp" and name != "word_count"]
-# Languages differ on Spark by their worker alone, and test_cases.py compares all plans: here they take turns.
-TURNS = [(name, Case(name).languages[at % len(Case(name).languages)]) for at, name in enumerate(TCP)]
-
-
-# What only Spark shows: shared states, windows, two programs. The others run here with the long runs.
-SHOWN = {"market_spread_shared", "alerts_windowed", "mixed_language"}
-
-
-@pytest.mark.parametrize(
-    ("name", "language"), [pytest.param(*turn, marks=() if turn[0] in SHOWN else pytest.mark.long) for turn in TURNS]
+# The word count has a file of its own: test_run_word_count.py. All cases run in memory, in each language, and all plans
+# are compared (test_memory_cases.py, test_cases.py); these show what only Spark does: two states at one shuffle, ticks
+# and generators of the gateway, two workers in one task.
+SHOWN = (
+    ("market_spread_shared", "go"),
+    ("alerts_windowed", "python"),
+    ("alerts_stateful", "go"),
+    ("mixed_language", "python"),
 )
+
+
+@pytest.mark.parametrize(("name", "language"), SHOWN)
 def test_case_gives_the_expected_output(name: str, language: str, tmp_path: Path) -> None:
     case = Case(name)
     expected, inputs = case.expected(language), case.inputs()
