@@ -37,11 +37,23 @@ class Disk:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", path], check=True)
 
     def take(self, checkpoint: Path, names: Sequence[str]) -> None:
-        """Move directories of a checkpoint here, and mount them where they were: a checkpoint has no links."""
-        for name in names:
-            folder = checkpoint / name
-            subprocess.run(["cp", "-a", folder, self.path / name], check=True)
-            subprocess.run(["mount", "--bind", self.path / name, folder], check=True)
+        """Move directories of a checkpoint here, and mount them where they were: a checkpoint has no links.
+
+        Several are moved with the checkpoint itself, as files are linked between them; the rest is mounted back.
+        """
+        if len(names) == 1:
+            subprocess.run(["cp", "-a", checkpoint / names[0], self.path], check=True)
+            subprocess.run(["mount", "--bind", self.path / names[0], checkpoint / names[0]], check=True)
+            return
+        old = checkpoint.with_name("old")
+        checkpoint.rename(old)
+        checkpoint.mkdir(mode=0o700)
+        subprocess.run(["cp", "-a", f"{old}/.", self.path], check=True)
+        self.path.chmod(0o700)
+        subprocess.run(["mount", "--bind", self.path, checkpoint], check=True)
+        for folder in old.iterdir():
+            if folder.is_dir() and folder.name not in names:
+                subprocess.run(["mount", "--bind", folder, checkpoint / folder.name], check=True)
 
     def fill(self) -> None:
         """Leave no room."""
@@ -210,7 +222,7 @@ SCENARIOS = {"journal": journal, "output": output, "spark": spark, "gateway": ga
 
 def unmount(folder: Path) -> None:
     """Take away what a scenario has mounted."""
-    for disk in (*folder.glob("checkpoint/*"), folder / "disk", *folder.glob("hidden/*")):
+    for disk in (*folder.glob("checkpoint/*"), folder / "checkpoint", folder / "disk", *folder.glob("hidden/*")):
         if disk.is_mount():
             subprocess.run(["umount", "--lazy", disk], check=True)
 

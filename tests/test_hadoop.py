@@ -124,6 +124,7 @@ def test_rescaled_in_hdfs_while_a_driver_is_left(hadoop: Hadoop, site: Site) -> 
         with site.run(app, receiver, checkpoint=place) as second:  # as if nobody had begun
             second.send(payload(PARTS[1]))
             receiver.wait_for_lines(len(counted(PARTS[0] + PARTS[1])), second)
+            second.wait_for("messages_processed", len(PARTS[0] + PARTS[1]))  # committed, too
             assert second.stop() == 0, second.said()
         done = wallaroo(*command, seconds=LONG_S)
         assert done.returncode == 0, done.stderr
