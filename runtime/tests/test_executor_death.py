@@ -20,7 +20,7 @@ PROGRAM = """
 import json, os, sys
 from pathlib import Path
 from wallaroo_runtime.spark.session import create_session
-from wallaroo_runtime.spark.warm import start_workers
+from wallaroo_runtime.spark.worker_start import start_workers
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 session = create_session("death", master="local[2]", shuffle_partitions=2, directory=Path(sys.argv[1]))

@@ -34,16 +34,16 @@ from wallaroo_runtime.spark.level import ReadCounts
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery
-from wallaroo_runtime.spark.room import OutboxRoom
+from wallaroo_runtime.spark.backpressure import OutboxRoom
 from wallaroo_runtime.spark.session import create_session, stop_session
-from wallaroo_runtime.spark.written import RowSinks
+from wallaroo_runtime.spark.row_sink import RowSinks
 
 folder = Path(sys.argv[1])
 session = create_session("gone", master="local[2]", shuffle_partitions=2, directory=folder / "logs")
 options = QueryOptions.on(folder)
 outbox, counts = options.output.open({2}), ReadCounts.of(session)
 rows = RowSinks(session, {}, options.output, folder / "written.json")
-publisher = Publisher(outbox, ErrorPolicy.of(topology(), ""), rows, set(), counts)
+publisher = Publisher(outbox, ErrorPolicy.of(topology(), ""), rows, counts)
 room = OutboxRoom(publisher, outbox, 1 << 20)
 query = session.readStream.format("rate").load().writeStream.format("noop").start()
 running = RunningQuery(query, session, {}, {}, publisher, room, counts, options, False)

@@ -36,7 +36,7 @@ def processor(
     """Give the processor of a level, in a task that is always the same one."""
     stage = Stage("s1", "main", (COUNT, SINK), len(IDS))
     output = OutputPlace(str(tmp_path))
-    level = Level("counts", (stage,), {"main": plain_spec}, IDS, frozenset(), True, (), output)
+    level = Level("counts", 1, (stage,), {"main": plain_spec}, IDS, frozenset(), True, (), output)
     monkeypatch.setattr(Attempt, "current", lambda: Attempt("q", 0, 1, 5, 9))
     monkeypatch.setattr(state_module, "WorkerChannel", lambda spec: WorkerChannel(spec, executor))
     found = BucketProcessor(level)
@@ -50,7 +50,7 @@ def data_row(words: list[str], sequence: int, ordinal: int = 0) -> Row:
     frame = encode_frame(
         values, port=1, encoding=16, sequence=sequence, keys=[values[0][:1]], key_indexes=[0] * len(words)
     )
-    return Row(bucket=11, sequence=sequence, ordinal=ordinal, kind=DATA, payload=frame)
+    return Row(bucket=11, sequence=sequence, ordinal=ordinal, kind=DATA, task=4, payload=frame)
 
 
 def staged_lines(rows: list[Row]) -> list[str]:
@@ -128,7 +128,7 @@ def test_a_bucket_is_compacted_when_its_own_ratio_is_reached(processor: BucketPr
 
 def test_finished_rows_are_staged_as_they_are(processor: BucketProcessor) -> None:
     letter = encode_frame([pb.DeadLetter(code="C501").SerializeToString()], port=65535)
-    row = Row(bucket=11, sequence=0, ordinal=0, kind=DONE, payload=letter)
+    row = Row(bucket=11, sequence=0, ordinal=0, kind=DONE, task=4, payload=letter)
     (found,) = TwsTester(processor).test(11, [row])
     processor.close()
     assert (found["port"], found["messages"], found["query"]) == (65535, 1, "q")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from model.compute import Item, item_of
 from model.reference import Place
-from wallaroo.frame import read_frame, split_frames
+from wallaroo.frame import DEAD_LETTER_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.memory import Batch
 from wallaroo_runtime.plan import Plan
@@ -39,7 +39,8 @@ def published(directory: Path, topology: Topology, plan: Plan) -> Published:
     records = list(LogReader(directory / "outbox").records())
     frames: dict[int, list[bytes]] = defaultdict(list)
     for file in (file for record in records for file in record.files):
-        frames[file.port].append((directory / "outbox" / file.name).read_bytes())
+        if file.port != DEAD_LETTER_PORT:  # those lie in a directory of their own
+            frames[file.port].append((directory / "outbox" / file.name).read_bytes())
     letters = [file.read_bytes() for file in sorted((directory / "dead-letters").glob("*.frames"))]
     return _read(frames, letters, topology, plan)
 
