@@ -71,7 +71,8 @@ class Deployed:
         plan = compile_topology(topology, shuffle_partitions=2, buckets_per_partition=4, ports=checkpoint.ports)
         peers = Peers(topology, plan, checkpoint, self.remote, Bounds(), fresh=False)
         with ExitStack() as stack:
-            peers.start(stack)
+            peers.launch(stack)
+            peers.start()
         return peers
 
     def refused(self, version: int) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.config import CONNECTOR, SourceConfig
+from wallaroo_runtime.gateway.config import CONNECTOR
 from wallaroo_runtime.gateway.stall import Pace
+from wallaroo_runtime.service._proto import service_pb2 as pb
 
 if TYPE_CHECKING:
     from wallaroo_runtime.gateway.framing import Cutter
@@ -23,7 +24,7 @@ _QUEUE = 1024
 class Source:
     """A source that listens at `address`; `cut` is None when only the worker can cut."""
 
-    config: SourceConfig
+    config: pb.Source
     listener: socket.socket
     cut: "Cutter | None"
     address: dict[str, object]
@@ -31,7 +32,7 @@ class Source:
     @property
     def is_connector(self) -> bool:
         """Whether those who connect speak the connector protocol."""
-        return bool(self.config.framing["kind"] == CONNECTOR)
+        return bool(self.config.framing == CONNECTOR)
 
 
 @dataclass(slots=True, eq=False)
@@ -81,14 +82,14 @@ class Connection:
         return Diagnostic.of("R606", source=config.name, peer=self.peer, size=size, limit=config.max_message_bytes)
 
 
-def real_address(config: SourceConfig, listener: socket.socket) -> dict[str, object]:
+def real_address(config: pb.Source, listener: socket.socket) -> dict[str, object]:
     """Return where a source really listens, for the status file."""
     host, tcp_port = listener.getsockname()[:2]
     address = f"[{host}]:{tcp_port}" if ":" in host else f"{host}:{tcp_port}"
     return {"port": config.port, "name": config.name, "address": address, "host": host, "tcp_port": tcp_port}
 
 
-def listen(config: SourceConfig) -> socket.socket:
+def listen(config: pb.Source) -> socket.socket:
     """Open the listening socket of a source.
 
     Raises:

@@ -4,7 +4,9 @@ import functools
 import hmac
 import inspect
 import os
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn, TypeVar
@@ -12,13 +14,16 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 
 from wallaroo_runtime.durable.file import NO_ROOM
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import RUN, USAGE, RunError
 from wallaroo_runtime.service.client import MESSAGE_BYTES
 from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.failure import FAILURES_KEY, pack_failures
+from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.store import Store
 
 THREADS = 256
+LOOK_S = 0.2
+GRACE_S = 2.0
 OPTIONS = (
     ("grpc.max_send_message_length", MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
@@ -110,6 +115,28 @@ def _refusal(address: str) -> str:
     return ""
 
 
+def stop_event() -> threading.Event:
+    """Return an event that SIGINT and SIGTERM set."""
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stopped.set())
+    return stopped
+
+
+def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Server) -> int:
+    """Serve until told, or until the host cannot go on; returns the exit code.
+
+    Args:
+        is_over: Waits for so many seconds; returns whether to end.
+        host: What runs; the caller closes it.
+        server: Serves it.
+    """
+    while not is_over(LOOK_S) and not host.ended.is_set():
+        pass
+    server.stop(GRACE_S).wait()
+    return RUN if host.ended.is_set() else 0
+
+
 def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tuple[grpc.Server, str]:
     """Start a server.
 
@@ -124,9 +151,9 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
     Raises:
         RunError: R714, it cannot listen there.
     """
-    server = grpc.server(
-        ThreadPoolExecutor(THREADS, thread_name_prefix=kind), options=OPTIONS, interceptors=[TokenCheck(listen.token)]
-    )
+    interceptors = [TokenCheck(listen.token)] if listen.token else []
+    executor = ThreadPoolExecutor(THREADS, thread_name_prefix=kind)
+    server = grpc.server(executor, options=OPTIONS, interceptors=interceptors)
     add(server)
     try:
         if listen.certificate:
