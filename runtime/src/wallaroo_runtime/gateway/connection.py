@@ -4,17 +4,16 @@ import contextlib
 import resource
 import socket
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.config import CONNECTOR
+from wallaroo_runtime.gateway.config import CONNECTOR, WORKER
+from wallaroo_runtime.gateway.connector_protocol import MESSAGE_FIELDS_BYTES
+from wallaroo_runtime.gateway.framing import Cutter, fixed_cutter
 from wallaroo_runtime.gateway.stall import Pace
 from wallaroo_runtime.service._proto import service_pb2 as pb
-
-if TYPE_CHECKING:
-    from wallaroo_runtime.gateway.framing import Cutter
 
 _RESET, _EOF = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
 _QUEUE = 1024
@@ -26,7 +25,7 @@ class Source:
 
     config: pb.Source
     listener: socket.socket
-    cut: "Cutter | None"
+    cut: Cutter | None
     address: dict[str, object]
 
     @property
@@ -113,6 +112,30 @@ def listen(config: pb.Source) -> socket.socket:
         listener.close()
         raise RunError.of("R601", source=config.name, address=address, reason=error.strerror) from error
     return listener
+
+
+def listen_all(configs: Iterable[pb.Source]) -> list[Source]:
+    """Return the sources, which listen; all or none.
+
+    Raises:
+        RunError: R601.
+    """
+    sources: list[Source] = []
+    try:
+        for config in configs:
+            listener = listen(config)
+            sources.append(Source(config, listener, _cutter(config), real_address(config, listener)))
+    except RunError:
+        for source in sources:
+            source.listener.close()
+        raise
+    return sources
+
+
+def _cutter(config: pb.Source) -> Cutter | None:
+    if config.framing == CONNECTOR:
+        return fixed_cutter("u32be", MESSAGE_FIELDS_BYTES + config.max_message_bytes)
+    return None if config.framing == WORKER else fixed_cutter(config.framing, config.max_message_bytes)
 
 
 def accept(source: Source) -> Connection | None:

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.config import CONNECTOR, WORKER, Limits
-from wallaroo_runtime.gateway.connection import Connection, Source, accept, descriptor_limit, listen, real_address
+from wallaroo_runtime.gateway.config import CONNECTOR, Limits
+from wallaroo_runtime.gateway.connection import Connection, Source, accept, descriptor_limit, listen_all
 from wallaroo_runtime.gateway.connector import Connectors
-from wallaroo_runtime.gateway.connector_protocol import MESSAGE_FIELDS_BYTES
-from wallaroo_runtime.gateway.framing import Cut, Cutter, Splitter, fixed_cutter
+from wallaroo_runtime.gateway.framing import Cut, Splitter
 from wallaroo_runtime.gateway.generator import Generator, Generators, Maker
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.source_progress import Past
@@ -73,7 +72,7 @@ class Gateway:
             past = Past(self._journal, generator_ports, [source.port for source in connectors])
             if past.is_needed:
                 past.advance(writer.safe.offset)
-            self._sources = self._listen()
+            self._sources = listen_all(config.sources)
         except RunError as error:
             if writer is not None:
                 writer.close()  # a service tries again in the same process, which must not meet its own lock
@@ -112,18 +111,6 @@ class Gateway:
         self._stopping = False
         self._disk_full_said = self._crowded_said = False
         self._write_status("listening")
-
-    def _listen(self) -> list[Source]:
-        sources: list[Source] = []
-        try:
-            for config in self._config.sources:
-                listener = listen(config)
-                sources.append(Source(config, listener, _cutter(config), real_address(config, listener)))
-        except RunError:
-            for source in sources:
-                source.listener.close()
-            raise
-        return sources
 
     def addresses(self) -> list[tuple[str, int]]:
         """Return where the sources really listen."""
@@ -400,9 +387,3 @@ class Gateway:
             thread.close()
         self._generators.close()
         self._write_status("stopped")
-
-
-def _cutter(config: pb.Source) -> Cutter | None:
-    if config.framing == CONNECTOR:
-        return fixed_cutter("u32be", MESSAGE_FIELDS_BYTES + config.max_message_bytes)
-    return None if config.framing == WORKER else fixed_cutter(config.framing, config.max_message_bytes)
