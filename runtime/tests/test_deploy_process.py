@@ -60,7 +60,7 @@ def test_gateway_is_started_found_again_and_ended(checkpoint: Path) -> None:
     with socket.create_connection(("127.0.0.1", status["sources"][0]["tcp_port"]), timeout=5) as connection:
         again = gateway(checkpoint, driver="another")
         assert again.status()["pid"] == status["pid"]
-        assert again.store == first.store
+        assert again.service.store == first.service.store
         connection.sendall(b"\0\0\0\1x")
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(1) == b"", "senders notice nothing of another driver"

@@ -11,8 +11,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
@@ -22,10 +22,6 @@ from wallaroo_runtime.service.client import Away, Client, close_channel
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.failure import read_failures
 from wallaroo_runtime.service.local import READY, socket_in
-from wallaroo_runtime.storage.journal.head import Position
-from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.storage.outbox.log import Published
-from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.system.process import process_start_time
 
 NAMES = ("gateway", "egress")
@@ -61,14 +57,13 @@ class LocalPeer(Peer):
     """
 
     def __init__(self, name: str, checkpoint: Path) -> None:
-        self.name, self._checkpoint = name, checkpoint
-        self.store, self.published = "", Published()
+        super().__init__(Service(name, f"{checkpoint}/{name}/socket"), checkpoint)
+        self._checkpoint = checkpoint
         self.log = checkpoint / "logs" / f"{name}.log"
         self._status_path = checkpoint / f"{name}.json"
         self._child: subprocess.Popen[bytes] | None = None
         self._ready: int | None = None
         self._log_begin = 0
-        self._directory = checkpoint
         self._request: Request | None = None
         self._starts: deque[float] = deque()
 
@@ -128,7 +123,7 @@ class LocalPeer(Peer):
         raise error
 
     def attach(self, request: Request) -> None:
-        """See `Peer`; a process of an earlier driver that cannot do it is replaced."""
+        """Attach, as `Peer` does; a process of an earlier driver that cannot do it is replaced."""
         self._request = request
         try:
             self._attach(request)
@@ -141,7 +136,7 @@ class LocalPeer(Peer):
     def _attach(self, request: Request) -> None:
         self._wait_ready()
         with socket_in(self._checkpoint / self.name) as path:
-            service = Service(self.name, f"unix:{path}")
+            service = replace(self.service, address=f"unix:{path}")
             try:
                 reply: pb.AttachReply = Client(service).look("Attach", request, ATTACH_S)
             except Away as error:
@@ -150,7 +145,8 @@ class LocalPeer(Peer):
                 raise self.failure() from error
             finally:
                 close_channel(service)  # files say the rest
-        self.store, self._directory = reply.store, Path(reply.directory)
+        self._take(reply)
+        self._directory = Path(reply.directory)
 
     def is_alive(self) -> bool:
         """Say whether it still runs."""
@@ -165,17 +161,9 @@ class LocalPeer(Peer):
         is_alive = isinstance(pid, int) and isinstance(started, int) and process_start_time(pid) == started
         return pid if is_alive else None
 
-    def status(self) -> dict[str, Any]:
-        """See `Peer`; from its file, which is there after its end, too."""
-        try:
-            value = json.loads(self._status_path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return value if isinstance(value, dict) else {}
-
     def failure(self) -> RunError:
         """Return the error that states why it ended: the findings of its status, else the last line of its log."""
-        if (failure := self.failure_of(self.status())) is not None:
+        if (failure := super().failure()) is not None:
             return failure
         code = self._child.poll() if self._child is not None else None
         reason = "exit code unknown" if code is None else f"exit code {code}" if code >= 0 else f"signal {-code}"
@@ -183,7 +171,7 @@ class LocalPeer(Peer):
         return RunError.of(ENDED, process=self.name, reason=f"{reason}; {last}" if last else reason, log=self.log)
 
     def check(self, note: Callable[[str], None]) -> None:
-        """See `Peer`; a process that has ended is started again: journal and outbox carry it over its end."""
+        """Look, as `Peer` does; a process that has ended is started again: journal and outbox carry it over its end."""
         while not self.is_alive():
             error, before = self.failure(), self.addresses()
             if error.diagnostics[0].code != ENDED or not self._may_start():
@@ -225,22 +213,6 @@ class LocalPeer(Peer):
         end = time.monotonic() + deadline_s
         while self.is_alive() and time.monotonic() < end:
             time.sleep(POLL_S)
-
-    def end(self) -> Position:
-        """See `Peer`."""
-        return JournalReader(self._directory / "journal").end()
-
-    def commit(self, offset: int) -> None:
-        """See `Peer`."""
-        JournalReader(self._directory / "journal").commit(offset)
-
-    def journal(self) -> JournalPlace:
-        """See `Peer`."""
-        return JournalPlace(str(self._directory / "journal"))
-
-    def output(self) -> OutputPlace:
-        """See `Peer`."""
-        return OutputPlace.on(self._directory)
 
 
 def _last_line(path: Path, begin: int) -> str:

@@ -13,7 +13,7 @@ from wallaroo_runtime.peer.configuration import (
 )
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.local import LocalPeer, announce
-from wallaroo_runtime.peer.peer import Peer, RemotePeer, Request
+from wallaroo_runtime.peer.peer import Peer, Request
 from wallaroo_runtime.peer.remote import RemoteOptions, driver_of, sources_by_gateway
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
@@ -68,9 +68,9 @@ class Peers:
         if remote.gateways:
             served = sources_by_gateway(topology, remote, archive)
             self._names, self._sources = [f"gateway {name}".strip() for name in served], list(served.values())
-            self.gateways = [RemotePeer(remote.service("gateway", remote.gateways[name])) for name in served]
+            self.gateways = [Peer(remote.service("gateway", remote.gateways[name])) for name in served]
         if remote.egress:
-            self.egress = RemotePeer(remote.service("egress", remote.egress))
+            self.egress = Peer(remote.service("egress", remote.egress))
         self.journals: tuple[JournalPlace, ...] = ()
         self.output = OutputPlace()
         self.received_before = self.delivered_before = 0
@@ -119,9 +119,9 @@ class Peers:
         request.driver.CopyFrom(driver)
         peer.attach(request)
         if name in services:
-            self._checkpoint.record(name, peer.store)
+            self._checkpoint.record(name, peer.service.store)
         elif peer is not self.egress:
-            self._checkpoint.record_journal(peer.store)
+            self._checkpoint.record_journal(peer.service.store)
 
     def addresses(self) -> list[tuple[str, str]]:
         """Return name and address of each source that is listened for."""
