@@ -99,12 +99,8 @@ class LocalPeer(Peer):
             )
         self._ready = ready
 
-    def _wait_ready(self) -> None:
-        """Wait until the child serves.
-
-        Raises:
-            RunError: What it says is wrong, e.g. R610; else R617.
-        """
+    def wait_ready(self) -> None:
+        """Wait until the child says that it serves, or why not."""
         if self._ready is None:
             return
         with os.fdopen(self._ready, "rb") as ready:
@@ -134,7 +130,7 @@ class LocalPeer(Peer):
             self._attach(request)
 
     def _attach(self, request: Request) -> None:
-        self._wait_ready()
+        self.wait_ready()
         with socket_in(self._checkpoint / self.name) as path:
             service = replace(self.service, address=f"unix:{path}")
             try:

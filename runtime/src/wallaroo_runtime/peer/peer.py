@@ -49,6 +49,13 @@ class Peer:
     def launch(self) -> None:
         """Let there be a process to attach to; does not wait for it."""
 
+    def wait_ready(self) -> None:
+        """Wait until the process that was launched serves; its journal is there then.
+
+        Raises:
+            RunError: What it says is wrong, e.g. R610; else R617.
+        """
+
     def attach(self, request: Request) -> None:
         """Attach as the driver that is served from now on; again, to change what is to be done.
 

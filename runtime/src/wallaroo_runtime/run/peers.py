@@ -37,7 +37,7 @@ class Peers:
     Attributes:
         gateways: Each has a journal.
         egress: Has the outbox.
-        waits_for_worker: Whether the gateway listens only after `serve_sources`.
+        waits_for_worker: Whether the gateway only has its journal until `serve_sources`.
         journals: Where tasks find them.
         output: Where tasks and driver put output.
         received_before: Messages that had come before this run.
@@ -83,7 +83,7 @@ class Peers:
             peer.launch()
 
     def start(self) -> None:
-        """Attach to all of them, after `launch`. A gateway that needs a worker listens to nobody yet.
+        """Attach to all of them, after `launch`, but to a gateway that needs a worker.
 
         Raises:
             RunError: Why something does not start, or is not what the checkpoint refers to.
@@ -93,8 +93,12 @@ class Peers:
             self._checkpoint.check_published(self.egress.published)
         self.output, self.delivered_before = self.egress.output(), self.delivered()
         # A port that is in use should be reported at once. Only where workers cut the messages must they run first.
-        for name, gateway, sources in zip(self._names, self.gateways, self._sources, strict=True):
-            self._attach(name, gateway, self._gateway_request([] if self.waits_for_worker else sources))
+        if self.waits_for_worker:
+            self.gateways[0].wait_ready()
+            self._checkpoint.record_journal(f"{self.gateways[0].end().journal_id:016x}")
+        else:
+            for name, gateway, sources in zip(self._names, self.gateways, self._sources, strict=True):
+                self._attach(name, gateway, self._gateway_request(sources))
         self.journals = tuple(gateway.journal() for gateway in self.gateways)
         self.received_before = self.received()
 
