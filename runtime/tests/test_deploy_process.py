@@ -182,6 +182,18 @@ def test_a_process_that_cannot_start_says_why(checkpoint: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_socket_that_cannot_be_made(checkpoint: Path) -> None:
+    (checkpoint / "gateway" / "socket").mkdir(parents=True)
+    with pytest.raises(RunError) as caught:
+        gateway(checkpoint)
+    (finding,) = caught.value.diagnostics
+    reason = f"the gateway cannot listen at {checkpoint}/gateway/socket; Address already in use"
+    assert (
+        str(finding) == f"R715 {checkpoint} is not usable as a checkpoint; {reason}\n  fix: give another --checkpoint"
+    )
+
+
+@pytest.mark.slow
 def test_a_status_file_of_a_process_that_is_gone_is_not_believed(checkpoint: Path) -> None:
     (checkpoint / "egress.json").write_text(json.dumps({"pid": os.getpid(), "start_time": 1, "state": "running"}))
     stop_left_behind(checkpoint)

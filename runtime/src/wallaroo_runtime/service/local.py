@@ -1,6 +1,6 @@
 """A local service: a child of the driver, on a Unix socket in the checkpoint.
 
-The socket is in a directory of mode 0700, which nobody but its user can enter; that is why no call needs a token. A
+The socket is in directories of mode 0700, which nobody but their user can enter; that is why no call needs a token. A
 path in `/proc/self/fd` names the directory, since the path of a Unix socket has at most 107 bytes.
 """
 
@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+import grpc
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.credential import Listen
@@ -37,6 +39,20 @@ def socket_in(directory: Path) -> Iterator[str]:
         os.close(descriptor)
 
 
+def _server_in(directory: Path, host: Host) -> grpc.Server:
+    """Start the server.
+
+    Raises:
+        RunError: R715, the file system of the checkpoint has no sockets.
+    """
+    with socket_in(directory) as path:
+        try:
+            return serve(host.store.kind, Listen(f"unix:{path}"), host.answer)[0]
+        except RunError as error:
+            reason, fix = error.diagnostics[0].message, "give another --checkpoint"
+            raise RunError.of("R715", USAGE, path=directory.parent, reason=reason, fix=fix) from error
+
+
 def run_local(kind: str, arguments: Sequence[str], make: Callable[..., Host]) -> int:
     """Serve until SIGTERM or SIGINT, or until the driver is gone for too long.
 
@@ -60,8 +76,7 @@ def run_local(kind: str, arguments: Sequence[str], make: Callable[..., Host]) ->
             host = make(
                 directory, f"unix:{directory}/socket", checkpoint=checkpoint, has_driver=lambda: watch.has_driver
             )
-            with socket_in(directory) as path:
-                server, _ = serve(kind, Listen(f"unix:{path}"), host.answer)
+            server = _server_in(directory, host)
         except RunError as error:
             driver.write(pack_failures(error.diagnostics))
             print(error, file=sys.stderr)

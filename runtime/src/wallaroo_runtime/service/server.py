@@ -106,9 +106,13 @@ def _answer(error: RunError, context: grpc.ServicerContext) -> NoReturn:
 def _refusal(address: str) -> str:
     """Return why the system lets nobody listen at an address, which gRPC only logs; empty: it does now."""
     host, _, port = address.rpartition(":")
-    family = socket.AF_INET6 if "]" in host else socket.AF_INET
     try:
-        socket.create_server((host.strip("[]"), int(port)), family=family).close()
+        if host == "unix":
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.bind(port)
+        else:
+            family = socket.AF_INET6 if "]" in host else socket.AF_INET
+            socket.create_server((host.strip("[]"), int(port)), family=family).close()
     except OSError as error:
         number = error.errno or 0
         return os.strerror(number) if number > 0 else error.strerror or str(error)
@@ -163,6 +167,8 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
             port = server.add_insecure_port(listen.address)
     except (RuntimeError, ValueError) as error:
         reason = _refusal(listen.address) or str(error)[:200]
-        raise RunError.of("R714", USAGE, what=f"the {kind}", address=listen.address, reason=reason) from error
+        host, _, place = listen.address.rpartition(":")
+        address = os.path.realpath(place) if host == "unix" else listen.address
+        raise RunError.of("R714", USAGE, what=f"the {kind}", address=address, reason=reason) from error
     server.start()
     return server, f"{listen.address.rpartition(':')[0]}:{port}"
