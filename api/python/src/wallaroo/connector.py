@@ -8,6 +8,7 @@ from wallaroo.component import Place
 from wallaroo.config import MAX_MESSAGE_BYTES, decode_of
 from wallaroo.tcp import TCPSinkConfig, TCPSourceConfig
 
+__all__ = ["SinkConnectorConfig", "SourceConnectorConfig"]
 LOCAL = "127.0.0.1"
 SOURCE_PORT, SINK_PORT = 7100, 7200
 MAX_CREDITS, REFILL_CREDITS = 100_000, 50_000

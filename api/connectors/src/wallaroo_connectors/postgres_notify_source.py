@@ -5,7 +5,7 @@
 
 The channel is `wallaroo` unless it is given. With a table the program gives it a trigger that notifies the channel of
 each new row, as JSON of at most 7,999 bytes. PostgreSQL keeps nothing for a listener that is away.
-Needs `wallaroo-spark[postgres]`.
+Needs `wallaroo-connectors[postgres]`.
 
 Source: Wallaroo 0.5.3, where it was a template.
 """
@@ -14,8 +14,8 @@ import sys
 from threading import Event
 from typing import Any
 
-from wallaroo.connector.program import LOOK_S, connect, library, run_source, say
 from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import LOOK_S, connect, library, run_source, say
 
 NAME = "wallaroo_notify"
 FUNCTION = f"""

@@ -4,7 +4,7 @@
         --feed-queue QUEUE
 
 A queue that does not exist is made, durable. A message is acknowledged once it is handed to the connection.
-Needs `wallaroo-spark[rabbitmq]`.
+Needs `wallaroo-connectors[rabbitmq]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -13,9 +13,9 @@ import sys
 from threading import Event
 from typing import Any
 
-from wallaroo.connector.program import LOOK_S, connect, run_source, say
-from wallaroo.connector.rabbitmq_queue import channel_of
 from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import LOOK_S, connect, run_source, say
+from wallaroo_connectors.rabbitmq_queue import channel_of
 
 PREFETCH = 1000
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Event
 from typing import Any
 
-from wallaroo.connector.config import SinkConnectorConfig, SourceConnectorConfig
+from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.experimental.script import SinkConnector, SourceConnector, UnexpectedSocketError
@@ -21,7 +21,7 @@ def library(name: str, extra: str) -> Any:
 
     Args:
         name: The module.
-        extra: What of `wallaroo-spark` installs it.
+        extra: What of `wallaroo-connectors` installs it.
 
     Raises:
         WallarooParameterError: T267, it is not installed.

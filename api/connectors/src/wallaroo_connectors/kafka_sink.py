@@ -3,7 +3,7 @@
     kafka_sink --application-module app --connector out --out-topic TOPIC [--out-bootstrap_brokers HOST:PORT,...]
 
 The decoder gives a pair: the key, None or bytes or text, and the value, bytes or text. By default the broker is at
-127.0.0.1:9092. `KafkaSinkConfig` writes to Kafka without a program between. Needs `wallaroo-spark[kafka]`.
+127.0.0.1:9092. `KafkaSinkConfig` writes to Kafka without a program between. Needs `wallaroo-connectors[kafka]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -12,8 +12,8 @@ import sys
 from threading import Event
 from typing import Any
 
-from wallaroo.connector.program import library, octets, pair, run_sink, say, values
 from wallaroo.experimental.script import SinkConnector
+from wallaroo_connectors.program import library, octets, pair, run_sink, say, values
 
 FLUSH_S = 30.0
 MOST_WAITING = 10_000

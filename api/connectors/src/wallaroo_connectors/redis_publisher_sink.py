@@ -3,15 +3,15 @@
     redis_publisher_sink --application-module app --connector out --out-topic CHANNEL
         [--out-host HOST] [--out-port PORT] [--out-password WORD]
 
-The decoder gives bytes or text. Needs `wallaroo-spark[redis]`.
+The decoder gives bytes or text. Needs `wallaroo-connectors[redis]`.
 """
 
 import sys
 from threading import Event
 
-from wallaroo.connector.program import octets, run_sink, say, values
-from wallaroo.connector.redis_client import OPTIONS, client
 from wallaroo.experimental.script import SinkConnector
+from wallaroo_connectors.program import octets, run_sink, say, values
+from wallaroo_connectors.redis_client import OPTIONS, client
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:

@@ -3,7 +3,7 @@
     s3_bucket_sink --application-module app --connector out --out-bucket BUCKET
 
 The decoder gives a pair: the object's name, a text, and its content, bytes or text. Objects have the access that the
-bucket gives them. Credentials, region and endpoint are those that boto3 finds. Needs `wallaroo-spark[aws]`.
+bucket gives them. Credentials, region and endpoint are those that boto3 finds. Needs `wallaroo-connectors[aws]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -12,8 +12,8 @@ import sys
 from threading import Event
 from typing import Any
 
-from wallaroo.connector.program import library, octets, pair, run_sink, say, values
 from wallaroo.experimental.script import SinkConnector
+from wallaroo_connectors.program import library, octets, pair, run_sink, say, values
 
 DEFAULT_REGION = "us-east-1"  # cannot be named when a bucket is made
 

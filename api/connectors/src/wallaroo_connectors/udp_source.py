@@ -11,8 +11,8 @@ import socket
 import sys
 from threading import Event
 
-from wallaroo.connector.program import LOOK_S, connect, run_source, say
 from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import LOOK_S, connect, run_source, say
 
 MOST_BYTES = 65536
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wallaroo.connector.program import library
+from wallaroo_connectors.program import library
 
 OPTIONS = ("host", "port", "password")
 

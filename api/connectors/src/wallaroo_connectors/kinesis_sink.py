@@ -3,7 +3,7 @@
     kinesis_sink --application-module app --connector out --out-stream STREAM
 
 The decoder gives a pair: the partition key, a text, and the data, bytes or text. Credentials, region and endpoint are
-those that boto3 finds. Needs `wallaroo-spark[aws]`.
+those that boto3 finds. Needs `wallaroo-connectors[aws]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -11,8 +11,8 @@ Source: Wallaroo 0.5.3.
 import sys
 from threading import Event
 
-from wallaroo.connector.program import library, octets, pair, run_sink, say, values
 from wallaroo.experimental.script import SinkConnector
+from wallaroo_connectors.program import library, octets, pair, run_sink, say, values
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:

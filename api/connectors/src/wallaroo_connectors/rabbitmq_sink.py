@@ -5,15 +5,15 @@
 
 A queue that does not exist is made, durable; messages survive a restart of the broker, which confirms each of them
 if it can.
-The decoder gives bytes or text. Needs `wallaroo-spark[rabbitmq]`.
+The decoder gives bytes or text. Needs `wallaroo-connectors[rabbitmq]`.
 """
 
 import sys
 from threading import Event
 
-from wallaroo.connector.program import library, octets, run_sink, say, values
-from wallaroo.connector.rabbitmq_queue import channel_of
 from wallaroo.experimental.script import SinkConnector
+from wallaroo_connectors.program import library, octets, run_sink, say, values
+from wallaroo_connectors.rabbitmq_queue import channel_of
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:

@@ -5,7 +5,7 @@
 
 By default the broker is at 127.0.0.1:9092, the group is `wallaroo`, and a group that is new begins with the records
 that come now. A record counts as read once it is handed to the connection. `KafkaSourceConfig` reads Kafka without a
-program between, and each record counts once. Needs `wallaroo-spark[kafka]`.
+program between, and each record counts once. Needs `wallaroo-connectors[kafka]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -13,8 +13,8 @@ Source: Wallaroo 0.5.3.
 import sys
 from threading import Event
 
-from wallaroo.connector.program import LOOK_S, connect, library, run_source, say
 from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import LOOK_S, connect, library, run_source, say
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:

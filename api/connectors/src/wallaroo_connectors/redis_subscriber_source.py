@@ -3,7 +3,7 @@
     redis_subscriber_source --application-module app --connector feed --feed-topic CHANNEL
         [--feed-host HOST] [--feed-port PORT] [--feed-password WORD]
 
-Redis keeps nothing for a subscriber that is away. Needs `wallaroo-spark[redis]`.
+Redis keeps nothing for a subscriber that is away. Needs `wallaroo-connectors[redis]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -11,9 +11,9 @@ Source: Wallaroo 0.5.3.
 import sys
 from threading import Event
 
-from wallaroo.connector.program import LOOK_S, connect, run_source, say
-from wallaroo.connector.redis_client import OPTIONS, client
 from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import LOOK_S, connect, run_source, say
+from wallaroo_connectors.redis_client import OPTIONS, client
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:

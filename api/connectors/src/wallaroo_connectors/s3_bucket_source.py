@@ -4,14 +4,14 @@
         [--feed-prefix PREFIX] [--feed-start-after NAME]
 
 An object whose name comes before one that was read already is not seen, so name them by time or number. Credentials,
-region and endpoint are those that boto3 finds. Needs `wallaroo-spark[aws]`.
+region and endpoint are those that boto3 finds. Needs `wallaroo-connectors[aws]`.
 """
 
 import sys
 from threading import Event
 
-from wallaroo.connector.program import connect, library, run_source, say
 from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import connect, library, run_source, say
 
 POLL_S = 1.0
 

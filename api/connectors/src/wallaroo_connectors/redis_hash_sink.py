@@ -3,7 +3,7 @@
     redis_hash_sink --application-module app --connector out --out-key HASH
         [--out-host HOST] [--out-port PORT] [--out-password WORD]
 
-The decoder gives a pair of key and value, each bytes, text or a number. Needs `wallaroo-spark[redis]`.
+The decoder gives a pair of key and value, each bytes, text or a number. Needs `wallaroo-connectors[redis]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -11,9 +11,9 @@ Source: Wallaroo 0.5.3.
 import sys
 from threading import Event
 
-from wallaroo.connector.program import pair, run_sink, say, values
-from wallaroo.connector.redis_client import OPTIONS, client
 from wallaroo.experimental.script import SinkConnector
+from wallaroo_connectors.program import pair, run_sink, say, values
+from wallaroo_connectors.redis_client import OPTIONS, client
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:

@@ -3,7 +3,7 @@
     kinesis_source --application-module app --connector feed --feed-stream STREAM --feed-shard SHARD
 
 Credentials, region and endpoint are those that boto3 finds. It ends when the shard is closed.
-Needs `wallaroo-spark[aws]`.
+Needs `wallaroo-connectors[aws]`.
 
 Source: Wallaroo 0.5.3.
 """
@@ -11,8 +11,8 @@ Source: Wallaroo 0.5.3.
 import sys
 from threading import Event
 
-from wallaroo.connector.program import LOOK_S, connect, library, run_source, say
 from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import LOOK_S, connect, library, run_source, say
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:

@@ -4,7 +4,7 @@
         --out-table TABLE [--out-columns A,B]
 
 The decoder gives a tuple or list, a value for each column; without columns all those of the table are meant.
-Needs `wallaroo-spark[postgres]`.
+Needs `wallaroo-connectors[postgres]`.
 
 Source: Wallaroo 0.5.3, where it was a template.
 """
@@ -13,8 +13,8 @@ import sys
 from threading import Event
 from typing import Any
 
-from wallaroo.connector.program import library, row, run_sink, say, values
 from wallaroo.experimental.script import SinkConnector
+from wallaroo_connectors.program import library, row, run_sink, say, values
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:

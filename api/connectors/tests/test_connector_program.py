@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from wallaroo import WallarooParameterError
-from wallaroo.connector import program
+from wallaroo_connectors import program
 
 FOLDER = Path(program.__file__).parent
 SECONDS = 90
@@ -55,7 +55,7 @@ def names() -> list[str]:
 
 def said(name: str, *arguments: str, **environment: str) -> tuple[int, str]:
     """Run a program to its end; returns its exit code and the end of what it said."""
-    command = [sys.executable, "-m", f"wallaroo.connector.{name}", *arguments]
+    command = [sys.executable, "-m", f"wallaroo_connectors.{name}", *arguments]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=SECONDS, check=False, env=os.environ | environment
     )
@@ -73,9 +73,9 @@ def test_every_program_is_a_command() -> None:
     commands = {
         entry.name: entry.value
         for entry in metadata.entry_points(group="console_scripts")
-        if entry.value.startswith("wallaroo.connector.")
+        if entry.value.startswith("wallaroo_connectors.")
     }
-    assert commands == {name: f"wallaroo.connector.{name}:main" for name in names()}
+    assert commands == {name: f"wallaroo_connectors.{name}:main" for name in names()}
     assert len(commands) == 15
 
 
@@ -93,7 +93,7 @@ def test_a_missing_library_names_its_extra(app: list[str], tmp_path: Path) -> No
     arguments = [*app, "--connector", "out", "--out-key", "k"]
     code, text = said("redis_hash_sink", *arguments, PYTHONPATH=str(tmp_path))
     assert code == 2
-    assert text == "T267 this connector needs redis; no redis here\n  fix: pip install 'wallaroo-spark[redis]'\n"
+    assert text == "T267 this connector needs redis; no redis here\n  fix: pip install 'wallaroo-connectors[redis]'\n"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def feeding(tmp_path: Path) -> Iterator[Callable[[int], "subprocess.Popen[str]"]
         def started(port: int) -> "subprocess.Popen[str]":
             file = tmp_path / f"feeding_app_{tmp_path.name}.py"
             file.write_text(APPLICATION.format(feed=port), encoding="utf-8")
-            command = [sys.executable, "-m", "wallaroo.connector.udp_source", "--application-module", str(file)]
+            command = [sys.executable, "-m", "wallaroo_connectors.udp_source", "--application-module", str(file)]
             command += ["--connector", "feed", "--feed-host", "127.0.0.1", "--feed-port", "0"]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             stack.enter_context(process)
@@ -223,7 +223,7 @@ def test_programs_need_nothing_but_the_standard_library_to_be_imported() -> None
     clients = ["redis", "pika", "psycopg", "boto3", "confluent_kafka"]
     code = (
         f"import sys, importlib; sys.modules.update(dict.fromkeys({clients}));"
-        f"[importlib.import_module(f'wallaroo.connector.{{name}}') for name in {names()}]"
+        f"[importlib.import_module(f'wallaroo_connectors.{{name}}') for name in {names()}]"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=SECONDS)
     assert done.returncode == 0, done.stderr

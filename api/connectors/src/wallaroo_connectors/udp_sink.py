@@ -11,8 +11,8 @@ import socket
 import sys
 from threading import Event
 
-from wallaroo.connector.program import octets, run_sink, say, values
 from wallaroo.experimental.script import SinkConnector
+from wallaroo_connectors.program import octets, run_sink, say, values
 
 
 def serve(connector: SinkConnector, stop: Event) -> None:
