@@ -46,7 +46,7 @@ def open_checkpoint(
     place = Place.take(path)
     try:
         topology = load_document(document)
-        return Checkpoint(
+        return Checkpoint.open(
             place,
             topology,
             shuffle_partitions=partitions,

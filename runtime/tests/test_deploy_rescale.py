@@ -26,7 +26,7 @@ WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topolo
 def open_checkpoint(path: Path) -> Checkpoint:
     place = Place.take(path)
     try:
-        return Checkpoint(place, load(WORD_COUNT.read_bytes()), shuffle_partitions=3, buckets_per_partition=4)
+        return Checkpoint.open(place, load(WORD_COUNT.read_bytes()), shuffle_partitions=3, buckets_per_partition=4)
     finally:
         place.release()
 

@@ -105,7 +105,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
                 place.clear()
             place.check_links()
             wanted = int(options.conf.get(PARTITIONS, shuffle_partitions(options.master)))
-            checkpoint = Checkpoint(
+            checkpoint = Checkpoint.open(
                 place,
                 topology,
                 shuffle_partitions=wanted,
