@@ -177,7 +177,7 @@ class Engine:
         }
         try:
             for bucket in sorted(buckets):
-                run = partial(self._stage, sessions, bucket)
+                run = partial(self._stage, sessions=sessions, bucket=bucket)
                 mine = in_order(buckets[bucket])
                 for ordinal, output in run_bucket(stages, bucket, mine, batch=self.batches, run=run):
                     following += self._to_bucket(output, ordinal, batch)
@@ -190,7 +190,7 @@ class Engine:
         return following
 
     def _stage(
-        self, sessions: Mapping[str, StateSession], bucket: int, stage: Stage, rows: list[Row], crossing: Crossing
+        self, stage: Stage, rows: list[Row], crossing: Crossing, *, sessions: Mapping[str, StateSession], bucket: int
     ) -> Iterable[pb.Output]:
         """Run a stage that begins with state on a bucket's rows, or one that follows on what it receives."""
         if stage.has_state:

@@ -176,7 +176,7 @@ class BucketProcessor(StatefulProcessor):
         data = [row for row in frames if row.kind == DATA]
         passing = [row for row in data if row.port in self.level.later_ports]
         made = run_bucket(
-            self.level.stages, bucket, data, batch=self._attempt.batch, run=partial(self._run_stage, bucket)
+            self.level.stages, bucket, data, batch=self._attempt.batch, run=partial(self._run_stage, bucket=bucket)
         )
         outputs += [self.level.row_of(output, ordinal, self._account) for ordinal, output in made]
         self.level.tell_endings()
@@ -185,7 +185,7 @@ class BucketProcessor(StatefulProcessor):
         else:
             yield from (Row(**dict(zip(FrameRow.__slots__, row.as_tuple(), strict=True))) for row in passing + outputs)
 
-    def _run_stage(self, bucket: int, stage: Stage, rows: list[FrameRow], crossing: Crossing) -> Iterable[pb.Output]:
+    def _run_stage(self, stage: Stage, rows: list[FrameRow], crossing: Crossing, *, bucket: int) -> Iterable[pb.Output]:
         """Run a stage that begins with state on a bucket's rows, or one that follows on what it receives."""
         assert self._attempt is not None and self._account is not None
         _take(self._account, bucket, rows)
