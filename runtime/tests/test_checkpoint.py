@@ -260,8 +260,10 @@ def test_sources_beyond_loopback_are_told() -> None:
 def test_a_manifest_of_another_format_or_damaged(tmp_path: Path) -> None:
     open_checkpoint(tmp_path)
     manifest = tmp_path / "application.json"
-    manifest.write_text('{"format_version": 9}')
-    assert "format version 9 is not known; this runtime reads version 2" in refused(tmp_path, lambda _: None)
+    for version in (1, 9):
+        manifest.write_text(f'{{"format_version": {version}}}')
+        said = refused(tmp_path, lambda _: None)
+        assert f"format version {version} is not known; this runtime reads version 2" in said
     manifest.write_text("{")
     told = refused(tmp_path, lambda _: None)
     assert told.startswith(f"R698 {manifest} is damaged; ")

@@ -20,7 +20,6 @@ from wallaroo_runtime.checkpoint.drain import Drain
 from wallaroo_runtime.checkpoint.integrity import SparkFiles, check_journal, check_nothing_left
 from wallaroo_runtime.checkpoint.manifest import (
     FORMAT_VERSION,
-    UNCHECKED_VERSION,
     Directory,
     LocalDirectory,
     sealed,
@@ -61,7 +60,6 @@ class Checkpoint:
         changes: What else of the interface changed since then, and was accepted.
         spark: Name of Spark's own checkpoint in the directory.
         repairs: What a loss of power had left, and was repaired.
-        format_version: Of the record of the application.
         journal: Id of the local journal that the checkpoint refers to; empty: of none.
         rescaled: The micro-batches between which the state was rescaled.
     """
@@ -80,7 +78,6 @@ class Checkpoint:
     changes: list[Change] = field(default_factory=list)
     spark: str = SPARK
     repairs: list[Diagnostic] = field(default_factory=list)
-    format_version: int = FORMAT_VERSION
     journal: str = ""
     rescaled: tuple[int, int] = (-1, -1)
 
@@ -159,7 +156,7 @@ class Checkpoint:
         self._check_files()
         before = load_document(manifest["topology"])
         check_states(manifest["states"], self.topology, str(self.directory))
-        ports = Ports.from_json(manifest, before)
+        ports = Ports.from_json(manifest)
         if "egress" not in self.services:
             check_outbox(self.path / "outbox", {ports.parts[sink.path] for sink in before.tcp_sinks()})
         self.changes = safe_changes(before, self.topology, str(self.directory))
@@ -175,7 +172,7 @@ class Checkpoint:
         check_known(self.directory, known, remote)
         self.continues = True
         self.services, self.id = dict(known), manifest.get("id", self.id)
-        self.format_version, self.journal = manifest["format_version"], manifest.get("journal", "")
+        self.journal = manifest.get("journal", "")
         self.spark = manifest.get("spark", SPARK)
         before, after = manifest.get("rescaled", self.rescaled)
         self.rescaled = (before, after)
@@ -192,8 +189,7 @@ class Checkpoint:
 
     def _check_spark(self, published: Published) -> list[Any]:
         """Check Spark's checkpoint; returns the last plan."""
-        is_known = bool(published.offsets) or published.batch < 0
-        whole = self.format_version != UNCHECKED_VERSION and is_known
+        whole = bool(published.offsets) or published.batch < 0
         written = read_written(self.path / "written.json").batch
         files = SparkFiles(self.directory, self.spark, published, self.rescaled, whole, written)
         plan = files.check()
@@ -221,7 +217,7 @@ class Checkpoint:
     def _manifest(self) -> Mapping[str, Any]:
         topology = self.topology
         return {
-            "format_version": self.format_version,
+            "format_version": FORMAT_VERSION,
             "id": self.id,
             "journal": self.journal,
             "rescaled": list(self.rescaled),
@@ -252,7 +248,7 @@ def _read(directory: Directory) -> Mapping[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         path = f"{directory}/{MANIFEST}"
         raise RunError.of("R698", path=path, reason=error) from error
-    if version not in (FORMAT_VERSION, UNCHECKED_VERSION):
+    if version != FORMAT_VERSION:
         reason = f"format version {version} is not known; this runtime reads version {FORMAT_VERSION}"
         raise RunError.of("R615", path=directory, reason=reason)
     return manifest
