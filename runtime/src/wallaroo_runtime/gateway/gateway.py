@@ -17,7 +17,7 @@ from wallaroo_runtime.gateway.generator import Generator, Generators, Maker
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.gateway.split import SplitThread
-from wallaroo_runtime.gateway.stall import SMALL_TAIL_BYTES, stalled
+from wallaroo_runtime.gateway.stall import SMALL_TAIL_BYTES, resumed, stalled
 from wallaroo_runtime.gateway.tick import Ticks
 from wallaroo_runtime.service.driver import DriverWatch
 from wallaroo_runtime.service.status import StatusFile
@@ -203,11 +203,11 @@ class Gateway:
                 self._control.unregister(self._traffic.fileno())
             for connection in self._connections - self._waiting:
                 connection.pace.go_on(time.monotonic()) if reads else connection.pace.pause(time.monotonic())
-        if self._waiting and self._buffered < self._config.buffer_bytes:
-            for connection in self._waiting:
+        if self._waiting:
+            for connection in resumed(self._connections, self._waiting, self._buffered < self._config.buffer_bytes):
+                self._waiting.discard(connection)
                 self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
                 connection.pace.go_on(time.monotonic())
-            self._waiting.clear()
         self._accept_while(len(self._connections) < self._limit)
 
     def _accept_while(self, accepts: bool) -> None:
