@@ -137,7 +137,7 @@ class Peers:
 
     def received(self) -> int:
         """Return how many messages have come since the checkpoint began."""
-        return sum(tail.end().sequence for tail in self.tails)
+        return sum(tail.end().messages for tail in self.tails)
 
 
 def _start(stack: ExitStack, process: Process) -> None:
