@@ -14,6 +14,7 @@ from model.search import Run, search
 from model.worker import Nursery
 
 SEED = 11
+AFTER = ("range", "range")  # applications whose windows are after windows, with ticks while nobody sends
 ENOUGH = 150  # drawn applications within which each planted fault shows
 LANGUAGES = {"frames cut": (GO,), "twice at a crossing": (PYTHON, GO)}  # of the faults that one in Python does not show
 
@@ -49,28 +50,39 @@ def test_drawn_applications(local: Run) -> None:
 
 
 @pytest.mark.slow
+def test_drawn_windows_after_windows(local: Run) -> None:
+    """Several ticks come without a message between them, before and after borders of micro-batches."""
+    assert search(local, 15, number=SEED, languages=(PYTHON,), begins=AFTER) >= 15
+    assert search(local, 3, number=SEED, languages=(GO,), begins=AFTER) >= 3
+
+
+@pytest.mark.slow
 def test_drawn_applications_in_the_memory_of_go() -> None:
     memory = Memory()
     try:
-        assert search(memory.run, 150, number=SEED, languages=(GO,), prepare=timed) >= 150
+        assert search(memory.run, 130, number=SEED, languages=(GO,), prepare=timed) >= 130
+        assert search(memory.run, 20, number=SEED, languages=(GO,), prepare=timed, begins=AFTER) >= 20
     finally:
         memory.close()
 
 
 @pytest.mark.jvm
 def test_drawn_applications_on_spark(on_spark: Run) -> None:
-    assert search(on_spark, 3, number=SEED, shrinks=False) >= 3
+    assert search(on_spark, 2, number=SEED, shrinks=False) >= 2
+    assert search(on_spark, 1, number=SEED, shrinks=False, begins=AFTER) >= 1
 
 
 @pytest.mark.long
 def test_many_drawn_applications(local: Run) -> None:
-    assert search(local, 170, number=random.randrange(1 << 32)) >= 170
+    assert search(local, 140, number=random.randrange(1 << 32)) >= 140
+    assert search(local, 30, number=random.randrange(1 << 32), begins=AFTER) >= 30
 
 
 @pytest.mark.long
 @pytest.mark.jvm
 def test_many_drawn_applications_on_spark(on_spark: Run) -> None:
-    assert search(on_spark, 30, number=random.randrange(1 << 32), shrinks=False) >= 30
+    assert search(on_spark, 25, number=random.randrange(1 << 32), shrinks=False) >= 25
+    assert search(on_spark, 5, number=random.randrange(1 << 32), shrinks=False, begins=AFTER) >= 5
 
 
 @pytest.mark.long

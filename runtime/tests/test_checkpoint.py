@@ -203,7 +203,7 @@ def test_a_change_that_needs_a_drain(tmp_path: Path) -> None:
         "  fix: run the old program until all is done, e.g. with --stop-when-idle 10, then this one"
     )
     end = JournalReader(tmp_path / "journal").end()
-    offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.sequence}
+    offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.messages}
     plan = "v1\n{}\n" + json.dumps(offset)
     (tmp_path / "spark" / "metadata").write_text('{"id":"q"}')
     for folder, text in (("commits", "v1\n{}"), ("offsets", plan)):

@@ -129,7 +129,7 @@ def test_points_of_reference_outlive_the_segments_of_the_journal(tmp_path: Path)
         peer = opened(Peer(gateway))
         for number in range(1, 21):
             peer.write(number)
-            gateway.wait(lambda most=number: JournalReader(tmp_path / "journal").end().sequence == most, "it")
+            gateway.wait(lambda most=number: JournalReader(tmp_path / "journal").end().messages == most, "it")
             gateway.commit()
             while peer.read().positions != ((1, number),):
                 pass

@@ -84,7 +84,7 @@ class Deployed:
     def process(self, service: Service) -> None:
         """Let Spark's checkpoint say that all of the journal is processed."""
         end = RemoteJournal(service).end()
-        offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.sequence}
+        offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.messages}
         (self.path / "spark" / "metadata").write_text('{"id":"q"}')
         for folder, text in (("commits", "{}"), ("offsets", "{}\n" + json.dumps(offset))):
             (self.path / "spark" / folder).mkdir(exist_ok=True)
@@ -165,7 +165,7 @@ def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks
             send(at, b"")
         peers = deployed.start(1)
         send(listener_of(gateway.service), b"\0\1e")
-        assert RemoteJournal(peers.gateways[0].service).end().sequence == 5
+        assert RemoteJournal(peers.gateways[0].service).end().messages == 5
 
 
 def waiting(egress: Place, port: int) -> int:

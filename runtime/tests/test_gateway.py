@@ -103,7 +103,7 @@ class Process:
                 assert header.sequence == len(found)
                 assert header.timestamp_ms > 1_600_000_000_000
                 found += [(header.port, payload) for payload in payloads(read_frame(piece, at).data, header.count)]
-        assert end.sequence == len(found)
+        assert end.messages == len(found)
         return found
 
     def payloads(self, port: int = 0) -> list[bytes]:
@@ -176,14 +176,14 @@ def test_pieces_blocks_and_sizes_on_two_connections_at_once(gateway: Process) ->
 def test_eof_means_that_readers_have_it(gateway: Process) -> None:
     for number in range(20):
         gateway.send(message(b"%d" % number))
-        assert JournalReader(gateway.directory / "journal").end().sequence == number + 1
+        assert JournalReader(gateway.directory / "journal").end().messages == number + 1
 
 
 def test_order_of_arrival_holds_across_sources(gateway: Process) -> None:
     with gateway.connect(0) as first, gateway.connect(1) as second:
         for number in range(30):
             (first, second)[number % 2].sendall(message(b"%d" % number))
-            gateway.wait(lambda number=number: JournalReader(gateway.directory / "journal").end().sequence > number)
+            gateway.wait(lambda number=number: JournalReader(gateway.directory / "journal").end().messages > number)
         finish(first)
         finish(second)
     assert gateway.journal() == [(number % 2, b"%d" % number) for number in range(30)]
@@ -276,7 +276,7 @@ def test_a_full_backlog_stops_reading_and_loses_nothing(tmp_path: Path) -> None:
             assert end - read_committed(tmp_path / "journal") < 8_000_000
             reader.commit(end)
             sender.join(0.02)
-        assert reader.end().sequence == 2000
+        assert reader.end().messages == 2000
         gateway.wait(lambda: len(list((tmp_path / "journal").glob("*.journal"))) < 20)
         assert gateway.stop() == 0
     finally:
@@ -349,7 +349,7 @@ def test_messages_in_parts_are_bounded_in_their_sum_and_still_get_whole(tmp_path
 def test_sigterm_acknowledges_what_is_complete(gateway: Process) -> None:
     with gateway.connect() as connection:
         connection.sendall(message(b"a") * 1000)
-        gateway.wait(lambda: JournalReader(gateway.directory / "journal").end().sequence == 1000)
+        gateway.wait(lambda: JournalReader(gateway.directory / "journal").end().messages == 1000)
         gateway.child.send_signal(signal.SIGTERM)
         assert gateway.child.wait(DEADLINE_S) == 0
         assert connection.recv(1) == b""

@@ -73,7 +73,7 @@ def test_framing_that_only_the_worker_knows(tmp_path: Path) -> None:
     assert b"".join(read_frame(p, at).data for p in reader.read(0, end.offset) for _, at, _ in split_frames(p)) == (
         b"02hi0011hello world02ok"
     )
-    assert end.sequence == 4
+    assert end.messages == 4
     codes = [finding["code"] for finding in json.loads((tmp_path / "gateway.json").read_bytes())["diagnostics"]]
     assert codes == ["R606", "W410"]
 

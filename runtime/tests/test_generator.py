@@ -132,7 +132,7 @@ def test_each_message_is_made_once_over_kills_and_removed_segments(
     running.kill(signal.SIGTERM)
     running.start()
     wait_until(running.has_ended, "the end once more")
-    assert running.end().sequence == last
+    assert running.end().messages == last
 
 
 @pytest.mark.slow

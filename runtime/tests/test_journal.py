@@ -3,10 +3,16 @@
 import os
 import random
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from wallaroo.frame import TICK_PORT, split_frames
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import HEAD_BYTES, Position, pack_head, read_committed, read_head
 from wallaroo_runtime.storage.journal.reader import JournalReader
@@ -114,6 +120,63 @@ def test_a_lost_head_is_found_again(tmp_path: Path) -> None:
         assert fill(tmp_path, 0) == end
 
 
+@given(
+    st.lists(st.booleans(), max_size=30), st.integers(1, 300), st.data(), st.sampled_from(["whole", "lost", "behind"])
+)
+def test_a_journal_with_ticks_goes_on_with_its_sequences_and_messages(
+    is_tick: list[bool], segment_bytes: int, data: st.DataObject, head: str
+) -> None:
+    """A reference counts; the runtime before ticks had sequences wrote them without."""
+    old = data.draw(st.integers(0, len(is_tick)))
+    with TemporaryDirectory() as folder:
+        writer = JournalWriter(Path(folder), segment_bytes)
+        ends, sequences, messages, sequence = [writer.end], [], 0, 0
+        for number, tick in enumerate(is_tick):
+            with old_ticks(writer, number < old):
+                writer.append(TICK_PORT if tick else 0, 0 if tick else 3, [] if tick else [b"abc"], number)
+            sequences.append(sequence)
+            messages += 0 if tick else 3
+            sequence += 3 if not tick else 0 if number < old else 1
+            ends.append(writer.end)
+        assert [end.messages for end in ends[1:]] == [3 * is_tick[:n].count(False) for n in range(1, len(ends))]
+        writer.close()
+        if head != "whole":
+            found = b"" if head == "lost" else pack_head(data.draw(st.sampled_from(ends)))
+            (Path(folder) / "head").write_bytes(found)
+        again = JournalWriter(Path(folder), segment_bytes)
+        assert again.end == ends[-1]
+        again.append(TICK_PORT, 0, [], 99)
+        again.append(0, 1, [b"x"], 99)
+        assert again.end.messages == messages + 1
+        again.close()
+        reader = JournalReader(folder)
+        frames = [header for piece in reader.read(0, reader.end().offset) for header, _, _ in split_frames(piece)]
+        assert [each.sequence for each in frames] == [*sequences, sequence, sequence + 1]
+
+
+@contextmanager
+def old_ticks(writer: JournalWriter, are_written: bool) -> Iterator[None]:
+    """Let a writer append ticks as they were: of the sequence of the next message."""
+    with pytest.MonkeyPatch.context() as patch:
+        if are_written:
+            patch.setattr("wallaroo_runtime.storage.journal.writer.TICK_PORT", -1)
+        yield
+
+
+def test_without_its_head_a_journal_whose_begin_is_gone_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path, 10, segment_bytes=100)
+    JournalReader(tmp_path).commit(4 * FRAME_BYTES)
+    writer = JournalWriter(tmp_path, 100)
+    writer.remove_committed(lambda _: None)
+    writer.close()
+    (tmp_path / "head").write_bytes(b"")
+    assert refused(tmp_path) == (
+        f"R612 journal {tmp_path} is damaged at offset {3 * FRAME_BYTES}; the file head is lost or not whole; only it "
+        f"knows how many messages there were before {3 * FRAME_BYTES}\n"
+        "  fix: restore the file from a backup, or --fresh to start over"
+    )
+
+
 def test_damage_below_the_head_is_refused(tmp_path: Path) -> None:
     fill(tmp_path, 3)
     segment = segments(tmp_path)[0]
@@ -172,7 +235,7 @@ def test_segments_below_the_committed_offset_are_removed_but_for_the_last(tmp_pa
     assert gone == [3 * FRAME_BYTES, 9 * FRAME_BYTES]
     append(writer, 1)
     writer.close()
-    assert fill(tmp_path, 0).sequence == 11
+    assert fill(tmp_path, 0).messages == 11
 
 
 def test_readers_see_nothing_before_it_is_safe(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_gateway_is_started_found_again_and_ended(checkpoint: Path) -> None:
         connection.sendall(b"\0\0\0\1x")
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(1) == b"", "senders notice nothing of another driver"
-    assert again.end().sequence == 1
+    assert again.end().messages == 1
     again.stop()
     assert not first.is_alive()
     assert not again.is_alive()

@@ -20,6 +20,8 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client, channel_to, close_channels
 from wallaroo_runtime.service.credential import make_token, read_token
 from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.service.store import PROTOCOL_VERSION
+from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -59,14 +61,15 @@ def test_a_journal_is_read_as_it_was_written(tmp_path: Path) -> None:
         send(source_of(place), payloads)
         journal = RemoteJournal(place.service)
         end = journal.end()
-        assert end.sequence == len(payloads)
+        assert end.messages == len(payloads)
         whole = b"".join(journal.read(0, end.offset))
         assert len(whole) == end.offset
         parts = journal.split(0, end.offset, 3)
         assert b"".join(data for part in parts for data in journal.read(part.start, part.end)) == whole
-        first = journal.limit(0, 1)
+        first = journal.limit(Position(0, 0, end.journal_id), 1)
         assert 0 < first.offset <= end.offset
         assert b"".join(journal.read(0, first.offset)) == whole[: first.offset]
+        assert journal.limit(first, 1 << 30) == end
         journal.commit(end.offset)
         assert (tmp_path / "journal" / "committed").read_text().split()[0] == f"{end.offset}"
 
@@ -77,7 +80,8 @@ def test_a_gateway_elsewhere_writes_ticks(tmp_path: Path) -> None:
         journal = RemoteJournal(place.service)
         wait_until(lambda: journal.end().offset >= 80, lambda: "two ticks", 30)
         headers = [header for data in journal.read(0, 80) for header, _, _ in split_frames(data)]
-    assert [(header.port, header.count) for header in headers] == [(TICK_PORT, 0)] * 2
+        assert journal.limit(Position(0, 5, journal.end().journal_id), 40).messages == 5
+    assert [(header.port, header.sequence) for header in headers] == [(TICK_PORT, 0), (TICK_PORT, 1)]
 
 
 def test_a_gateway_that_starts_again_listens_at_once_and_keeps_its_data(tmp_path: Path) -> None:
@@ -90,7 +94,7 @@ def test_a_gateway_that_starts_again_listens_at_once_and_keeps_its_data(tmp_path
         wait_until_listening(place)
         send(source_of(place), [b"three"])
         journal = RemoteJournal(place.service, end.journal_id)
-        assert journal.end().sequence == 3
+        assert journal.end().messages == 3
         assert b"one" in b"".join(journal.read(0, end.offset))
 
 
@@ -105,7 +109,7 @@ def test_an_attachment_that_cannot_listen_leaves_the_gateway_as_it_was(tmp_path:
         assert code_of(lambda: place.attach("d2", tcp_port=port)) == "R601"
         wait_until_listening(place)  # it serves the first driver
         send(source_of(place), [b"two"])
-        assert RemoteJournal(place.service).end().sequence == 2
+        assert RemoteJournal(place.service).end().messages == 2
         assert place.attach("d2").epoch == epoch + 1
 
 
@@ -150,7 +154,7 @@ def test_data_of_another_checkpoint_is_left_alone(tmp_path: Path, kind: str) -> 
 
 def test_what_cannot_be_an_attachment_is_refused(tmp_path: Path) -> None:
     with serving("gateway", tmp_path) as place:
-        driver = pb.Driver(protocol_version=1, id="d", application="a", checkpoint="c")
+        driver = pb.Driver(protocol_version=PROTOCOL_VERSION, id="d", application="a", checkpoint="c")
         source = pb.Source(port=1, path="p", name="in", host="127.0.0.1", framing="worker", max_message_bytes=9)
 
         def attach(**values: Any) -> str:
@@ -163,7 +167,7 @@ def test_what_cannot_be_an_attachment_is_refused(tmp_path: Path) -> None:
         source.framing = "u32be"
         assert attach(sources=[source] * 1001) == "R648"
         assert attach(sources=[source], fsync="perhaps") == "R648"
-        assert attach(sources=[source], driver=pb.Driver(protocol_version=2, id="d", checkpoint="c")) == "R648"
+        assert attach(sources=[source], driver=pb.Driver(protocol_version=1, id="d", checkpoint="c")) == "R648"
 
 
 def test_ranges_that_cannot_be_are_refused(tmp_path: Path) -> None:
@@ -262,7 +266,7 @@ def test_a_driver_that_attaches_learns_the_last_micro_batch(tmp_path: Path) -> N
         assert outbox.publish("q", 1, [], "plan of 1")
         assert outbox.letters() == 1
     with serving("egress", tmp_path) as place:
-        who = pb.Driver(protocol_version=1, id="d2", application="app", checkpoint="c1")
+        who = pb.Driver(protocol_version=PROTOCOL_VERSION, id="d2", application="app", checkpoint="c1")
         reply = Client(place.service, 1.0).call("Attach", pb.AttachOutboxRequest(driver=who))
         assert (reply.query, reply.batch, reply.offsets) == ("q", 1, "plan of 1")
 

@@ -78,6 +78,7 @@ def journaled(directory: Path) -> list[dict[str, Any]]:
         if source.random() < 0.4:
             writer.append(TICK_PORT, 0, [], now)
             events.append({"sequence": sequence, "tick": now})
+            sequence += 1
             continue
         count = source.randrange(1, 9)
         found = [

@@ -9,7 +9,7 @@ from model.reference import Place, Reference, arranged
 
 def check(application: Application, found: Published) -> None:
     """Compare output and dead letters with the reference's."""
-    expected = Reference(application).run(application.chunks)
+    expected = Reference(application, counts_ticks=found.counts_ticks).run(application.chunks)
     letters: Counter[Place] = Counter()
     for (part, sequence), count in expected.letters.items():
         letters[found.names.get(part, part), sequence] += count

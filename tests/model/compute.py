@@ -123,10 +123,10 @@ def new_window() -> dict[str, Any]:
 
 
 def result(accumulator: dict[str, Any]) -> Item | None:
-    """Return what a window gives, None for an empty one."""
+    """Return what a window gives, None for an empty one; it is no probe, since other windows may end later."""
     if not accumulator["count"]:
         return None
-    return Item(accumulator["id"], accumulator["key"], (accumulator["total"] + accumulator["count"]) % MODULUS)
+    return Item(accumulator["id"] % PROBE, accumulator["key"], (accumulator["total"] + accumulator["count"]) % MODULUS)
 
 
 def decode(source: Step, payload: bytes) -> Item | None:

@@ -48,8 +48,8 @@ class Stream:
 class Drawing:
     """An application on its way."""
 
-    def __init__(self, draw: Draw, sources: int, other: bool) -> None:
-        self.draw, self.other = draw, other
+    def __init__(self, draw: Draw, sources: int, other: bool, has_time: bool) -> None:
+        self.draw, self.other, self.has_time = draw, other, has_time
         self.sources = [{"form": draw(some.sampled_from(FORMS))} for _ in range(sources)]
         self.streams = [Stream(at, source["form"], frozenset([at])) for at, source in enumerate(self.sources)]
         self.steps: list[dict[str, Any]] = []
@@ -149,16 +149,17 @@ class Drawing:
         return self.add(op, inputs, now, **where, **self.fail("before", "after"), **values)
 
     def window(self, op: str, inputs: Sequence[Stream]) -> Stream:
-        """Add windows; what time makes has the sequence of any source's message."""
+        """Add windows; what time makes of several keys has the sequence of one tick."""
         draw, now = self.draw, self.merged(inputs)
         if not now.determined:
             return self.stateful("tally", inputs)
         order = {"key": "key", "all": "all"}.get(now.carry, "bag")
         now = replace(now, order=order, scattered=True)
+        if self.has_time:
+            now = replace(now, multi=True, sources=frozenset(range(len(self.sources))))
         form, fail = draw(some.sampled_from(FORMS)), self.fail("before")
         if op == "count":
             return self.add(op, inputs, now, form=form, size=draw(some.integers(1, 6)), **fail)
-        now = replace(now, multi=True, sources=frozenset(range(len(self.sources))))
         return self.add(op, inputs, now, form=form, ms=draw(some.sampled_from([1000, 5000])), **fail)
 
     def ends(self) -> list[Stream]:
@@ -176,22 +177,26 @@ class Drawing:
 
 
 @some.composite
-def applications(draw: Draw, languages: Sequence[str] = (PYTHON, GO), messages: int = 60) -> Application:
+def applications(
+    draw: Draw, languages: Sequence[str] = (PYTHON, GO), messages: int = 60, *, begins: Sequence[str] = ()
+) -> Application:
     """Draw an application.
 
     Args:
         draw: Given by hypothesis.
         languages: Of its program.
         messages: At most so many, besides those that look at the states at the end.
+        begins: Steps with which it begins, each after the one before.
     """
-    api = draw(some.sampled_from(["graph", "graph", "builder"]))
+    api = "graph" if begins else draw(some.sampled_from(["graph", "graph", "builder"]))
     main = draw(some.sampled_from(list(languages)))
     other = ""
     if api == "graph" and len(languages) > 1:
         other = draw(some.sampled_from(["", "", *languages]))
-    drawing = Drawing(draw, draw(some.integers(1, 3)), bool(other))
+    has_time = "range" in begins or (api == "graph" and draw(some.booleans()))
+    drawing = Drawing(draw, draw(some.integers(1, 3)), bool(other), has_time)
     if api == "graph":
-        sinks, orders = _graph(draw, drawing)
+        sinks, orders = _graph(draw, drawing, begins)
     else:
         sinks, orders = _builder(draw, drawing)
     has_time = any(step["op"] == "range" for step in drawing.steps)
@@ -214,8 +219,11 @@ def applications(draw: Draw, languages: Sequence[str] = (PYTHON, GO), messages: 
     )
 
 
-def _graph(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[str]]:
-    for _ in range(draw(some.integers(1, 9))):
+def _graph(draw: Draw, drawing: Drawing, begins: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
+    for op in begins:
+        now = drawing.streams[-1]
+        drawing.window(op, [now if now.carry else drawing.keyed([now])])
+    for _ in range(draw(some.integers(0 if begins else 1, 9))):
         streams = drawing.streams[::-1]
         inputs = [draw(some.sampled_from(streams[:4]))]
         if len(streams) > 1 and draw(some.sampled_from([False, False, True])):
@@ -226,7 +234,8 @@ def _graph(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[str
         states = sum(step["op"] in (*STATE_OPS, "count", "range") for step in drawing.steps)
         ops = ["add", "split", "filter", "key"]
         if states < 5:
-            ops += ["total", "fan", "tally", "total", "count", "range"]
+            ops += ["total", "fan", "tally", "total", "count"]
+            ops += ["range"] * 3 if drawing.has_time else []
         op = draw(some.sampled_from(ops))
         if op in ("add", "split", "filter"):
             drawing.stateless(op, inputs)
@@ -267,7 +276,7 @@ def _builder(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[s
 def _chunks(rng: random.Random, sources: int, count: int, has_time: bool) -> Iterator[Chunk]:
     """Interleave messages of sources, in frames of several sizes; the last ones look at the states."""
     longest, now, number = rng.choice([1, 3, 20]), FIRST_MS, 0
-    pause = rng.choice([0, 100, 1500])
+    pause, idle = rng.choice([0, 100, 1500]), rng.choice([1, 8])
     while number < count:
         size = min(rng.randint(1, longest), count - number)
         payloads = []
@@ -278,11 +287,15 @@ def _chunks(rng: random.Random, sources: int, count: int, has_time: bool) -> Ite
         yield Chunk(rng.randrange(sources), tuple(payloads), now)
         now += rng.randint(0, pause)
         if has_time and not rng.randrange(4):
-            yield Chunk(None, (), now)
-            now += rng.randint(0, pause)
+            for _ in range(rng.choice([1, 1, idle])):
+                yield Chunk(None, (), now)
+                now += rng.randint(0, pause)
     for source in range(sources):
         yield Chunk(source, tuple(f"{PROBE + key} {key} {key}".encode() for key in range(KEYS)), now)
     if has_time:
+        for _ in range(rng.choice([0, idle])):  # nobody sends; windows after windows end one after the other
+            now += rng.choice([1000, 2500])
+            yield Chunk(None, (), now)
         yield Chunk(None, (), now + 20_000)
 
 

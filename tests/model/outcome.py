@@ -26,12 +26,14 @@ class Published:
         letters: The dead letters.
         errors: What the dead letters say, for people.
         names: What the dead letters call a sink that has its name with others.
+        counts_ticks: Whether the dead letters' numbers count ticks, too.
     """
 
     lines: dict[int, list[Item]] = field(default_factory=dict)
     letters: Counter[Place] = field(default_factory=Counter)
     errors: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
+    counts_ticks: bool = True
 
 
 def published(directory: Path, topology: Topology, plan: Plan) -> Published:

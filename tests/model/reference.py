@@ -9,6 +9,7 @@ from model import compute
 from model.application import Application, Chunk
 from model.compute import MARK, Item
 
+FLUSH_MS = 5000  # of count windows that say nothing else
 Place = tuple[str, int]  # the part that failed, the sequence of the source message
 
 
@@ -26,10 +27,15 @@ class Outcome:
 
 
 class Reference:
-    """Runs an application's messages in the order of their arrival, each to its end."""
+    """Runs an application's messages in the order of their arrival, each to its end.
 
-    def __init__(self, application: Application) -> None:
-        self.application = application
+    Args:
+        application: What to run.
+        counts_ticks: Whether ticks have sequences of their own, as in a journal.
+    """
+
+    def __init__(self, application: Application, *, counts_ticks: bool = True) -> None:
+        self.application, self._counts_ticks = application, counts_ticks
         self.outcome = Outcome([[] for _ in application.sinks])
         self._states: dict[tuple[str, str], dict[str, Any]] = defaultdict(compute.new_state)
         self._windows: dict[tuple[int, str], dict[str, Any]] = {}
@@ -42,6 +48,7 @@ class Reference:
             self._now = chunk.time_ms
             if chunk.source is None:
                 self._tick()
+                self._sequence += self._counts_ticks
             for payload in chunk.payloads:
                 self._source(chunk.source or 0, payload)
                 self._sequence += 1
@@ -126,19 +133,26 @@ class Reference:
         is_silent = self._now >= known["last"] + 2 * step["ms"]
         return made, None if is_silent else known
 
+    def _flushed(self, known: dict[str, Any]) -> tuple[list[Item | None], dict[str, Any] | None]:
+        """Return what a tick makes of a count window: it ends when no message came since an earlier tick."""
+        first = known.get("first_tick", self._now)
+        if self._now - first >= FLUSH_MS:
+            return [compute.result(known["content"])], None
+        return [], {**known, "first_tick": first}
+
     def _tick(self) -> None:
-        for (number, key), known in sorted(self._windows.items(), key=lambda entry: (entry[0][0], entry[0][1])):
+        """Let time pass for all windows; what one gives comes to later ones after that, level by level."""
+        given: list[tuple[int, Item, str]] = []
+        for (number, key), known in sorted(self._windows.items(), key=lambda entry: (-entry[0][0], entry[0][1])):
             step = self.application.steps[number]
-            if step["op"] != "range":
-                continue
-            made, left = self._due(step, known)
+            made, left = self._due(step, known) if step["op"] == "range" else self._flushed(known)
             if left is None:
                 del self._windows[number, key]
             else:
                 self._windows[number, key] = left
-            for item in made:
-                if item is not None:
-                    self._follow(len(self.application.sources) + number, item, key)
+            given += [(number, item, key) for item in made if item is not None]
+        for number, item, key in given:
+            self._follow(len(self.application.sources) + number, item, key)
 
 
 def arranged(application: Application, items: Iterable[Item]) -> dict[tuple[int, int], list[Item]]:

@@ -27,6 +27,7 @@ def search(
     languages: Sequence[str] = (PYTHON, GO),
     shrinks: bool = True,
     prepare: Callable[[Application], Application] = as_drawn,
+    begins: Sequence[str] = (),
 ) -> int:
     """Run drawn applications; returns how many ran.
 
@@ -37,6 +38,7 @@ def search(
         languages: Of their programs.
         shrinks: Whether one that differs is made small before it is shown.
         prepare: Changes an application before it runs.
+        begins: Steps with which each begins.
 
     Raises:
         AssertionError: One gave something else than the reference; it is shown.
@@ -46,7 +48,7 @@ def search(
 
     @seed(number)
     @settings(max_examples=count, deadline=None, database=None, phases=phases, suppress_health_check=list(HealthCheck))
-    @given(applications(languages))
+    @given(applications(languages, begins=begins))
     def each(application: Application) -> None:
         nonlocal ran
         ran += 1

@@ -20,6 +20,7 @@ from wallaroo_runtime.service.client import Client, close_channels
 from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.server import serve
+from wallaroo_runtime.service.store import PROTOCOL_VERSION
 
 TOKEN = "a-token-of-thirty-two-characters"
 SINK = 7
@@ -52,7 +53,12 @@ class Place:
     ) -> Service:
         """Attach as a driver."""
         who = pb.Driver(
-            protocol_version=1, id=driver, application="app", checkpoint=checkpoint, store=store, fresh=fresh
+            protocol_version=PROTOCOL_VERSION,
+            id=driver,
+            application="app",
+            checkpoint=checkpoint,
+            store=store,
+            fresh=fresh,
         )
         if self.service.kind == "gateway":
             source = pb.Source(

@@ -15,6 +15,7 @@ from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.integrity import offsets_of
 from wallaroo_runtime.egress.feed import Feed
+from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.outbox import Outbox
@@ -73,11 +74,11 @@ class Small:
     def _last(self, log: str) -> int:
         return max((int(path.name) for path in (self._spark / log).iterdir() if path.name.isdigit()), default=-1)
 
-    def _end_of(self, batch: int) -> int:
+    def _end_of(self, batch: int) -> Position:
         if batch < 0:
-            return 0
+            return Position(0, 0, self._journal.end().journal_id)
         (source,) = offsets_of((self._spark / f"offsets/{batch}").read_text()) or [None]
-        return int(source["offset"])
+        return Position(int(source["offset"]), int(source["sequence"]), int(source["journal"], 16))
 
     def receive(self, messages: list[bytes]) -> None:
         """Take messages; they are safe."""
@@ -93,12 +94,12 @@ class Small:
         """Plan the next micro-batch as Spark does; returns whether there is anything to do."""
         begin, batch = self._end_of(self._last("offsets")), self._last("offsets") + 1
         if batch:
-            self._journal.commit(begin)
+            self._journal.commit(begin.offset)
             self._writer.remove_committed(lambda _: None)
         end = self._journal.limit(begin, limit)
-        if end.offset == begin:
+        if end == begin:
             return False
-        source = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.sequence}
+        source = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.messages}
         self._write(f"offsets/{batch}", f'v1\n{{"batchTimestampMs":{batch}}}\n{json.dumps(source)}')
         return True
 
@@ -108,7 +109,7 @@ class Small:
         writer = StagingWriter(str(self.path / "staging"), self.query, batch, 0, 0, 0)
         messages = [
             message
-            for data in self._journal.read(self._end_of(batch - 1), self._end_of(batch))
+            for data in self._journal.read(self._end_of(batch - 1).offset, self._end_of(batch).offset)
             for _, at, _ in split_frames(data)
             for message in unframed(read_frame(data, at).data)
         ]

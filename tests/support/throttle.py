@@ -81,7 +81,7 @@ class Throttle:
     def _connect(self) -> None:
         with socket.create_connection(self.address, timeout=ANSWER_S) as connection:
             # The gateway that listens has the journal open: what another one left in it is counted.
-            at = JournalReader(self.journal).end().sequence
+            at = JournalReader(self.journal).end().messages
             if at < self.acknowledged:
                 self.fault = f"{self.acknowledged} messages were acknowledged; the journal has {at}"
                 return

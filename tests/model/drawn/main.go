@@ -197,5 +197,5 @@ func (p *part) output(_ string, a Pane) (any, error) {
 	if a.Count == 0 {
 		return nil, stream.ErrSkip
 	}
-	return toForm(Item{a.ID, a.Key, (a.Total + a.Count) % modulus}, p.Form), nil
+	return toForm(Item{a.ID % probe, a.Key, (a.Total + a.Count) % modulus}, p.Form), nil
 }

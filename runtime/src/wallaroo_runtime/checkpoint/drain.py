@@ -61,9 +61,9 @@ class Drain:
 
     def _received(self) -> int:
         if self.remote.gateways:
-            return sum(self._status("gateway", name).end.sequence for name in self.remote.gateways)
+            return sum(self._status("gateway", name).end.messages for name in self.remote.gateways)
         journal = self.path / "journal"
-        return JournalReader(journal).end().sequence if (journal / "head").exists() else 0
+        return JournalReader(journal).end().messages if (journal / "head").exists() else 0
 
     def _waiting(self, ports: Collection[int]) -> int:
         if self.remote.egress:

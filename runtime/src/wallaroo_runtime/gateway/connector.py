@@ -285,7 +285,7 @@ class Connectors:
             point = self._streams[config.port].points[stream]
             session.send(connector_protocol.notify_ack(is_accepted=True, stream=stream, point=point))
         end = intake.writer.end
-        points = session.processed(end.sequence, end.offset, intake.committed)
+        points = session.processed(end.messages, end.offset, intake.committed)
         most, credits = config.connector.max_credits, 0
         if session.name and session.credits < config.connector.refill_credits and intake.accepts:
             credits = most - session.credits

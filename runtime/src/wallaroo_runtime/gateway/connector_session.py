@@ -82,19 +82,19 @@ class Session:
         else:
             self.deliveries.append(Delivery(taken, dict(points)))
 
-    def processed(self, end_sequence: int, end_offset: int, committed: int) -> dict[int, int]:
+    def processed(self, end_messages: int, end_offset: int, committed: int) -> dict[int, int]:
         """Return the points of streams that are processed now, each once."""
-        for delivery in self._written(end_sequence):
+        for delivery in self._written(end_messages):
             delivery.offset = end_offset
         points: dict[int, int] = {}
         while self.deliveries and (offset := self.deliveries[0].offset) is not None and offset <= committed:
             points.update(self.deliveries.popleft().points)
         return points
 
-    def _written(self, end_sequence: int) -> Iterable[Delivery]:
+    def _written(self, end_messages: int) -> Iterable[Delivery]:
         """Yield, from the last one on, the deliveries that were written since the last look."""
         for delivery in reversed(self.deliveries):
             if delivery.offset is not None:
                 return
-            if delivery.taken <= end_sequence:
+            if delivery.taken <= end_messages:
                 yield delivery

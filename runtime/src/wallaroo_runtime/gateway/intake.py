@@ -131,11 +131,11 @@ class Intake:
     @property
     def taken(self) -> int:
         """Number of messages that the journal has or will have; they are safe when `is_safe` says so of this number."""
-        return self.writer.end.sequence + sum(gathered.count for gathered in self._all())
+        return self.writer.end.messages + sum(gathered.count for gathered in self._all())
 
     def is_safe(self, taken: int) -> bool:
         """Return whether everything is safe up to a value that `taken` had."""
-        return self.writer.safe.sequence >= taken
+        return self.writer.safe.messages >= taken
 
     def take(self, port: int, count: int, data: bytes) -> None:
         """Take `count` whole messages of a source; they are kept even when the disk is full."""

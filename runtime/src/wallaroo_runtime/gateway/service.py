@@ -149,8 +149,10 @@ class JournalServicer(JournalServiceServicer):
     def Limit(self, request: pb.LimitRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
         """Say where a micro-batch ends."""
         reader = self._open(request)
-        self._check_range(request.start, reader.end().offset, reader)
-        return position_message(reader.limit(request.start, request.max_bytes))
+        end = reader.end()
+        self._check_range(request.start, end.offset, reader)
+        start = Position(request.start, request.messages, end.journal_id)
+        return position_message(reader.limit(start, request.max_bytes))
 
     @answering
     def Split(self, request: pb.SplitRequest, context: grpc.ServicerContext) -> pb.SplitReply:  # noqa: N802
@@ -193,4 +195,4 @@ class JournalServicer(JournalServiceServicer):
 
 def position_message(position: Position) -> pb.Position:
     """Return a position as it crosses the network."""
-    return pb.Position(offset=position.offset, sequence=position.sequence, journal=f"{position.journal_id:016x}")
+    return pb.Position(offset=position.offset, messages=position.messages, journal=f"{position.journal_id:016x}")

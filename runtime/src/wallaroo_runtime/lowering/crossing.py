@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from wallaroo.frame import HEADER_BYTES, read_header
+from wallaroo.frame import FRAMED, HEADER_BYTES, TICK_PORT, FrameHeader, read_header, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Stage
@@ -18,6 +18,21 @@ def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
         if header.port in ports:
             yield data[offset:end]
         offset = end
+
+
+def ticks_of(data: bytes, *, precede_all: bool = False) -> Iterator[tuple[int, bytes]]:
+    """Yield the ticks among the frames of a journal, as workers take them, each with its sequence.
+
+    A tick of the journal has a sequence of its own, as if it had a message.
+
+    Args:
+        data: The frames.
+        precede_all: Give ticks the sequence 0. Records that Spark reads have sequences that journals know nothing of.
+    """
+    for frame in frames_of_ports(data, (TICK_PORT,)):
+        header = read_header(frame)
+        sequence = 0 if precede_all else header.sequence
+        yield sequence, write_frame(FrameHeader(TICK_PORT, 0, sequence, 0, FRAMED, header.timestamp_ms), [])
 
 
 class Crossing:

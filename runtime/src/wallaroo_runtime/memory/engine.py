@@ -9,7 +9,7 @@ from itertools import chain
 from wallaroo.frame import DEAD_LETTER_PORT, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import in_order, later_ports, run_bucket
-from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports
+from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports, ticks_of
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.memory.store import Store
@@ -146,8 +146,7 @@ class Engine:
 
     def _ticks(self, calls: Sequence[bytes]) -> Iterator[Row]:
         """Yield each tick for all buckets."""
-        for tick in (frame for data in calls for frame in frames_of_ports(data, (TICK_PORT,))):
-            sequence = read_header(tick).sequence
+        for sequence, tick in chain.from_iterable(map(ticks_of, calls)):
             yield from (Row(bucket, sequence, -1, TICK_PORT, tick) for bucket in range(self.plan.bucket_count))
 
     def _process(self, stage: Stage, partition: int, frames: Iterable[bytes]) -> Iterator[list[pb.Output]]:

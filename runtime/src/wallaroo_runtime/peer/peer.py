@@ -83,7 +83,7 @@ class Peer:
         try:
             reply = client.look("Status", pb.StatusRequest(epoch=self.service.epoch), STATUS_CALL_S)
             self._document = json.loads(reply.document)
-            self._end = Position(reply.end.offset, reply.end.sequence, int(reply.end.journal or "0", 16))
+            self._end = Position(reply.end.offset, reply.end.messages, int(reply.end.journal or "0", 16))
             self._away_since = None
         except Away as error:
             self._away = error

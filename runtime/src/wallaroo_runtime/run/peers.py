@@ -137,4 +137,4 @@ class Peers:
 
     def received(self) -> int:
         """Return how many messages have come since the checkpoint began."""
-        return sum(gateway.end().sequence for gateway in self.gateways)
+        return sum(gateway.end().messages for gateway in self.gateways)

@@ -385,7 +385,10 @@ def lower(
         .load()
         for number, place in enumerate(first.journals)
     ]
-    frame = reduce(DataFrame.union, ranges).mapInArrow(StatelessLevel(first).run, _schema(first))
+    entries = (node for stage in first.stages for node in stage.entries if node.kind is NodeKind.SOURCE)
+    has_messages = {node.port for node in entries} > {source.port for source in records}
+    stateless = StatelessLevel(first, has_messages=has_messages)
+    frame = reduce(DataFrame.union, ranges).mapInArrow(stateless.run, _schema(first))
     for source in records:
         frame = frame.union(source.load(session).mapInArrow(RecordLevel(first, source).run, _schema(first)))
     for level in rest:

@@ -30,7 +30,7 @@ class JournalRange(InputPartition):
 
 def to_offset(position: Position) -> dict[str, Any]:
     """Return a position as in Spark's checkpoint; the id as text, since JSON readers round large numbers."""
-    return {"journal": f"{position.journal_id:016x}", "offset": position.offset, "sequence": position.sequence}
+    return {"journal": f"{position.journal_id:016x}", "offset": position.offset, "sequence": position.messages}
 
 
 def from_offset(offset: Mapping[str, Any]) -> Position:
@@ -78,7 +78,7 @@ class JournalStreamReader(DataSourceStreamReader):
             if isinstance(limit, ReadAllAvailable):
                 return to_offset(self._checked(begin, reader.end()))
             bound = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self.batch_bytes
-            return to_offset(self._checked(begin, reader.limit(begin.offset, bound)))
+            return to_offset(self._checked(begin, reader.limit(begin, bound)))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Cut a micro-batch into ranges, in order."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 from wallaroo.fault import reach
 from wallaroo.frame import TICK_PORT
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports
+from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports, ticks_of
 from wallaroo_runtime.plan import NodeKind, Stage
 from wallaroo_runtime.spark.account import Account
 from wallaroo_runtime.spark.executor import located
@@ -25,13 +25,18 @@ Inputs = Callable[[Stage], Iterable[bytes]]
 
 
 class StatelessLevel:
-    """The function of `mapInArrow` for level 0, over ranges of the journal."""
+    """The function of `mapInArrow` for level 0, over ranges of the journal.
 
-    def __init__(self, level: Level) -> None:
-        self.level = level
+    Args:
+        level: Level 0.
+        has_messages: Whether the journals have more than ticks: a source that Spark does not read.
+    """
+
+    def __init__(self, level: Level, *, has_messages: bool = True) -> None:
+        self.level, self._has_messages = level, has_messages
         self._has_ticks = TICK_PORT in level.later_ports
         self._keeps_ticks = False
-        self._ticks: list[bytes] = []
+        self._ticks: list[tuple[int, bytes]] = []  # with their sequences
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run one partition."""
@@ -60,11 +65,10 @@ class StatelessLevel:
             first += len(outputs)
             yield from map(frame_batch, grouped(rows, lambda row: len(row.payload)))
         if self._ticks:
-            yield frame_batch([row for tick in self._ticks for row in self._tick_rows(tick, account)])
+            yield frame_batch([row for tick in self._ticks for row in self._tick_rows(*tick, account)])
 
-    def _tick_rows(self, tick: bytes, account: Account) -> Iterator[FrameRow]:
-        """Yield a tick for each bucket; it precedes the messages of its sequence."""
-        sequence = FrameHead.of(tick).sequence
+    def _tick_rows(self, sequence: int, tick: bytes, account: Account) -> Iterator[FrameRow]:
+        """Yield a tick for each bucket."""
         return (FrameRow(column, sequence, -1, DATA, account.task, tick) for column in self.level.bucket_ids)
 
     def _stage(self, inputs: Inputs, attempt: Attempt, account: Account) -> Iterator[pa.RecordBatch]:
@@ -105,13 +109,12 @@ class StatelessLevel:
         self._keeps_ticks = self._has_ticks
         for place, journal, begin, end in ranges:
             for data in self.level.read(place, int(journal, 16), begin, end):
-                mine = data
-                if self._has_ticks or len(self.level.stages) > 1:
-                    mine = b"".join(frames_of_ports(data, ports))
-                if keeps_ticks:
-                    self._ticks.extend(frames_of_ports(data, (TICK_PORT,)))
+                found = messages_by_port(data)
+                mine = data if found.keys() <= ports else b"".join(frames_of_ports(data, ports))
+                if keeps_ticks and TICK_PORT in found:
+                    self._ticks.extend(ticks_of(data, precede_all=not self._has_messages))
                 if mine:
-                    account.read += messages_by_port(mine).total()
+                    account.read += sum(found[port] for port in ports)
                     yield mine
 
 

@@ -19,7 +19,7 @@ class Journal(Protocol):
     def end(self) -> Position:
         """Return how far it may be read now."""
 
-    def limit(self, start: int, max_bytes: int) -> Position:
+    def limit(self, start: Position, max_bytes: int) -> Position:
         """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame further."""
 
     def split(self, start: int, end: int, parts: int) -> list[Range]:

@@ -36,14 +36,20 @@ class RemoteJournal:
         """Return how far the journal may be read now."""
         return self._position(self._client.call("End", pb.EndRequest(epoch=self._epoch, journal=self._journal)))
 
-    def limit(self, start: int, max_bytes: int) -> Position:
+    def limit(self, start: Position, max_bytes: int) -> Position:
         """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame further."""
-        request = pb.LimitRequest(epoch=self._epoch, journal=self._journal, start=start, max_bytes=max_bytes)
+        request = pb.LimitRequest(
+            epoch=self._epoch,
+            journal=self._journal,
+            start=start.offset,
+            max_bytes=max_bytes,
+            messages=start.messages,
+        )
         return self._position(self._client.call("Limit", request))
 
     def _position(self, reply: pb.Position) -> Position:
         try:
-            return Position(reply.offset, reply.sequence, int(reply.journal, 16))
+            return Position(reply.offset, reply.messages, int(reply.journal, 16))
         except ValueError as error:
             raise self._client.broke_rules(reason=f"{reply.journal[:40]!r} is no journal's id") from error
 

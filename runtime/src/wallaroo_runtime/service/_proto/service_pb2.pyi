@@ -161,14 +161,14 @@ class AttachReply(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., store: _Optional[str] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., offsets: _Optional[str] = ..., directory: _Optional[str] = ...) -> None: ...
 
 class Position(_message.Message):
-    __slots__ = ("offset", "sequence", "journal")
+    __slots__ = ("offset", "messages", "journal")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
-    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
     JOURNAL_FIELD_NUMBER: _ClassVar[int]
     offset: int
-    sequence: int
+    messages: int
     journal: str
-    def __init__(self, offset: _Optional[int] = ..., sequence: _Optional[int] = ..., journal: _Optional[str] = ...) -> None: ...
+    def __init__(self, offset: _Optional[int] = ..., messages: _Optional[int] = ..., journal: _Optional[str] = ...) -> None: ...
 
 class EndRequest(_message.Message):
     __slots__ = ("epoch", "journal")
@@ -179,16 +179,18 @@ class EndRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ...) -> None: ...
 
 class LimitRequest(_message.Message):
-    __slots__ = ("epoch", "journal", "start", "max_bytes")
+    __slots__ = ("epoch", "journal", "start", "max_bytes", "messages")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     JOURNAL_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     journal: str
     start: int
     max_bytes: int
-    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ..., start: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+    messages: int
+    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ..., start: _Optional[int] = ..., max_bytes: _Optional[int] = ..., messages: _Optional[int] = ...) -> None: ...
 
 class SplitRequest(_message.Message):
     __slots__ = ("epoch", "journal", "start", "end", "parts")

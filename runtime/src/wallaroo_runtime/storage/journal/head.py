@@ -21,18 +21,18 @@ class Position:
 
     Attributes:
         offset: Frame bytes from the beginning of the journal.
-        sequence: Sequence number of the message that begins there.
+        messages: How many messages there are before it; ticks are none.
         journal_id: Identity of the journal.
     """
 
     offset: int
-    sequence: int
+    messages: int
     journal_id: int
 
 
 def pack_head(position: Position) -> bytes:
     """Return the 32 bytes of the file `head`."""
-    content = _HEAD.pack(position.offset, position.sequence, position.journal_id, 0)
+    content = _HEAD.pack(position.offset, position.messages, position.journal_id, 0)
     return content + zlib.crc32(content).to_bytes(4, "little")
 
 
@@ -47,8 +47,8 @@ def read_head(directory: Path) -> Position | None:
         for _ in range(_TRIES):
             content = os.pread(descriptor, HEAD_BYTES + 1, 0)
             if len(content) == HEAD_BYTES and zlib.crc32(content[:-4]) == int.from_bytes(content[-4:], "little"):
-                offset, sequence, journal_id, _ = _HEAD.unpack(content[:-4])
-                return Position(offset, sequence, journal_id)
+                offset, messages, journal_id, _ = _HEAD.unpack(content[:-4])
+                return Position(offset, messages, journal_id)
         return None
     finally:
         os.close(descriptor)

@@ -47,7 +47,7 @@ class JournalReader:
         >>> writer.close()
         >>> reader = JournalReader(directory)
         >>> end = reader.end()
-        >>> end.offset, end.sequence, [len(piece) for piece in reader.read(0, end.offset)]
+        >>> end.offset, end.messages, [len(piece) for piece in reader.read(0, end.offset)]
         (46, 1, [46])
     """
 
@@ -78,7 +78,7 @@ class JournalReader:
                 return header.journal_id
         return None
 
-    def limit(self, start: int, max_bytes: int) -> Position:
+    def limit(self, start: Position, max_bytes: int) -> Position:
         """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame further.
 
         Where nothing follows `start` it is the end.
@@ -87,13 +87,14 @@ class JournalReader:
             RunError: R612 or R619.
         """
         end = self.end()
-        if end.offset - start <= max_bytes:
+        if end.offset - start.offset <= max_bytes:
             return end
-        chosen = None
-        for offset, sequence in self._boundaries(start, end.offset):
-            if chosen is not None and offset - start > max_bytes:
+        chosen, messages = None, start.messages
+        for offset, count in self._boundaries(start.offset, end.offset):
+            if chosen is not None and offset - start.offset > max_bytes:
                 break
-            chosen = Position(offset, sequence, end.journal_id)
+            messages += count
+            chosen = Position(offset, messages, end.journal_id)
         return chosen or end
 
     def split(self, start: int, end: int, parts: int) -> list[Range]:

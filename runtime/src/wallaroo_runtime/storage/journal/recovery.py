@@ -14,6 +14,7 @@ from wallaroo_runtime.storage.journal.segment import (
     SegmentHeader,
     create_segment,
     damaged,
+    frame_boundaries,
     list_segments,
     read_segment_header,
     verify_frames,
@@ -32,13 +33,13 @@ class Scan:
     fault: str
 
 
-def recover(directory: Path) -> tuple[list[Segment], int, Position]:
+def recover(directory: Path) -> tuple[list[Segment], int, Position, int]:
     """Open the journal in `directory`, or make a new one.
 
     Everything after the head that is whole is kept; the first frame that is not, and all after it, is cut.
 
     Returns:
-        The segments, a descriptor of the last one, and the end.
+        The segments, a descriptor of the last one, the end, and the sequence that comes next.
 
     Raises:
         RunError: R612, bytes below the head are lost or changed; R619, head and segments are of two journals.
@@ -52,7 +53,7 @@ def recover(directory: Path) -> tuple[list[Segment], int, Position]:
             raise damaged(directory, 0, f"no segment is left; the head is at {head.offset}")
         journal_id = head.journal_id if head is not None else secrets.randbits(63) | 1
         segment, descriptor = create_segment(directory, SegmentHeader(0, 0, journal_id))
-        return [segment], descriptor, Position(0, 0, journal_id)
+        return [segment], descriptor, Position(0, 0, journal_id), 0
     safe = segments[-1].base if head is None else head.offset
     first = _first_to_verify(directory, segments, safe)
     kept, scan = _verify(segments, first, safe)
@@ -61,8 +62,23 @@ def recover(directory: Path) -> tuple[list[Segment], int, Position]:
     if scan.end < safe:
         raise damaged(segments[kept].path, scan.end, scan.fault or f"the file ends here; the head is at {safe}")
     assert scan.journal_id is not None
+    end = Position(scan.end, _messages(segments[: kept + 1], head, scan.end), scan.journal_id)
     descriptor = _cut(directory, segments, kept, scan.end)
-    return segments[: kept + 1], descriptor, Position(scan.end, scan.sequence, scan.journal_id)
+    return segments[: kept + 1], descriptor, end, scan.sequence
+
+
+def _messages(segments: list[Segment], head: Position | None, end: int) -> int:
+    """Return how many messages there are before `end`: those that the head knows, and those after it."""
+    start, messages = (segments[0].base, 0) if head is None else (head.offset, head.messages)
+    if head is None and start:
+        reason = f"the file head is lost or not whole; only it knows how many messages there were before {start}"
+        raise damaged(segments[0].path.parent, start, reason)
+    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        first, stop = max(start, segment.base), end if following is None else following.base
+        if first < stop:
+            with segment.path.open("rb") as file:
+                messages += sum(count for _, count in frame_boundaries(file.fileno(), segment, first, stop))
+    return messages
 
 
 def _shown(journal_id: int | None) -> str:

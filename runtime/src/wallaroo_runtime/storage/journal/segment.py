@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from wallaroo.frame import HEADER, HEADER_BYTES, MAGIC, MAX_BODY_BYTES
+from wallaroo.frame import HEADER, HEADER_BYTES, MAGIC, MAX_BODY_BYTES, TICK_PORT
 from wallaroo_runtime.errors import RunError
 
 SEGMENT_MAGIC = b"WJR1"
@@ -130,7 +130,7 @@ def verify_frames(data: bytes, sequence: int | None = None) -> Progress:
 
 
 def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the end of each frame of [start, stop) of a segment and the sequence number that follows; headers only.
+    """Yield the end of each frame of [start, stop) of a segment and the number of its messages; headers only.
 
     Raises:
         RunError: R612.
@@ -143,11 +143,11 @@ def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -
             block, base, index = os.pread(descriptor, _BLOCK_BYTES, SEGMENT_HEADER_BYTES + at - segment.base), at, 0
             if len(block) < HEADER_BYTES:
                 raise damaged(segment.path, at, "the file ends here")
-        magic, _, _, _, count, body_bytes, sequence, _, _, _ = HEADER.unpack_from(block, index)
+        magic, _, _, port, count, body_bytes, *_ = HEADER.unpack_from(block, index)
         at += HEADER_BYTES + body_bytes
         if magic != MAGIC or body_bytes > MAX_BODY_BYTES or at > stop:
             raise damaged(segment.path, base + index, "no frame begins here")
-        yield at, sequence + count
+        yield at, 0 if port == TICK_PORT else count
 
 
 def damaged(path: Path, offset: int, reason: str) -> RunError:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from wallaroo.fault import reach
-from wallaroo.frame import FRAMED, FrameHeader, write_frame
+from wallaroo.frame import FRAMED, TICK_PORT, FrameHeader, write_frame
 from wallaroo_runtime.durable.file import sync_directory, sync_file
 from wallaroo_runtime.storage.journal.head import Position, pack_head, read_committed
 from wallaroo_runtime.storage.journal.recovery import recover
@@ -39,7 +39,7 @@ class JournalWriter:
         self._segment_bytes = segment_bytes
         self._lock_file = lock_directory(directory)
         try:
-            self._segments, self._descriptor, self.end = recover(directory)
+            self._segments, self._descriptor, self.end, self._sequence = recover(directory)
             self._head = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o600)
         except BaseException:
             os.close(self._lock_file)
@@ -62,11 +62,14 @@ class JournalWriter:
     ) -> None:
         """Append one frame of `count` messages, by default as they were on the wire.
 
+        A tick, a frame of `TICK_PORT`, is no message but has a sequence of its own.
+
         Raises:
             OSError: It could not be written; nothing of it is left. `errno` is in `NO_ROOM` when the disk is full.
         """
         position = self.end
-        frame = write_frame(FrameHeader(port, count, position.sequence, flags, encoding, timestamp_ms), parts)
+        sequences = 1 if port == TICK_PORT else count
+        frame = write_frame(FrameHeader(port, sequences, self._sequence, flags, encoding, timestamp_ms), parts)
         segment = self._segments[-1]
         if position.offset - segment.base >= self._segment_bytes:
             self._roll()
@@ -77,13 +80,14 @@ class JournalWriter:
         except OSError:
             os.ftruncate(self._descriptor, at)
             raise
+        self._sequence += sequences
         with self._mutex:
-            self.end = Position(position.offset + len(frame), position.sequence + count, position.journal_id)
+            self.end = Position(position.offset + len(frame), position.messages + count, position.journal_id)
 
     def _roll(self) -> None:
         position = self.end
         segment, descriptor = create_segment(
-            self.directory, SegmentHeader(position.offset, position.sequence, position.journal_id)
+            self.directory, SegmentHeader(position.offset, self._sequence, position.journal_id)
         )
         with self._mutex:
             self._retired.append(self._descriptor)
