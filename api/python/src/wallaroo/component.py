@@ -120,7 +120,8 @@ def outputs_of(component: Any) -> tuple[str, ...]:
     component = getattr(component, "aggregation", component)
     if isinstance(component, (BaseWrapped, RemoteComponent)):
         return tuple(component.outputs)
-    found = getattr(component if isinstance(component, type) else type(component), "outputs", ())
+    cls = component if isinstance(component, type) else type(component)
+    found = getattr(component, "outputs", ()) if hasattr(cls, "outputs") else ()
     # Another program's class may have an attribute of this name that is no declaration.
     return tuple(found) if isinstance(found, (tuple, list)) and all(isinstance(name, str) for name in found) else ()
 
