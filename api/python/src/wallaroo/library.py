@@ -158,12 +158,9 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
     state_class = getattr(value, "state_class", None)
     place.method = "to"
     call = component.computation(place, value, has_state=state_class is not None)
-    declared = () if call is None else call.outputs
-    for name in given if call is not None else ():
-        if name not in declared:
-            what, hint = f"component {shown_name(value)}", did_you_mean(name, declared)
-            declare = f"outputs=({shown(name)},) with the computation"
-            place.add("T273", step=what, output=shown(name), hint=hint, declare=declare)
+    for name in () if call is None else (each for each in given if each not in call.outputs):
+        hint, declare = did_you_mean(name, call.outputs), f"outputs=({shown(name)},) with the computation"
+        place.add("T273", step=f'component "{call.name}"', output=shown(name), hint=hint, declare=declare)
     _raise(place.findings)
     assert call is not None
     kept = None if state_class is None else State(call.name, state_class, state_class, is_by_message=True)
