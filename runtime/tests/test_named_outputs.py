@@ -130,5 +130,5 @@ def test_an_offer_names_outputs_that_the_computation_declares() -> None:
 
     offered = wallaroo.offer(check, outputs={"late": "string"}).to_json()
     assert offered["outputs"] == [{"name": "alerts", "codec": "json"}, {"name": "late", "codec": "string"}]
-    with pytest.raises(DiagnosticError, match="T273 component "check" has no output 'lata'; did you mean \"late\""):
+    with pytest.raises(DiagnosticError, match="T273 component .check. has no output 'lata'; did you mean .late."):
         wallaroo.offer(check, outputs={"lata": "string"})

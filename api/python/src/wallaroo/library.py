@@ -158,9 +158,8 @@ def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Map
     state_class = getattr(value, "state_class", None)
     place.method = "to"
     call = component.computation(place, value, has_state=state_class is not None)
-    for name in () if call is None else (each for each in given if each not in call.outputs):
-        hint, declare = did_you_mean(name, call.outputs), f"outputs=({shown(name)},) with the computation"
-        place.add("T273", step=f'component "{call.name}"', output=shown(name), hint=hint, declare=declare)
+    if call is not None:
+        _check_outputs(place, call, given)
     _raise(place.findings)
     assert call is not None
     kept = None if state_class is None else State(call.name, state_class, state_class, is_by_message=True)
@@ -221,6 +220,13 @@ def _declare_codec(producer: Source | Step, step: Step, codec: str) -> Diagnosti
         "T261", pointer="/pipelines/" + step.path, **step.location.shown()._asdict(), step=step.name, input=codec,
         producer=producer.name, codec=producer.codec,
     )  # fmt: skip
+
+
+def _check_outputs(place: Place, call: component.Call, given: Iterable[str]) -> None:
+    for name in given:
+        if name not in call.outputs:
+            hint, declare = did_you_mean(name, call.outputs), f"outputs=({shown(name)},) with the computation"
+            place.add("T273", step=f'component "{call.name}"', output=shown(name), hint=hint, declare=declare)
 
 
 def _check_codec(place: Place, parameter: str, value: Any) -> None:
