@@ -71,6 +71,26 @@ class Scheduler(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)
 
+    def remove_node(self, node: Any) -> str | None:
+        """Give what is left of an ended process to others, without the test that ended it: that would go on forever."""
+        work = [tests for tests in self.assigned_work[node].values() if not all(tests.values())]
+        ended = next((test for tests in work for test, is_done in tests.items() if not is_done), None)
+        if ended:
+            work[0][ended] = True
+        super().remove_node(node)
+        return ended
+
+    def _reschedule(self, node: Any) -> None:
+        if node in self.registered_collections:  # a new process may not yet have said what it can run
+            super()._reschedule(node)
+
+    def schedule(self) -> None:
+        """Let a new process begin with its last test, too: it waits until it knows that no other follows."""
+        super().schedule()
+        if not self.workqueue:
+            for node in self.nodes:
+                node.shutdown()
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:

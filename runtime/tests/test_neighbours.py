@@ -132,6 +132,7 @@ def test_what_spark_writes_is_for_this_user_only(spark: Any) -> None:
     assert spark._jvm.System.getProperty("java.io.tmpdir") == str(directory), "for Spark's other files"
 
 
+@pytest.mark.long
 def test_a_query_without_executor_says_so_and_ends(tmp_path: Path) -> None:
     path = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
