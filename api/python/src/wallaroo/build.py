@@ -101,7 +101,8 @@ class _Build(Declaration):
                 fix="put it before the sinks",
             )  # fmt: skip
         nodes = _reachable(ends)
-        if not all(node.part == "sinks" for node in ends):
+        has_end = any if misplaced else all  # what was put after an end has been reported
+        if not has_end(node.part == "sinks" for node in ends):
             at = self.line.location.shown()
             self.findings.append(Diagnostic.of("T222", pointer="/pipelines/0", **at._asdict(), name=self.name))
         self._number(nodes)
