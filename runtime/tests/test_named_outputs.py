@@ -7,8 +7,10 @@ import pytest
 import wallaroo
 from wallaroo.diagnostic import DiagnosticError
 from wallaroo.testing import run
+from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.library import join_libraries
+from wallaroo_runtime.worker.capability import needed
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
@@ -132,3 +134,10 @@ def test_an_offer_names_outputs_that_the_computation_declares() -> None:
     assert offered["outputs"] == [{"name": "alerts", "codec": "json"}, {"name": "late", "codec": "string"}]
     with pytest.raises(DiagnosticError, match="T273 component .check. has no output 'lata'; did you mean .late."):
         wallaroo.offer(check, outputs={"lata": "string"})
+
+
+def test_a_stage_with_an_output_needs_a_worker_that_has_them() -> None:
+    stage = pb.Stage(id="s0", nodes=[pb.Node(path="0/steps/0", kind=pb.NODE_KIND_COMPUTATION)])
+    assert needed(stage) == set()
+    stage.nodes.add(path="0/steps/1", kind=pb.NODE_KIND_OUTPUT, inputs=["0/steps/0"], output="alerts")
+    assert needed(stage) == {"outputs"}
