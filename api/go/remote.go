@@ -20,22 +20,22 @@ func OtherProgram(worker, target string) *Program { return &Program{worker, targ
 // Computation names a computation: one message in, at most one out. name is that under which the program offers it, input and output
 // are codecs: "bytes", "string", "int64", "float64", "json" or "protobuf:FULL.NAME".
 func (p *Program) Computation(name, input, output string) *RemoteComponent {
-	return &RemoteComponent{*p, "computation", name, input, output}
+	return &RemoteComponent{Program: *p, Kind: "computation", Name: name, Input: input, Output: output}
 }
 
 // ComputationMulti names a computation that gives any number of messages; parameters as for Computation.
 func (p *Program) ComputationMulti(name, input, output string) *RemoteComponent {
-	return &RemoteComponent{*p, "computation_multi", name, input, output}
+	return &RemoteComponent{Program: *p, Kind: "computation_multi", Name: name, Input: input, Output: output}
 }
 
 // StateComputation names a state computation; its key is the one that the message carries.
 func (p *Program) StateComputation(name, input, output string) *RemoteComponent {
-	return &RemoteComponent{*p, "state_computation", name, input, output}
+	return &RemoteComponent{Program: *p, Kind: "state_computation", Name: name, Input: input, Output: output}
 }
 
 // StateComputationMulti names a state computation that gives any number of messages; its key is the one that the message carries.
 func (p *Program) StateComputationMulti(name, input, output string) *RemoteComponent {
-	return &RemoteComponent{*p, "state_computation_multi", name, input, output}
+	return &RemoteComponent{Program: *p, Kind: "state_computation_multi", Name: name, Input: input, Output: output}
 }
 
 // RemoteComponent is a component of another program, to be handed to PipelineBuilder.To or stream.Through.
@@ -45,6 +45,20 @@ type RemoteComponent struct {
 	Name    string
 	Input   string // codec of the messages that it takes
 	Output  string // codec of the messages that it gives
+	Outputs []RemoteOutput
+}
+
+// RemoteOutput is a named output of a component of another program.
+type RemoteOutput struct {
+	Name  string
+	Codec string // of the messages for it
+}
+
+// WithOutput returns the component with a named output more, which it must have in its program, too; codec is that of its messages.
+func (c *RemoteComponent) WithOutput(name, codec string) *RemoteComponent {
+	more := *c
+	more.Outputs = append(c.Outputs[:len(c.Outputs):len(c.Outputs)], RemoteOutput{name, codec})
+	return &more
 }
 
 // Build returns the component itself, which stands for what the other program builds.

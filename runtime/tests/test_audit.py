@@ -190,3 +190,23 @@ def test_a_right_account_passes_and_a_lost_message_does_not(
 def test_messages_are_counted_by_port_and_ticks_are_none() -> None:
     frames = encode_frame([b"a", b"b"], port=3) + encode_frame([], port=65534) + encode_frame([b"c"], port=3)
     assert messages_by_port(frames) == Counter({3: 3})
+
+
+OUTPUT = pb.Stage(id="s0", bucket_count=4, frame_bytes=1 << 20)
+OUTPUT.nodes.add(path="0/sources/0", kind=pb.NODE_KIND_SOURCE, port=0)
+OUTPUT.nodes.add(path="0/steps/0", kind=pb.NODE_KIND_COMPUTATION, inputs=["0/sources/0"])
+OUTPUT.nodes.add(path="0/steps/1", kind=pb.NODE_KIND_OUTPUT, inputs=["0/steps/0"], output="alerts")
+OUTPUT.nodes.add(path="0/sinks/0", kind=pb.NODE_KIND_SINK, inputs=["0/steps/1"], port=1)
+
+
+def output_counts(came: int, went: int) -> list[pb.StepCount]:
+    numbers = {"0/sources/0": (3, 3), "0/steps/0": (3, 1), "0/steps/1": (came, went), "0/sinks/0": (2, 2)}
+    return [pb.StepCount(path=path, messages_in=each[0], messages_out=each[1]) for path, each in numbers.items()]
+
+
+def test_what_is_emitted_to_an_output_goes_on_from_it() -> None:
+    Audit(OUTPUT).call({0: 3}, {1: 2}, output_counts(2, 2))
+    with pytest.raises(RuleError, match="field messages_out: 2; 3 came to the output 0/steps/1"):
+        Audit(OUTPUT).call({0: 3}, {1: 2}, output_counts(3, 2))
+    with pytest.raises(RuleError, match="field messages_in: 2; its inputs gave 1 to 0/sinks/0"):
+        Audit(OUTPUT).call({0: 3}, {1: 2}, output_counts(1, 1))

@@ -117,7 +117,7 @@ SHAPES = {
         put(*STEP, "kind", "compuation"),
         'T102 "compuation" is not known here; did you mean "computation"?\n  at /pipelines/0/steps/0/kind\n  fix: write '  # noqa: E501
         'one of "computation", "computation_multi", "state_computation", "state_computation_multi", "key_by", '
-        '"collect", "window"',
+        '"collect", "window", "output"',
     ),
     "framing": (
         put(*SOURCE, "framing", "kind", "u33be"),

@@ -63,6 +63,23 @@ def last_first(original: Any) -> Any:
     return link
 
 
+def swapped(original: Any) -> Any:
+    def link(self: Any) -> Any:
+        links = original(self)
+        for each in links:
+            each.outputs = dict(zip(each.outputs, reversed(each.outputs.values()), strict=True))
+        return links
+
+    return link
+
+
+def unmarked(_: Any) -> Any:
+    def checked(step: Any, run: Any, declared: Any) -> Any:
+        return lambda *given: [getattr(each, "value", each) for each in run(*given)]
+
+    return checked
+
+
 def by_path(original: Any) -> Any:
     def link(self: Any) -> Any:
         links = original(self)
@@ -181,6 +198,9 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "always-checks-persist": (Calls, "__init__", checks(True)),
     "reversed-branches": (stage.Stage, "_link", last_first),
     "branches-in-document-order": (stage.Stage, "_link", by_path),
+    "swapped-outputs": (stage.Stage, "_link", swapped),
+    "outputs-are-results": (stage, "checked", unmarked),
+    "undeclared-outputs-are-dropped": (stage, "checked", lambda _: lambda step, run, declared: run),
     "unbounded-cache": (Cache, "__init__", with_cache(1 << 60)),
     "no-cache": (Cache, "take", lambda _: lambda self, key, version: None),
     "first-entry-wins": (State, "read", first_entry_wins),

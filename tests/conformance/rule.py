@@ -93,6 +93,9 @@ RULES = (
     of_calls(
         4, "a message goes to its readers in the order of the nodes, depth first", ("branch: a message*",),
         "reversed-branches", "branches-in-document-order"),
+    of_calls(
+        4, "messages for a named output go to that, those of a failing call nowhere", ("output:*",),
+        "swapped-outputs", "outputs-are-results", "undeclared-outputs-are-dropped"),
     of_calls(1, "key_by gives the key", ("key_by:*",), "no-key-by"),
     of_calls(1, "collect gives the empty key", ("collect:*", "state: a single state*"), "no-collect"),
     of_calls(

@@ -66,14 +66,32 @@ func texts(app *stream.Application, address string) []stream.Stream[string] {
 		}
 		return next(ctx, previous)
 	}))
-	return []stream.Stream[string]{
+	branches := []stream.Stream[string]{
 		stream.Map(keyed, "left", func(_ context.Context, text string) (string, error) { return "<" + text, nil }),
 		stream.Map(keyed, "right", func(_ context.Context, text string) (string, error) { return text + ">", nil }),
 		stream.MapState(keyed, "number", count),
 		stream.MapState(stream.Collect(keyed), "total", count),
-		stream.Collect(counting),
-		stream.Collect(stumbling),
 	}
+	emitted := stream.FlatMap(keyed, "emit", emit, even, odd)
+	outputs := []stream.Stream[string]{emitted, stream.FromOutput(emitted, even), stream.FromOutput(emitted, odd)}
+	return append(append(branches, outputs...), stream.Collect(counting), stream.Collect(stumbling))
+}
+
+var even, odd = stream.NewOutput[string]("even"), stream.NewOutput[string]("odd")
+
+func emit(ctx context.Context, text string) (results []string, err error) {
+	for _, item := range strings.Split(text, ",") {
+		to, rest, _ := strings.Cut(item, ":")
+		switch to {
+		case "main":
+			results = append(results, rest)
+		case "fail":
+			return results, errors.New("emit was asked to raise")
+		default:
+			stream.NewOutput[string](to).Emit(ctx, rest)
+		}
+	}
+	return results, nil
 }
 
 func name(text string) string {

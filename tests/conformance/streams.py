@@ -32,8 +32,10 @@ def texts(host, port):
     keyed = words.key_by(name)
     counting = wallaroo.source("counting", wallaroo.GenSourceConfig("counting", Counting()))
     stumbling = wallaroo.source("stumbling", wallaroo.GenSourceConfig("stumbling", Stumbling()))
-    branches = [keyed.to(left), keyed.to(right)]
-    return [*branches, keyed.to(number), keyed.collect().to(total), counting.collect(), stumbling.collect()]
+    branches = [keyed.to(left), keyed.to(right), keyed.to(number), keyed.collect().to(total)]
+    emitted = keyed.to(emit)
+    outputs = [emitted.output("even"), emitted.output("odd")]
+    return [*branches, emitted, *outputs, counting.collect(), stumbling.collect()]
 
 
 def builder(window):
@@ -106,6 +108,16 @@ def left(data):
 @wallaroo.computation("right")
 def right(data):
     return data + ">"
+
+
+@wallaroo.computation_multi("emit", outputs=("even", "odd"))
+def emit(data):
+    for item in data.split(","):
+        to, _, text = item.partition(":")
+        if to == "fail":
+            msg = "emit was asked to raise"
+            raise ValueError(msg)
+        yield text if to == "main" else wallaroo.output(to, text)
 
 
 @wallaroo.key_extractor

@@ -55,6 +55,7 @@ class Application:
         other: The language of the program that hosts remote steps; empty: there is none.
         sources: Each has the `form` of its messages.
         steps: Each has `op`, `inputs`, `form` and what the operation needs. Streams are numbered: sources, then steps.
+            One with `outputs` gives to the first of these that takes an item; the `output` of that name goes on.
         sinks: Each has `inputs`.
         orders: How the messages of each end are in order at a sink: "all", by "key", or as a "bag".
         chunks: The journal.

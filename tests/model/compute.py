@@ -78,6 +78,12 @@ def compute(step: Step, item: Item) -> list[Item]:
     return [item]
 
 
+def output_of(step: Step, item: Item) -> Step | None:
+    """Return the named output to which a step gives an item; None: it goes the main way."""
+    outputs = step.get("outputs", ())
+    return next((each for each in outputs if item.value % each["mod"] == each["rest"]), None)
+
+
 def update(step: Step, item: Item, state: dict[str, Any]) -> list[Item]:
     """Run a step with state, which it changes.
 

@@ -81,6 +81,22 @@ class Drawing:
         self.streams.append(made)
         return made
 
+    def step(self, made: Stream) -> dict[str, Any]:
+        """Return the step that gives a stream."""
+        return self.steps[made.at - len(self.sources)]
+
+    def emitting(self, made: Stream) -> Stream:
+        """Draw named outputs of the step that gives a stream; nothing goes on from some of them. Returns the stream."""
+        draw, step = self.draw, self.step(made)
+        for number in range(draw(some.sampled_from([0, 0, 0, 1, 2]))):
+            mod = draw(some.integers(2, 5))
+            output = {"name": f"out{number}", "form": draw(some.sampled_from(FORMS)), "mod": mod}
+            step.setdefault("outputs", []).append({**output, "rest": draw(some.integers(0, mod - 1))})
+            if draw(some.sampled_from([True, True, False])):
+                values = {"form": output["form"], "name": output["name"], "remote": step["remote"]}
+                self.add("output", [made], made, **values)
+        return made
+
     def alike(self, inputs: Sequence[Stream]) -> list[Stream]:
         """Give a key to streams without one that others with keys are merged with (T231)."""
         if not any(each.carry for each in inputs):
@@ -119,7 +135,7 @@ class Drawing:
             "filter": {"mod": mod, "rest": draw(some.integers(0, mod - 1))},
         }[op]
         now = replace(now, multi=now.multi or op == "split")
-        return self.add(op, inputs, now, **self.where(inputs), **self.fail("before"), **values)
+        return self.emitting(self.add(op, inputs, now, **self.where(inputs), **self.fail("before"), **values))
 
     def rekeyed(self, inputs: Sequence[Stream]) -> Stream:
         """Add a step that makes an item ask for another key."""
@@ -146,7 +162,7 @@ class Drawing:
         where = {"form": self.draw(some.sampled_from(FORMS))} if "state" in values else self.where(inputs)
         values |= {"keep": self.draw(some.sampled_from([0, 5, 100]))} if op != "tally" else {}
         values |= {"n": self.draw(some.integers(2, 3))} if op == "fan" else {}
-        return self.add(op, inputs, now, **where, **self.fail("before", "after"), **values)
+        return self.emitting(self.add(op, inputs, now, **where, **self.fail("before", "after"), **values))
 
     def window(self, op: str, inputs: Sequence[Stream]) -> Stream:
         """Add windows; what time makes of several keys has the sequence of one tick."""
@@ -159,12 +175,12 @@ class Drawing:
             now = replace(now, multi=True, sources=frozenset(range(len(self.sources))))
         form, fail = draw(some.sampled_from(FORMS)), self.fail("before")
         if op == "count":
-            return self.add(op, inputs, now, form=form, size=draw(some.integers(1, 6)), **fail)
-        return self.add(op, inputs, now, form=form, ms=draw(some.sampled_from([1000, 5000])), **fail)
+            return self.emitting(self.add(op, inputs, now, form=form, size=draw(some.integers(1, 6)), **fail))
+        return self.emitting(self.add(op, inputs, now, form=form, ms=draw(some.sampled_from([1000, 5000])), **fail))
 
     def ends(self) -> list[Stream]:
         """Mark the streams that nobody takes."""
-        taken = {at for step in self.steps for at in step["inputs"]}
+        taken = {at for step in self.steps for at in step["inputs"] if step["op"] != "output"}
         open_ends = [each for each in self.streams if each.at not in taken]
         return [self.add("mark", [each], each, form="text", end=end) for end, each in enumerate(open_ends)]
 
@@ -255,7 +271,7 @@ def _builder(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[s
     sinks: list[dict[str, Any]] = []
     orders = []
     for number in range(len(drawing.sources)):
-        now, state = drawing.streams[number], 0
+        now, state, first = drawing.streams[number], 0, len(drawing.streams)
         for _ in range(draw(some.integers(0, 5))):
             op = draw(some.sampled_from(["total", "add", "split", "filter", "rekey", "fan", "tally"]))
             if op in ("add", "split", "filter"):
@@ -266,10 +282,12 @@ def _builder(draw: Draw, drawing: Drawing) -> tuple[list[dict[str, Any]], list[s
                 # States come in one order in all pipelines: none feeds itself.
                 state = draw(some.integers(state, 3)) + 1
                 now = drawing.stateful(op, [replace(now, carry="key")], state=f"s{state}")
-        now = drawing.add("mark", [now], now, form="text", end=number)
-        orders.append(now.order)
-        if not sinks or draw(some.sampled_from([True, True, False])):
-            sinks += drawing.sinks([now])
+        outputs = [each for each in drawing.streams[first:] if drawing.step(each)["op"] == "output"]
+        for end in [now, *outputs]:
+            marked = drawing.add("mark", [end], end, form="text", end=len(orders))
+            orders.append(marked.order)
+            if not sinks or draw(some.sampled_from([True, True, False])):
+                sinks += drawing.sinks([marked])
     return sinks, orders
 
 

@@ -23,9 +23,12 @@ def library(described):
     """Offer the steps that the other program has."""
     made = []
     for number, step in enumerate(described["steps"]):
-        if step["remote"]:
+        if step["remote"] and step["op"] != "output":
+            outputs = {each["name"]: CODECS[each["form"]] for each in step.get("outputs", ())}
             offered = stateless(step, number) if step["op"] not in STATES else stateful(step, number, keeps=False)
-            made.append(wallaroo.offer(offered, input=CODECS[step["takes"]], output=CODECS[step["form"]]))
+            made.append(
+                wallaroo.offer(offered, input=CODECS[step["takes"]], output=CODECS[step["form"]], outputs=outputs)
+            )
     return wallaroo.build_library(made)
 
 
@@ -36,7 +39,9 @@ def graph(described):
         streams.append(wallaroo.source(f"in{number}", tcp_source(source, number)))
     other = wallaroo.other_program("other", described["program"]) if described["other"] else None
     for number, step in enumerate(described["steps"]):
-        streams.append(graph_step(merged([streams[at] for at in step["inputs"]]), step, number, other))
+        stream = merged([streams[at] for at in step["inputs"]])
+        is_output = step["op"] == "output"
+        streams.append(stream.output(step["name"]) if is_output else graph_step(stream, step, number, other))
     (inputs,) = {tuple(sink["inputs"]) for sink in described["sinks"]}
     end = merged([streams[at] for at in inputs])
     end = end.to_sinks([tcp_sink(sink, number) for number, sink in enumerate(described["sinks"])])
@@ -56,8 +61,9 @@ def graph_step(stream, step, number, other):
         declare = {True: other.state_computation, False: other.computation}
         if op == "split" or op == "fan":
             declare = {True: other.state_computation_multi, False: other.computation_multi}
+        outputs = {each["name"]: CODECS[each["form"]] for each in step.get("outputs", ())}
         component = declare[op in STATES](
-            name_of(step, number), input=CODECS[step["takes"]], output=CODECS[step["form"]]
+            name_of(step, number), input=CODECS[step["takes"]], output=CODECS[step["form"]], outputs=outputs
         )
         return stream.to(component)
     if op == "key_by":
@@ -74,21 +80,32 @@ def graph_step(stream, step, number, other):
 def builder(described):
     """Declare the application with pipelines that share states."""
     made = wallaroo.ApplicationBuilder(described["name"])
-    sources = len(described["sources"])
     for number, source in enumerate(described["sources"]):
         made.new_pipeline(f"in{number}", tcp_source(source, number))
-        end = number
-        for at, step in enumerate(described["steps"]):
-            if step["inputs"] != [end]:
-                continue
-            end = sources + at
-            if step["op"] in STATES:
-                made.to_state_partition(stateful(step, at, keeps=True), State, step["state"], partition)
-            else:
-                made.to(stateless(step, at))
-        sinks = [tcp_sink(sink, at) for at, sink in enumerate(described["sinks"]) if sink["inputs"] == [end]]
-        made.to_sinks(sinks) if sinks else made.done()
+        branch(made, described, number)
     return made.build()
+
+
+def branch(made, described, end):
+    """Declare the steps and sinks after a source or an output, then the branches that begin in them."""
+    outputs = []
+    for at, step in enumerate(described["steps"]):
+        if step["inputs"] != [end]:
+            continue
+        if step["op"] == "output":
+            outputs.append((at, step))
+            continue
+        end = len(described["sources"]) + at
+        if step["op"] in STATES:
+            made.to_state_partition(stateful(step, at, keeps=True), State, step["state"], partition)
+        else:
+            made.to(stateless(step, at))
+    sinks = [tcp_sink(sink, at) for at, sink in enumerate(described["sinks"]) if sink["inputs"] == [end]]
+    made.to_sinks(sinks) if sinks else made.done()
+    for at, step in outputs:
+        of = step["inputs"][0] - len(described["sources"])
+        made.from_output(name_of(described["steps"][of], of), step["name"])
+        branch(made, described, len(described["sources"]) + at)
 
 
 def name_of(step, number):
@@ -127,14 +144,39 @@ def partition(message):
     return compute.key_of(item_of(message))
 
 
+def names(step):
+    return [each["name"] for each in step.get("outputs", ())]
+
+
+def given(step, item):
+    """Return a message as it leaves a step."""
+    output = compute.output_of(step, item)
+    if output is None:
+        return to_form(item, step["form"])
+    return wallaroo.output(output["name"], to_form(item, output["form"]))
+
+
+def each_given(step, item, run):
+    """Yield what a step gives; one that fails has emitted to all of its outputs before."""
+    try:
+        made = run()
+    except ValueError:
+        for each in step.get("outputs", ()):
+            yield wallaroo.output(each["name"], to_form(item, each["form"]))
+        raise
+    for each in made:
+        yield given(step, each)
+
+
 def stateless(step, number):
     def run(message):
         item = item_of(message)
-        return [to_form(each, step["form"]) for each in compute.compute(step, item)]
+        yield from each_given(step, item, lambda: compute.compute(step, item))
 
     if step["op"] == "split":
-        return wallaroo.computation_multi(name_of(step, number))(run)
-    return wallaroo.computation(name_of(step, number))(lambda message: next(iter(run(message)), None))
+        return wallaroo.computation_multi(name_of(step, number), outputs=names(step))(run)
+    one = wallaroo.computation(name_of(step, number), outputs=names(step))
+    return one(lambda message: next(iter(list(run(message))), None))
 
 
 class State:
@@ -147,21 +189,22 @@ class State:
 def stateful(step, number, *, keeps):
     def run(message, state):
         item = item_of(message)
-        return [to_form(each, step["form"]) for each in compute.update(step, item, state.fields)]
+        yield from each_given(step, item, lambda: compute.update(step, item, state.fields))
 
+    name, more = name_of(step, number), {"outputs": names(step)}
     if step["op"] == "fan":
-        multi = (lambda message, state: (run(message, state), True)) if keeps else run
-        return wallaroo.state_computation_multi(name_of(step, number), *(() if keeps else (State,)))(multi)
+        multi = (lambda message, state: (list(run(message, state)), True)) if keeps else run
+        return wallaroo.state_computation_multi(name, *(() if keeps else (State,)), **more)(multi)
     if keeps:
-        return wallaroo.state_computation(name_of(step, number))(lambda message, state: (run(message, state)[0], True))
-    return wallaroo.state_computation(name_of(step, number), State)(lambda message, state: run(message, state)[0])
+        return wallaroo.state_computation(name, **more)(lambda message, state: (list(run(message, state))[0], True))
+    return wallaroo.state_computation(name, State, **more)(lambda message, state: list(run(message, state))[0])
 
 
 class Window(wallaroo.Aggregation):
     """What windows do with items."""
 
     def __init__(self, step, number):
-        self.step, self.called = step, name_of(step, number)
+        self.step, self.called, self.outputs = step, name_of(step, number), names(step)
 
     def name(self):
         return self.called
@@ -181,4 +224,4 @@ class Window(wallaroo.Aggregation):
 
     def output(self, key, accumulator):
         item = compute.result(accumulator)
-        return None if item is None else to_form(item, self.step["form"])
+        return None if item is None else given(self.step, item)

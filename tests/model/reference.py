@@ -41,6 +41,9 @@ class Reference:
         self._windows: dict[tuple[int, str], dict[str, Any]] = {}
         self._sequence = self._now = 0
         self._letters: Counter[Place] = Counter()
+        steps, first = application.steps, len(application.sources)
+        # By the stream of a step and the name of its output.
+        self._outputs = {(s["inputs"][0], s["name"]): first + at for at, s in enumerate(steps) if s["op"] == "output"}
 
     def run(self, chunks: Iterable[Chunk]) -> Outcome:
         """Run frames of the journal; a tick is one without messages."""
@@ -68,7 +71,7 @@ class Reference:
         """Hand what a stream gave to all that take it, in the order of the document, depth first."""
         first = len(self.application.sources)
         for number, step in enumerate(self.application.steps):
-            if stream in step["inputs"]:
+            if stream in step["inputs"] and step["op"] != "output":
                 self._step(first + number, number, step, item, key)
         for number, sink in enumerate(self.application.sinks):
             if stream in sink["inputs"]:
@@ -93,7 +96,14 @@ class Reference:
             self._letters[f"{op}{number}", self._sequence] += 1
             return
         for each in made:
-            self._follow(stream, each, key)
+            self._give(stream, step, each, key)
+
+    def _give(self, stream: int, step: dict[str, Any], item: Item, key: str) -> None:
+        """Hand on what a step gave: to what takes its stream, or one of its outputs; else it is dropped."""
+        output = compute.output_of(step, item)
+        taken = stream if output is None else self._outputs.get((stream, output["name"]))
+        if taken is not None:
+            self._follow(taken, item, key)
 
     def _state(self, number: int, step: dict[str, Any], item: Item, key: str) -> list[Item]:
         place = (step.get("state", f"step {number}"), key)
@@ -152,7 +162,8 @@ class Reference:
                 self._windows[number, key] = left
             given += [(number, item, key) for item in made if item is not None]
         for number, item, key in given:
-            self._follow(len(self.application.sources) + number, item, key)
+            stream, step = len(self.application.sources) + number, self.application.steps[number]
+            self._give(stream, step, item, key)
 
 
 def arranged(application: Application, items: Iterable[Item]) -> dict[tuple[int, int], list[Item]]:

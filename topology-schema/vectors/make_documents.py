@@ -123,6 +123,23 @@ def policies() -> Document:
     return head | {"on_error": "fail"} | document
 
 
+def outputs() -> Document:
+    """A state computation with two named outputs, of which one is read, and a window with one."""
+    by_message = {"codec": "native", "key": {"kind": "message"}}
+    count = {"kind": "count", "count": 3, "flush_ms": 1000}
+    last = {"codec": "native", "worker": "main"}
+    steps = [
+        step("0/steps/0", "check", "computation", ["0/sources/0"]),
+        step("0/steps/1", "alerts", "output", ["0/steps/0"]) | {"codec": "json"},
+        step("0/steps/2", "Größe <&>", "output", ["0/steps/0"]),
+        step("0/steps/3", "all", "collect", ["0/steps/1"]),
+        {"path": "0/steps/4", "name": "three", "kind": "window", "inputs": ["0/steps/3"], "state": {"name": "three", **by_message}, "window": count} | last,
+        step("0/steps/5", "alerts", "output", ["0/steps/4"]),
+    ]  # fmt: skip
+    sinks = [sink("0/sinks/0", "o", ["0/steps/0", "0/steps/4"]), sink("0/sinks/1", "o", ["0/steps/5"], 7003)]
+    return application("Outputs", pipeline("o", [source("0/sources/0", "o")], steps, sinks))
+
+
 def every_kind() -> Document:
     """All kinds of sources, steps, windows and sinks, with all properties that each may have."""
     end = {"max_message_bytes": 1048576, "codec": "json", "worker": "main", "on_error": "dead_letter"}
@@ -180,6 +197,7 @@ VALID: dict[str, Document] = {
     "branches": branches(),
     "policies": policies(),
     "every_kind": every_kind(),
+    "outputs": outputs(),
 }
 
 
@@ -294,6 +312,9 @@ INVALID: dict[str, Document] = {
     "unknown_input": bad([("T213", f"{T0}/inputs/0")], "reverse", put(["0/sources/7"], *STEP0, "inputs")),
     "unknown_sink_input": bad([("T213", f"{K0}/inputs/0")], "reverse", put(["0/steps/1"], *SINK0, "inputs")),
     "loop_of_one": bad([("T214", f"{T0}/inputs")], "reverse", put(["0/steps/0"], *STEP0, "inputs")),
+    "output_of_a_source": bad([("T272", "/pipelines/0/steps/1/inputs")], "outputs", put(["0/sources/0"], "pipelines", 0, "steps", 1, "inputs")),
+    "output_of_two": bad([("T272", "/pipelines/0/steps/5/inputs")], "outputs", put(["0/steps/0", "0/steps/4"], "pipelines", 0, "steps", 5, "inputs")),
+    "output_twice": bad([("T272", "/pipelines/0/steps/2/inputs")], "outputs", put("alerts", "pipelines", 0, "steps", 2, "name")),
     "loop_of_two": bad([("T214", f"{T0}/inputs")], "word_count", put(["0/steps/1"], *STEP0, "inputs")),
     "step_before_its_input": bad([("T102", f"{T0}/inputs/0")], "word_count", put(["0/steps/1"], *STEP0, "inputs"), put(["0/sources/0"], *STEP1, "inputs")),
     "wrong_path": bad([("T215", f"{T0}/path")], "long_chain", put("0/steps/9", *STEP0, "path")),

@@ -66,6 +66,13 @@ func (p *PipelineBuilder) ToStatePartitionMultiWithKeys(sc wa.StateComputationMu
 	return p.addState("ToStatePartitionMultiWithKeys", nil, sc, byteKeys(name, sb, keys), pf)
 }
 
+// Output goes on with the messages for a named output of the computation that was added last, which declares it: see
+// wallarooapi.WithOutputs (T273). The other messages go on from the builder itself.
+func (p *PipelineBuilder) Output(name string) *PipelineBuilder {
+	node := p.application.OutputOf(p.pipeline, p.node.Path, name)
+	return &PipelineBuilder{p.application, p.pipeline, node, nil}
+}
+
 // ToSink ends the pipeline: messages are encoded and sent.
 func (p *PipelineBuilder) ToSink(sinkConfig SinkConfig) *PipelineBuilder {
 	return p.addSinks("ToSink", sinkConfig)
@@ -104,6 +111,7 @@ func (p *PipelineBuilder) addComputation(method, kind string, builder interface{
 	} else {
 		p.application.NewComputation(step, method, builder)
 	}
+	p.application.AddOutputs(p.pipeline, step)
 	return next
 }
 
@@ -118,6 +126,7 @@ func (p *PipelineBuilder) addState(method string, single wa.StateComputation, mu
 	step, next := p.add(method, kind)
 	step.Compute, step.Multi, step.State, step.Given = single, multi, state, pf
 	p.application.NewStateComputation(step, method, named)
+	p.application.AddOutputs(p.pipeline, step)
 	return next
 }
 

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 
@@ -33,30 +34,30 @@ func (l *Library) ToJson() string { return launch.Text(l.declared) }
 
 // OfferMap offers a function with one result under a name; input and output are the codecs of the messages that it takes and gives.
 // The function is as that of Map.
-func OfferMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) (Out, error), input, output string) {
-	made := &computation[In, Out]{named{name}, function, resultsOf[Out]()}
-	step := &declaration.Step{Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) { return made, nil }}
+func OfferMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) (Out, error), input, output string, outputs ...Outputs) {
+	made := &computation[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
+	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) { return made, nil }}
 	offer[In, Out](l, "OfferMap", name, step, function, input, output)
 }
 
 // OfferFlatMap is OfferMap for a function with any number of results, as that of FlatMap.
-func OfferFlatMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) ([]Out, error), input, output string) {
-	made := &multi[In, Out]{named{name}, function, resultsOf[Out]()}
-	step := &declaration.Step{Kind: declaration.ComputationMulti, Build: func() (wa.Computation, wa.ComputationMulti) { return nil, made }}
+func OfferFlatMap[In, Out any](l *Library, name string, function func(ctx context.Context, in In) ([]Out, error), input, output string, outputs ...Outputs) {
+	made := &multi[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
+	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.ComputationMulti, Build: func() (wa.Computation, wa.ComputationMulti) { return nil, made }}
 	offer[In, Out](l, "OfferFlatMap", name, step, function, input, output)
 }
 
 // OfferMapState is OfferMap for a function with the state of the key that a message carries, as that of MapState.
-func OfferMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) (Out, error), input, output string) {
-	made := &stateful[In, S, Out]{named{name}, function, resultsOf[Out]()}
-	step := &declaration.Step{Kind: declaration.StateComputation, Compute: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
+func OfferMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) (Out, error), input, output string, outputs ...Outputs) {
+	made := &stateful[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
+	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.StateComputation, Compute: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
 	offer[In, Out](l, "OfferMapState", name, step, function, input, output)
 }
 
 // OfferFlatMapState is OfferMapState for a function with any number of results, as that of FlatMapState.
-func OfferFlatMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) ([]Out, error), input, output string) {
-	made := &statefulMulti[In, S, Out]{named{name}, function, resultsOf[Out]()}
-	step := &declaration.Step{Kind: declaration.StateComputationMulti, Multi: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
+func OfferFlatMapState[In, S, Out any](l *Library, name string, function func(ctx context.Context, in In, state *S) ([]Out, error), input, output string, outputs ...Outputs) {
+	made := &statefulMulti[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
+	step := &declaration.Step{Outputs: namesOf(outputs), Kind: declaration.StateComputationMulti, Multi: made, State: &declaration.State{Name: name, Builder: builder[S]{}, ByKey: true}}
 	offer[In, Out](l, "OfferFlatMapState", name, step, function, input, output)
 }
 
@@ -68,6 +69,9 @@ func offer[In, Out any](l *Library, method, name string, step *declaration.Step,
 	}
 	if step.State != nil {
 		l.declared.LearnState(step)
+	}
+	for i := range step.Outputs {
+		step.Outputs[i].Codec = cmp.Or(step.Outputs[i].Codec, "json")
 	}
 	l.declared.Offer(method, &declaration.Offer{Step: step, Input: input, Output: output})
 }
@@ -89,5 +93,6 @@ func Through[Out, In any](s Stream[In], component *wa.RemoteComponent) Stream[Ou
 		state = s.application.stateName(component.Name)
 	}
 	s.application.declared.NewRemote(step, "Through", component, state)
+	s.application.declared.AddOutputs(s.application.pipeline, step)
 	return next
 }

@@ -23,16 +23,16 @@ type Initial interface {
 //
 // Messages need a key: put KeyBy or Collect before it, unless the source gives keys (T229). Types of messages and states must have
 // bytes (C504): see Codec.
-func MapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) (Out, error)) Stream[Out] {
-	made := &stateful[In, S, Out]{named{name}, function, resultsOf[Out]()}
-	step := &declaration.Step{Name: name, Kind: declaration.StateComputation, Compute: made, State: keyedState[S](s.application, name)}
+func MapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) (Out, error), outputs ...Outputs) Stream[Out] {
+	made := &stateful[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
+	step := &declaration.Step{Name: name, Kind: declaration.StateComputation, Compute: made, State: keyedState[S](s.application, name), Outputs: namesOf(outputs)}
 	return withState[In, Out](s, step, function)
 }
 
 // FlatMapState is MapState with any number of results.
-func FlatMapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) ([]Out, error)) Stream[Out] {
-	made := &statefulMulti[In, S, Out]{named{name}, function, resultsOf[Out]()}
-	step := &declaration.Step{Name: name, Kind: declaration.StateComputationMulti, Multi: made, State: keyedState[S](s.application, name)}
+func FlatMapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) ([]Out, error), outputs ...Outputs) Stream[Out] {
+	made := &statefulMulti[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
+	step := &declaration.Step{Name: name, Kind: declaration.StateComputationMulti, Multi: made, State: keyedState[S](s.application, name), Outputs: namesOf(outputs)}
 	return withState[In, Out](s, step, function)
 }
 
@@ -81,7 +81,8 @@ type stateful[In, S, Out any] struct {
 }
 
 func (c *stateful[In, S, Out]) Compute(data, state any) (any, bool) {
-	return c.results.settle(c.function(running(), data.(In), state.(*S))), true
+	ctx, call := c.begin()
+	return call.With(c.results.settle(c.function(ctx, data.(In), state.(*S)))), true
 }
 
 type statefulMulti[In, S, Out any] struct {
@@ -91,7 +92,8 @@ type statefulMulti[In, S, Out any] struct {
 }
 
 func (c *statefulMulti[In, S, Out]) Compute(data, state any) ([]any, bool) {
-	return c.results.all(c.function(running(), data.(In), state.(*S))), true
+	ctx, call := c.begin()
+	return call.All(c.results.all(c.function(ctx, data.(In), state.(*S)))), true
 }
 
 func bytesOf(number uint64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 0, 8), number) }

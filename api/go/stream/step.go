@@ -5,28 +5,30 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/emission"
 )
 
-// Map sends each message through a function with one result. A nil pointer, or the error ErrSkip, means that nothing goes on.
-func Map[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) (Out, error)) Stream[Out] {
-	made := &computation[In, Out]{named{name}, function, resultsOf[Out]()}
+// Map sends each message through a function with one result. A nil pointer, or the error ErrSkip, means that nothing goes on but what
+// the function emitted to outputs: see Output.
+func Map[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) (Out, error), outputs ...Outputs) Stream[Out] {
+	made := &computation[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
 	return add[In, Out](s, &declaration.Step{Name: name, Kind: declaration.Computation, Build: func() (wa.Computation, wa.ComputationMulti) {
 		return made, nil
-	}}, function)
+	}, Outputs: namesOf(outputs)}, function)
 }
 
 // FlatMap sends each message through a function with any number of results. They go on in order; nil pointers among them
-// are left out, and with the error ErrSkip nothing goes on.
-func FlatMap[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) ([]Out, error)) Stream[Out] {
-	made := &multi[In, Out]{named{name}, function, resultsOf[Out]()}
+// are left out, and with the error ErrSkip nothing goes on but what the function emitted to outputs.
+func FlatMap[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) ([]Out, error), outputs ...Outputs) Stream[Out] {
+	made := &multi[In, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
 	return add[In, Out](s, &declaration.Step{Name: name, Kind: declaration.ComputationMulti, Build: func() (wa.Computation, wa.ComputationMulti) {
 		return nil, made
-	}}, function)
+	}, Outputs: namesOf(outputs)}, function)
 }
 
 // Filter lets the messages go on for which a function returns true.
 func Filter[T any](s Stream[T], name string, keep func(ctx context.Context, in T) (bool, error)) Stream[T] {
-	made := &computation[T, T]{named{name}, func(ctx context.Context, in T) (T, error) {
+	made := &computation[T, T]{nameOf(name, nil), func(ctx context.Context, in T) (T, error) {
 		kept, err := keep(ctx, in)
 		if err == nil && !kept {
 			err = ErrSkip
@@ -67,10 +69,24 @@ func Collect[T any](s Stream[T]) Stream[T] {
 	return add[T, T](s, &declaration.Step{Name: "collect", Kind: declaration.Collect}, Collect[T])
 }
 
-// named gives a step its name.
-type named struct{ name string }
+// named gives a step its name, and its functions their context.
+type named struct {
+	name  string
+	emits bool // to named outputs
+}
+
+func nameOf(name string, outputs []Outputs) named { return named{name, len(outputs) > 0} }
 
 func (n named) Name() string { return n.name }
+
+// begin returns the context of a call, and what holds its emissions; nil where the step declares no outputs.
+func (n named) begin() (context.Context, *emission.Context) {
+	if !n.emits {
+		return running(), nil
+	}
+	call := emission.Begin(running())
+	return call, call
+}
 
 type computation[In, Out any] struct {
 	named
@@ -79,7 +95,8 @@ type computation[In, Out any] struct {
 }
 
 func (c *computation[In, Out]) Compute(data any) any {
-	return c.results.settle(c.function(running(), data.(In)))
+	ctx, call := c.begin()
+	return call.With(c.results.settle(c.function(ctx, data.(In))))
 }
 
 type multi[In, Out any] struct {
@@ -89,7 +106,8 @@ type multi[In, Out any] struct {
 }
 
 func (m *multi[In, Out]) Compute(data any) []any {
-	return m.results.all(m.function(running(), data.(In)))
+	ctx, call := m.begin()
+	return call.All(m.results.all(m.function(ctx, data.(In))))
 }
 
 func (r results[Out]) all(out []Out, err error) []any {

@@ -54,7 +54,7 @@ func Merge[T any](first Stream[T], others ...Stream[T]) Stream[T] {
 	for _, other := range others {
 		merged.timed = merged.timed && other.timed
 		for _, node := range other.nodes {
-			if slices.Contains(merged.nodes, node) {
+			if slices.ContainsFunc(merged.nodes, func(known *declaration.Node) bool { return known.Path == node.Path }) {
 				first.application.declared.Report(diagnostic.Of("T232", "step", node.What), "/pipelines/0", place)
 				continue
 			}
@@ -144,6 +144,7 @@ func add[In, Out any](s Stream[In], step *declaration.Step, function any) Stream
 	a.pipeline.Steps = append(a.pipeline.Steps, step)
 	node := &declaration.Node{Path: step.Path, What: step.Name, Place: step.Place}
 	a.pipeline.Nodes = append(a.pipeline.Nodes, node)
+	a.declared.AddOutputs(a.pipeline, step)
 	return Stream[Out]{a, []*declaration.Node{node}, []*string{&step.OnError}, s.timed}
 }
 

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -22,6 +23,10 @@ type Aggregation[In, Acc, Out any] struct {
 	Combine func(earlier, later Acc) Acc
 	// Output makes the result of a window; the error ErrSkip means that it has none.
 	Output func(key string, accumulator Acc) (Out, error)
+	// OutputTo is in the place of Output where it emits to outputs: see Output.Emit.
+	OutputTo func(ctx context.Context, key string, accumulator Acc) (Out, error)
+	// Outputs are those to which OutputTo emits.
+	Outputs []Outputs
 }
 
 // Late says what happens to a message that is older than all open windows.
@@ -118,10 +123,10 @@ func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggre
 func addWindow[In, Acc, Out any](s Stream[In], window topology.Window, a Aggregation[In, Acc, Out]) (Stream[Out], *declaration.Step) {
 	state := &declaration.State{Name: s.application.stateName(a.Name), Builder: accumulators[Acc]{a.Initial}, ByKey: true}
 	step := &declaration.Step{Name: a.Name, Kind: declaration.Window, State: state, Window: window,
-		Aggregation: &aggregation[In, Acc, Out]{a, resultsOf[Out]()}}
-	if a.Initial == nil || a.Update == nil || a.Combine == nil || a.Output == nil {
+		Aggregation: &aggregation[In, Acc, Out]{nameOf(a.Name, a.Outputs), a, resultsOf[Out]()}, Outputs: namesOf(a.Outputs)}
+	if a.Initial == nil || a.Update == nil || a.Combine == nil || (a.Output == nil) == (a.OutputTo == nil) {
 		next := add[In, Out](s, step, a)
-		s.application.wrong("Aggregation", "aggregation", "without one of its functions", "Initial, Update, Combine and Output",
+		s.application.wrong("Aggregation", "aggregation", "without one of its functions", "Initial, Update, Combine, and Output or OutputTo",
 			step.Path, step.Place)
 		return next, step
 	}
@@ -136,6 +141,7 @@ type accumulators[Acc any] struct{ initial func() Acc }
 func (a accumulators[Acc]) Build() any { return a.initial() }
 
 type aggregation[In, Acc, Out any] struct {
+	named
 	functions Aggregation[In, Acc, Out]
 	results   results[Out]
 }
@@ -151,5 +157,9 @@ func (a *aggregation[In, Acc, Out]) Combine(first, second any) any {
 }
 
 func (a *aggregation[In, Acc, Out]) Output(key []byte, accumulator any) any {
-	return a.results.settle(a.functions.Output(string(key), accumulator.(Acc)))
+	if a.functions.OutputTo == nil {
+		return a.results.settle(a.functions.Output(string(key), accumulator.(Acc)))
+	}
+	ctx, call := a.begin()
+	return call.With(a.results.settle(a.functions.OutputTo(ctx, string(key), accumulator.(Acc))))
 }

@@ -63,7 +63,8 @@ def stage_of(
             key.keys, key.timestamps = node.state.is_by_message, timestamps
             stage.nodes.append(key)
         else:
-            stage.nodes.append(pb.Node(path=node.path, kind=STEP_KINDS[node.kind], inputs=node.inputs))
+            output = node.name if node.kind == "output" else ""
+            stage.nodes.append(pb.Node(path=node.path, kind=STEP_KINDS[node.kind], inputs=node.inputs, output=output))
             inside.add(node.path)
     return stage
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -15,39 +14,47 @@ func (d *application) builder() *app.Application {
 	made := app.MakeApplication(d.Name)
 	for number := range d.Sources {
 		source := app.MakeTCPSourceConfig("127.0.0.1", strconv.Itoa(9000+number), &decoder{&d.Sources[number]})
-		pipeline := made.NewPipeline(fmt.Sprintf("in%d", number), source)
-		end := number
-		for at := range d.Steps {
-			p := &d.Steps[at]
-			if !slices.Equal(p.Inputs, []int{end}) {
-				continue
-			}
-			end = len(d.Sources) + at
-			c := &component{p, p.name(at)}
-			switch {
-			case p.Op == "fan":
-				pipeline = pipeline.ToStatePartitionMultiWithKeys(statefulMulti{c}, states{}, p.State, byKey{}, nil)
-			case p.hasState():
-				pipeline = pipeline.ToStatePartitionWithKeys(stateful{c}, states{}, p.State, byKey{}, nil)
-			case p.Op == "split":
-				pipeline = pipeline.ToMulti(multi{c})
-			default:
-				pipeline = pipeline.To(single{c})
-			}
-		}
-		var sinks []app.SinkConfig
-		for at := range d.Sinks {
-			if slices.Equal(d.Sinks[at].Inputs, []int{end}) {
-				sinks = append(sinks, app.MakeTCPSinkConfig("127.0.0.1", strconv.Itoa(10000+at), &encoder{&d.Sinks[at]}))
-			}
-		}
-		if len(sinks) == 0 {
-			pipeline.Done()
-		} else {
-			pipeline.ToSinks(sinks...)
-		}
+		d.branch(made.NewPipeline(fmt.Sprintf("in%d", number), source), number)
 	}
 	return made
+}
+
+// branch declares the steps and sinks after a source or an output, and the branches that begin in them.
+func (d *application) branch(pipeline *app.PipelineBuilder, end int) {
+	for at := range d.Steps {
+		p := &d.Steps[at]
+		if !slices.Equal(p.Inputs, []int{end}) || p.Op == "output" {
+			continue
+		}
+		end = len(d.Sources) + at
+		c := &component{p, p.name(at)}
+		switch {
+		case p.Op == "fan":
+			pipeline = pipeline.ToStatePartitionMultiWithKeys(statefulMulti{c}, states{}, p.State, byKey{}, nil)
+		case p.hasState():
+			pipeline = pipeline.ToStatePartitionWithKeys(stateful{c}, states{}, p.State, byKey{}, nil)
+		case p.Op == "split":
+			pipeline = pipeline.ToMulti(multi{c})
+		default:
+			pipeline = pipeline.To(single{c})
+		}
+		for out := range d.Steps {
+			if output := &d.Steps[out]; output.Op == "output" && slices.Equal(output.Inputs, []int{end}) {
+				d.branch(pipeline.Output(output.Name), len(d.Sources)+out)
+			}
+		}
+	}
+	var sinks []app.SinkConfig
+	for at := range d.Sinks {
+		if slices.Equal(d.Sinks[at].Inputs, []int{end}) {
+			sinks = append(sinks, app.MakeTCPSinkConfig("127.0.0.1", strconv.Itoa(10000+at), &encoder{&d.Sinks[at]}))
+		}
+	}
+	if len(sinks) == 0 {
+		pipeline.Done()
+	} else {
+		pipeline.ToSinks(sinks...)
+	}
 }
 
 type decoder struct{ *part }
@@ -88,18 +95,38 @@ type component struct {
 
 func (c *component) Name() string { return c.called }
 
+// Outputs names the outputs of a component.
+func (c *component) Outputs() (names []string) {
+	for _, output := range c.part.Outputs {
+		names = append(names, output.Name)
+	}
+	return names
+}
+
+func (c *component) computed(message any) []any {
+	item := itemOf(message)
+	made, err := c.compute(item)
+	return must(c.each(item, made, err), err)
+}
+
+func (c *component) updated(message, state any) []any {
+	item := itemOf(message)
+	made, err := c.update(item, state.(*State))
+	return must(c.each(item, made, err), err)
+}
+
 type multi struct{ *component }
 
 func (m multi) Build() any { return m }
 
-func (m multi) Compute(message any) []any { return must(m.flatMap(context.Background(), message)) }
+func (m multi) Compute(message any) []any { return m.computed(message) }
 
 type single struct{ *component }
 
 func (s single) Build() any { return s }
 
 func (s single) Compute(message any) any {
-	made := must(s.flatMap(context.Background(), message))
+	made := s.computed(message)
 	if len(made) == 0 {
 		return nil
 	}
@@ -108,12 +135,10 @@ func (s single) Compute(message any) any {
 
 type stateful struct{ *component }
 
-func (s stateful) Compute(message, state any) (any, bool) {
-	return must(s.flatMapState(context.Background(), message, state.(*State)))[0], true
-}
+func (s stateful) Compute(message, state any) (any, bool) { return s.updated(message, state)[0], true }
 
 type statefulMulti struct{ *component }
 
 func (s statefulMulti) Compute(message, state any) ([]any, bool) {
-	return must(s.flatMapState(context.Background(), message, state.(*State))), true
+	return s.updated(message, state), true
 }

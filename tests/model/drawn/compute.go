@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/types/known/structpb"
+
+	wa "wallarooapi"
 )
 
 // What follows is model/compute.py once more.
@@ -42,7 +44,16 @@ type part struct {
 	Size   int    `json:"size"`
 	Ms     int64  `json:"ms"`
 	End    int64  `json:"end"`
-	Fail   *struct {
+	Name   string `json:"name"` // of an output
+
+	Outputs []struct {
+		Name string `json:"name"`
+		Form string `json:"form"`
+		Mod  int64  `json:"mod"`
+		Rest int64  `json:"rest"`
+	} `json:"outputs"`
+
+	Fail *struct {
 		When string `json:"when"`
 		Mod  int64  `json:"mod"`
 		Rest int64  `json:"rest"`
@@ -102,6 +113,16 @@ func itemOf(message any) Item {
 
 func (p *part) fails(i Item, when string) bool {
 	return p.Fail != nil && i.ID < probe && p.Fail.When == when && (i.ID+i.Value)%p.Fail.Mod == p.Fail.Rest
+}
+
+// given returns a message as it leaves a step.
+func (p *part) given(i Item) any {
+	for _, output := range p.Outputs {
+		if i.Value%output.Mod == output.Rest {
+			return wa.Output{Name: output.Name, Value: toForm(i, output.Form)}
+		}
+	}
+	return toForm(i, p.Form)
 }
 
 func (p *part) compute(i Item) ([]Item, error) {

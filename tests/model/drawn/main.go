@@ -55,19 +55,19 @@ func (d *application) library() *stream.Library {
 	made := stream.NewLibrary()
 	for number := range d.Steps {
 		p := &d.Steps[number]
-		if !p.Remote {
+		if !p.Remote || p.Op == "output" {
 			continue
 		}
-		name, in, out := p.name(number), codecs[p.Takes], codecs[p.Form]
+		name, in, out, outputs := p.name(number), codecs[p.Takes], codecs[p.Form], p.outputs()
 		switch {
 		case p.Op == "split":
-			stream.OfferFlatMap(made, name, p.flatMap, in, out)
+			stream.OfferFlatMap(made, name, p.flatMap, in, out, outputs...)
 		case p.Op == "fan":
-			stream.OfferFlatMapState(made, name, p.flatMapState, in, out)
+			stream.OfferFlatMapState(made, name, p.flatMapState, in, out, outputs...)
 		case p.hasState():
-			stream.OfferMapState(made, name, p.mapState, in, out)
+			stream.OfferMapState(made, name, p.mapState, in, out, outputs...)
 		default:
-			stream.OfferMap(made, name, p.mapOne, in, out)
+			stream.OfferMap(made, name, p.mapOne, in, out, outputs...)
 		}
 	}
 	return made
@@ -93,6 +93,10 @@ func (d *application) graph() *stream.Application {
 	}
 	for number := range d.Steps {
 		p := &d.Steps[number]
+		if p.Op == "output" {
+			streams = append(streams, stream.FromOutput(merged(p.Inputs), stream.NewOutput[any](p.Name)))
+			continue
+		}
 		streams = append(streams, d.step(merged(p.Inputs), p, p.name(number)))
 	}
 	var sinks []stream.Sink[any]
@@ -105,7 +109,7 @@ func (d *application) graph() *stream.Application {
 
 func (d *application) step(s stream.Stream[any], p *part, name string) stream.Stream[any] {
 	windows := stream.Aggregation[any, Pane, any]{
-		Name: name, Initial: func() Pane { return Pane{} }, Combine: combine, Output: p.output,
+		Name: name, Initial: func() Pane { return Pane{} }, Combine: combine, OutputTo: p.output, Outputs: p.outputs(),
 		Update: func(in any, a Pane) Pane { return p.gather(itemOf(in), a) },
 	}
 	switch {
@@ -126,26 +130,43 @@ func (d *application) step(s stream.Stream[any], p *part, name string) stream.St
 	case p.Op == "range":
 		return stream.RangeWindow(s, stream.Range{Length: time.Duration(p.Ms) * time.Millisecond}, windows)
 	case p.Op == "split":
-		return stream.FlatMap(s, name, p.flatMap)
+		return stream.FlatMap(s, name, p.flatMap, p.outputs()...)
 	case p.Op == "fan":
-		return stream.FlatMapState(s, name, p.flatMapState)
+		return stream.FlatMapState(s, name, p.flatMapState, p.outputs()...)
 	case p.hasState():
-		return stream.MapState(s, name, p.mapState)
+		return stream.MapState(s, name, p.mapState, p.outputs()...)
 	}
-	return stream.Map(s, name, p.mapOne)
+	return stream.Map(s, name, p.mapOne, p.outputs()...)
 }
 
 func (d *application) remote(p *part, name string) *wa.RemoteComponent {
 	other, in, out := wa.OtherProgram("other", d.Program), codecs[p.Takes], codecs[p.Form]
+	var made *wa.RemoteComponent
 	switch {
 	case p.Op == "split":
-		return other.ComputationMulti(name, in, out)
+		made = other.ComputationMulti(name, in, out)
 	case p.Op == "fan":
-		return other.StateComputationMulti(name, in, out)
+		made = other.StateComputationMulti(name, in, out)
 	case p.hasState():
-		return other.StateComputation(name, in, out)
+		made = other.StateComputation(name, in, out)
+	default:
+		made = other.Computation(name, in, out)
 	}
-	return other.Computation(name, in, out)
+	for _, output := range p.Outputs {
+		made = made.WithOutput(output.Name, codecs[output.Form])
+	}
+	return made
+}
+
+func (p *part) outputs() (made []stream.Outputs) {
+	for _, output := range p.Outputs {
+		handle := stream.NewOutput[any](output.Name)
+		if p.Remote {
+			handle = handle.As(codecs[output.Form])
+		}
+		made = append(made, handle)
+	}
+	return made
 }
 
 func (p *part) decode(payload []byte) (any, error) {
@@ -161,10 +182,27 @@ func (p *part) decode(payload []byte) (any, error) {
 
 func (p *part) encode(message any) ([]byte, error) { return p.line(itemOf(message)) }
 
-func (p *part) formed(items []Item, err error) ([]any, error) {
-	var made []any
-	for _, each := range items {
-		made = append(made, toForm(each, p.Form))
+// each returns what a step gives; one that fails emits to all of its outputs before.
+func (p *part) each(i Item, items []Item, err error) (made []any) {
+	if err != nil {
+		for _, output := range p.Outputs {
+			made = append(made, wa.Output{Name: output.Name, Value: toForm(i, output.Form)})
+		}
+	}
+	for _, item := range items {
+		made = append(made, p.given(item))
+	}
+	return made
+}
+
+// formed emits what is for outputs and returns the rest.
+func (p *part) formed(ctx context.Context, i Item, items []Item, err error) (made []any, _ error) {
+	for _, message := range p.each(i, items, err) {
+		if output, is := message.(wa.Output); is {
+			stream.NewOutput[any](output.Name).Emit(ctx, output.Value)
+		} else {
+			made = append(made, message)
+		}
 	}
 	return made, err
 }
@@ -179,23 +217,28 @@ func first(made []any, err error) (any, error) {
 	return made[0], nil
 }
 
-func (p *part) flatMap(_ context.Context, in any) ([]any, error) {
-	return p.formed(p.compute(itemOf(in)))
+func (p *part) flatMap(ctx context.Context, in any) ([]any, error) {
+	item := itemOf(in)
+	made, err := p.compute(item)
+	return p.formed(ctx, item, made, err)
 }
 
 func (p *part) mapOne(ctx context.Context, in any) (any, error) { return first(p.flatMap(ctx, in)) }
 
-func (p *part) flatMapState(_ context.Context, in any, s *State) ([]any, error) {
-	return p.formed(p.update(itemOf(in), s))
+func (p *part) flatMapState(ctx context.Context, in any, s *State) ([]any, error) {
+	item := itemOf(in)
+	made, err := p.update(item, s)
+	return p.formed(ctx, item, made, err)
 }
 
 func (p *part) mapState(ctx context.Context, in any, s *State) (any, error) {
 	return first(p.flatMapState(ctx, in, s))
 }
 
-func (p *part) output(_ string, a Pane) (any, error) {
+func (p *part) output(ctx context.Context, _ string, a Pane) (any, error) {
 	if a.Count == 0 {
 		return nil, stream.ErrSkip
 	}
-	return toForm(Item{a.ID % probe, a.Key, (a.Total + a.Count) % modulus}, p.Form), nil
+	item := Item{a.ID % probe, a.Key, (a.Total + a.Count) % modulus}
+	return first(p.formed(ctx, item, []Item{item}, nil))
 }

@@ -94,7 +94,7 @@ func (p *Pipeline) components() []topology.Component {
 		add(source.Path, typeName(source.Given), source.Place)
 	}
 	for _, step := range p.Steps {
-		if step.Remote != nil {
+		if step.Remote != nil || step.Kind == Output {
 			continue
 		}
 		add(step.Path, step.Symbol, step.Place)

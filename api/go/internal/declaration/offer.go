@@ -37,6 +37,7 @@ func (a *Application) Offer(method string, offer *Offer) {
 	}
 	a.checkCodec("", step, method, "input", offer.Input, step.Input)
 	a.checkCodec("", step, method, "output", offer.Output, step.Output)
+	a.checkOutputs("", step, method)
 	step.Path = step.Name
 	a.Offers[step.Name] = offer
 }
@@ -78,10 +79,18 @@ func (a *Application) Library() (*topology.Library, error) {
 		offer := a.Offers[name]
 		place := offer.Step.Place
 		library.Components = append(library.Components, topology.Offered{
-			Name: name, Kind: offer.Step.Kind, Input: offer.Input, Output: offer.Output,
+			Name: name, Kind: offer.Step.Kind, Input: offer.Input, Output: offer.Output, Outputs: offer.Step.codecs(),
 			Component: topology.Component{Symbol: offer.Step.Symbol, File: place.File, Line: place.Line},
 		})
 	}
 	library.Worker.InterfaceHash = library.Hash()
 	return library, nil
+}
+
+// codecs returns the outputs of a component, as other programs must name them.
+func (s *Step) codecs() (outputs []topology.OfferedOutput) {
+	for _, output := range s.Outputs {
+		outputs = append(outputs, topology.OfferedOutput{Name: output.Name, Codec: output.Codec})
+	}
+	return outputs
 }

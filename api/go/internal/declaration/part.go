@@ -99,6 +99,7 @@ const (
 	KeyBy                 = "key_by"
 	Collect               = "collect"
 	Window                = "window"
+	Output                = "output"
 )
 
 // Step is a declared step. What its kind needs of Build, Compute, Multi, Partition and Aggregation is set; Build makes
@@ -122,6 +123,7 @@ type Step struct {
 	Codec       string           // as that of a Source
 	Input       reflect.Type     // of the messages that it takes; nil where the program does not say
 	Output      reflect.Type     // as that of a Source
+	Outputs     []NamedOutput    // each becomes a step of kind Output
 	Remote      *topology.Remote // what another program runs in its place; nil: this program runs it
 }
 

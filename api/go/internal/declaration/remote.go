@@ -22,6 +22,9 @@ func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteC
 	if IsStateful(step.Kind) {
 		step.State = &State{Name: state, ByKey: true}
 	}
+	for _, output := range component.Outputs {
+		step.Outputs = append(step.Outputs, NamedOutput{Name: output.Name, Codec: output.Codec})
+	}
 	a.checkName("worker", program.Worker, pointer, step.Place)
 	a.checkName("component", component.Name, pointer, step.Place)
 	switch {
@@ -32,6 +35,7 @@ func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteC
 	}
 	a.checkCodec(pointer, step, method, "input", component.Input, step.Input)
 	a.checkCodec(pointer, step, method, "output", component.Output, step.Output)
+	a.checkOutputs(pointer, step, method)
 }
 
 // Programs returns name of the worker and target of each program whose components take part.
@@ -52,7 +56,7 @@ func (a *Application) declareCodecs() {
 	sources, steps := a.parts()
 	for _, pipeline := range a.Pipelines {
 		for _, step := range pipeline.Steps {
-			if step.Remote == nil {
+			if step.Remote == nil || step.Kind == Output {
 				continue
 			}
 			for _, input := range step.Inputs {

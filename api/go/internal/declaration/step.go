@@ -66,12 +66,14 @@ func (a *Application) NewComputation(step *Step, method string, builder interfac
 	case wa.Computation:
 		if step.Kind == Computation {
 			step.Name, step.Symbol = made.Name(), typeName(built)
+			step.Outputs = OutputsOf(built)
 			step.Build = func() (wa.Computation, wa.ComputationMulti) { return builder.Build().(wa.Computation), nil }
 			return
 		}
 	case wa.ComputationMulti:
 		if step.Kind == ComputationMulti {
 			step.Name, step.Symbol = made.Name(), typeName(built)
+			step.Outputs = OutputsOf(built)
 			step.Build = func() (wa.Computation, wa.ComputationMulti) { return nil, builder.Build().(wa.ComputationMulti) }
 			return
 		}
@@ -89,7 +91,7 @@ func (a *Application) NewStateComputation(step *Step, method string, named inter
 	if named == nil {
 		a.wrongParameter(step, method, "sc", "nil", "a state computation")
 	} else {
-		step.Name, step.Symbol = named.Name(), typeName(named)
+		step.Name, step.Symbol, step.Outputs = named.Name(), typeName(named), OutputsOf(named)
 	}
 	if step.State.Builder == nil {
 		a.wrongParameter(step, method, "sb", "nil", "a state builder")

@@ -23,6 +23,7 @@ type Plan struct {
 // part is a source, step or sink.
 type part struct {
 	path   string
+	name   string // of a step
 	kind   string // of a step; empty for others
 	inputs []string
 	state  *topology.State
@@ -75,7 +76,7 @@ func partsOf(document *topology.Document) (parts []*part) {
 	for _, pipeline := range document.Pipelines {
 		for _, step := range pipeline.Steps {
 			parts = append(parts, &part{
-				path: step.Path, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window != nil, remote: step.Remote,
+				path: step.Path, name: step.Name, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window != nil, remote: step.Remote,
 			})
 		}
 	}
@@ -238,6 +239,9 @@ func (d *draft) follower(p *part, inputs []string) *pb.Node {
 		node.Kind, node.Timestamps, node.Keys = pb.NodeKind_NODE_KIND_KEY, d.timed[p.path], p.state.ByKey
 	default:
 		node.Kind = kindOf(p.kind)
+		if p.kind == "output" {
+			node.Output = p.name
+		}
 	}
 	return node
 }

@@ -29,7 +29,7 @@ func userFailure(n *node, recovered any) error {
 func (n *node) rescue(input any) {
 	if r := recover(); r != nil {
 		reason, stack := trace.Panic(r)
-		n.bury("C501", input, reason, stack)
+		n.bury(codeOf(r), input, reason, stack)
 	}
 }
 

@@ -206,15 +206,15 @@ func (n *node) computeState(message, value any) (single any, many []any, persist
 	defer func() {
 		if r := recover(); r != nil {
 			reason, stack := trace.Panic(r)
-			single, many, fault = nil, nil, &Failure{"C501", reason, stack}
+			single, many, fault = nil, nil, &Failure{codeOf(r), reason, stack}
 		}
 	}()
 	if n.stateful.single != nil {
 		single, persist = n.stateful.single.Compute(message, value)
-		return single, nil, persist, nil
+		return n.admit(single), nil, persist, nil
 	}
 	many, persist = n.stateful.multi.Compute(message, value)
-	return nil, many, persist, nil
+	return nil, n.admitAll(many), persist, nil
 }
 
 // save keeps the bytes of a state before its first message, to go back to them when one fails.

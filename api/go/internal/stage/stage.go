@@ -9,6 +9,7 @@ import (
 	wa "wallarooapi"
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/emission"
 	"wallarooapi/internal/flight"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/piece"
@@ -71,6 +72,7 @@ type node struct {
 	kind       pb.NodeKind
 	x          *Executor
 	next       []*node
+	outputs    map[string]*node // the OUTPUT nodes of a computation or window, by name
 
 	in, out, dead uint64
 
@@ -141,7 +143,11 @@ func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 		if !ok {
 			return &Failure{Code: "W413", Reason: fmt.Sprintf("%s reads from %s, which does not stand before it in the stage", n.path, input)}
 		}
-		from.next = append(from.next, n)
+		if n.kind == pb.NodeKind_NODE_KIND_OUTPUT {
+			from.addOutput(d.GetOutput(), n)
+		} else {
+			from.next = append(from.next, n)
+		}
 	}
 	// An exit KEY has the path of its state step, from which other nodes of the stage cannot read.
 	if n.exit == nil {
@@ -178,6 +184,10 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts par
 	case pb.NodeKind_NODE_KIND_KEY_BY, pb.NodeKind_NODE_KIND_COLLECT:
 		if isStep(step, n.kind) {
 			n.keyOf = step.Partition
+			return nil
+		}
+	case pb.NodeKind_NODE_KIND_OUTPUT:
+		if d.GetOutput() != "" && len(d.GetInputs()) == 1 {
 			return nil
 		}
 	case pb.NodeKind_NODE_KIND_KEY:
@@ -219,7 +229,9 @@ func (x *Executor) enterState(n *node, d *pb.Node) error {
 		return nil
 	}
 	x.hasWindows = true
-	n.stateful, err = newWindow(n.step, uint16(d.GetStatePort()), form)
+	step := *n.step
+	step.Aggregation = watched{step.Aggregation, n}
+	n.stateful, err = newWindow(&step, uint16(d.GetStatePort()), form)
 	return err
 }
 
@@ -353,9 +365,18 @@ func (n *node) receive(value any) {
 	}
 }
 
-// forward sends a result to the nodes that read from this one; nil goes nowhere.
+// forward sends a result to the nodes that read from this one; nil goes nowhere, and what is for a named output to that.
 func (n *node) forward(value any) {
-	if value == nil {
+	switch result := value.(type) {
+	case nil:
+		return
+	case wa.Output:
+		n.emitTo(result)
+		return
+	case emission.List:
+		for _, item := range result {
+			n.forward(item)
+		}
 		return
 	}
 	n.out++
@@ -366,10 +387,10 @@ func (n *node) forward(value any) {
 
 func (n *node) compute(value any) any {
 	defer n.rescue(value)
-	return n.computation.Compute(value)
+	return n.admit(n.computation.Compute(value))
 }
 
 func (n *node) computeMulti(value any) []any {
 	defer n.rescue(value)
-	return n.multi.Compute(value)
+	return n.admitAll(n.multi.Compute(value))
 }

@@ -14,15 +14,30 @@ type Remote struct {
 
 // Offered is a component of a library, as other programs must name it.
 type Offered struct {
-	Name   string
-	Kind   string
-	Input  string
-	Output string
+	Name    string
+	Kind    string
+	Input   string
+	Output  string
+	Outputs []OfferedOutput
 	Component
 }
 
+// OfferedOutput is a named output of a component of a library.
+type OfferedOutput struct {
+	Name  string
+	Codec string
+}
+
 func (o *Offered) tree() Object {
-	return Object{{"name", o.Name}, {"kind", o.Kind}, {"input", o.Input}, {"output", o.Output}}
+	members := Object{{"name", o.Name}, {"kind", o.Kind}, {"input", o.Input}, {"output", o.Output}}
+	outputs := Array{}
+	for _, output := range o.Outputs {
+		outputs = append(outputs, Object{{"name", output.Name}, {"codec", output.Codec}})
+	}
+	if len(outputs) > 0 {
+		members = append(members, Member{"outputs", outputs})
+	}
+	return members
 }
 
 // Library is a program that hosts components for other programs.

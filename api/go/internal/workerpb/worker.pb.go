@@ -43,6 +43,7 @@ const (
 	NodeKind_NODE_KIND_WINDOW                  NodeKind = 10 // entry: keyed messages of frames with this port, and ticks
 	NodeKind_NODE_KIND_SEND                    NodeKind = 11 // exit: messages of the part `path`, for another stage of the same task
 	NodeKind_NODE_KIND_RECEIVE                 NodeKind = 12 // entry: messages of the part `path`, which another stage has sent
+	NodeKind_NODE_KIND_OUTPUT                  NodeKind = 13 // the messages that its only input emits to the named output `output`
 )
 
 // Enum value maps for NodeKind.
@@ -61,6 +62,7 @@ var (
 		10: "NODE_KIND_WINDOW",
 		11: "NODE_KIND_SEND",
 		12: "NODE_KIND_RECEIVE",
+		13: "NODE_KIND_OUTPUT",
 	}
 	NodeKind_value = map[string]int32{
 		"NODE_KIND_UNSPECIFIED":             0,
@@ -76,6 +78,7 @@ var (
 		"NODE_KIND_WINDOW":                  10,
 		"NODE_KIND_SEND":                    11,
 		"NODE_KIND_RECEIVE":                 12,
+		"NODE_KIND_OUTPUT":                  13,
 	}
 )
 
@@ -406,6 +409,7 @@ type Node struct {
 	Codec         string                 `protobuf:"bytes,8,opt,name=codec,proto3" json:"codec,omitempty"`                           // KEY, SEND, RECEIVE, state kinds, WINDOW: codec of the messages in frames that leave or enter; empty: native
 	Component     string                 `protobuf:"bytes,9,opt,name=component,proto3" json:"component,omitempty"`                   // name under which a library worker registered the component; empty: found by path
 	Keys          bool                   `protobuf:"varint,10,opt,name=keys,proto3" json:"keys,omitempty"`                           // SEND, RECEIVE: frames carry the messages' keys; KEY: the key is the one that the message carries
+	Output        string                 `protobuf:"bytes,11,opt,name=output,proto3" json:"output,omitempty"`                        // OUTPUT: name of the output
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -508,6 +512,13 @@ func (x *Node) GetKeys() bool {
 		return x.Keys
 	}
 	return false
+}
+
+func (x *Node) GetOutput() string {
+	if x != nil {
+		return x.Output
+	}
+	return ""
 }
 
 type Opening struct {
@@ -2289,7 +2300,7 @@ const file_worker_proto_rawDesc = "" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +
 	"\fbucket_count\x18\x03 \x01(\rR\vbucketCount\x12\x1f\n" +
 	"\vframe_bytes\x18\x04 \x01(\rR\n" +
-	"frameBytes\"\x95\x02\n" +
+	"frameBytes\"\xad\x02\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x120\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1c.wallaroo.worker.v1.NodeKindR\x04kind\x12\x16\n" +
@@ -2304,7 +2315,8 @@ const file_worker_proto_rawDesc = "" +
 	"\x05codec\x18\b \x01(\tR\x05codec\x12\x1c\n" +
 	"\tcomponent\x18\t \x01(\tR\tcomponent\x12\x12\n" +
 	"\x04keys\x18\n" +
-	" \x01(\bR\x04keys\"\xdd\x01\n" +
+	" \x01(\bR\x04keys\x12\x16\n" +
+	"\x06output\x18\v \x01(\tR\x06output\"\xdd\x01\n" +
 	"\aOpening\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12/\n" +
@@ -2434,7 +2446,7 @@ const file_worker_proto_rawDesc = "" +
 	" \x01(\tR\apreview\x12\x14\n" +
 	"\x05error\x18\v \x01(\tR\x05error\x12\x1c\n" +
 	"\ttraceback\x18\f \x01(\tR\ttraceback\x12!\n" +
-	"\ftimestamp_ms\x18\r \x01(\x03R\vtimestampMs*\xd4\x02\n" +
+	"\ftimestamp_ms\x18\r \x01(\x03R\vtimestampMs*\xea\x02\n" +
 	"\bNodeKind\x12\x19\n" +
 	"\x15NODE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10NODE_KIND_SOURCE\x10\x01\x12\x19\n" +
@@ -2449,7 +2461,8 @@ const file_worker_proto_rawDesc = "" +
 	"\x10NODE_KIND_WINDOW\x10\n" +
 	"\x12\x12\n" +
 	"\x0eNODE_KIND_SEND\x10\v\x12\x15\n" +
-	"\x11NODE_KIND_RECEIVE\x10\f2\xa0\x03\n" +
+	"\x11NODE_KIND_RECEIVE\x10\f\x12\x14\n" +
+	"\x10NODE_KIND_OUTPUT\x10\r2\xa0\x03\n" +
 	"\x06Worker\x12F\n" +
 	"\x04Init\x12\x1f.wallaroo.worker.v1.InitRequest\x1a\x1d.wallaroo.worker.v1.InitReply\x12S\n" +
 	"\aProcess\x12\".wallaroo.worker.v1.ProcessRequest\x1a .wallaroo.worker.v1.ProcessReply(\x010\x01\x12T\n" +

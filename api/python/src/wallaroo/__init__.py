@@ -26,6 +26,7 @@ from wallaroo.kafka import (
 )
 from wallaroo.kafka_option import kafka_parse_sink_options, kafka_parse_source_options
 from wallaroo.library import build_library, offer, other_program
+from wallaroo.output import output
 from wallaroo.pipeline import Pipeline, source
 from wallaroo.serialization import deserialize, serialize
 from wallaroo.spark import SparkSinkConfig, SparkSourceConfig
@@ -98,6 +99,7 @@ __all__ = [
     "nanoseconds",
     "offer",
     "other_program",
+    "output",
     "partition",
     "range_windows",
     "seconds",

@@ -26,8 +26,13 @@ class Aggregation(ABC):
         >>> Total().name()
         'Total'
 
-    Source: Wallaroo 0.6.
+    Attributes:
+        outputs: Names of the outputs that `output` may emit to, with `wallaroo.output(name, value)`.
+
+    Source: Wallaroo 0.6; named outputs are new here.
     """
+
+    outputs: tuple[str, ...] = ()
 
     def name(self) -> str:
         """Return the name of the step; the class's by default."""

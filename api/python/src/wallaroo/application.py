@@ -1,6 +1,6 @@
 """What a program declares: an application of pipelines of sources, steps and sinks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ class RemoteComponent:
         kind: Kind of the step, e.g. `computation`.
         input: Codec of the messages that it takes.
         output: Codec of the messages that it gives.
+        outputs: Codecs of the messages for its named outputs.
     """
 
     worker: str
@@ -31,6 +32,7 @@ class RemoteComponent:
     kind: str
     input: str
     output: str
+    outputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -107,12 +109,13 @@ class Step:
     """A computation.
 
     Attributes:
-        run: The user's function; None for `collect` and `window`.
+        run: The user's function; None for `collect`, `output` and `window`.
         is_always_persisted: Whether a state computation returns its output alone, every change being saved.
         window: What the document says of a window.
         aggregation: A window's aggregation.
         remote: What another program runs in place of `run`.
         codec: Of its messages, where they go to another worker.
+        outputs: Names of its outputs; each is a step of kind `output`, right after it.
     """
 
     path: str
@@ -128,6 +131,7 @@ class Step:
     aggregation: Any = None
     remote: RemoteComponent | None = None
     codec: str = "native"
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -7,11 +7,11 @@ from wallaroo import application as model
 from wallaroo import check, component
 from wallaroo.component import Place
 from wallaroo.declaration import Declaration
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, did_you_mean, shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.library import declare_codecs
 from wallaroo.location import called_from
-from wallaroo.pipeline import Merge, Node, Pipeline
+from wallaroo.pipeline import Merge, Node, Pipeline, joined
 from wallaroo.signature import shown_name
 from wallaroo.unkeyed import CHOICES, REFUSE, with_keys
 from wallaroo.window import CountWindowsBuilder, RangeWindowsBuilder, Windows
@@ -23,13 +23,14 @@ BY_STEP, BY_SOURCE, NO_KEY = "step", "source", ""
 
 
 def build_application(
-    app_name: str, pipeline: Pipeline, *, on_error: str | None = None, unkeyed: str = REFUSE
+    app_name: str, pipeline: Pipeline, *others: Pipeline, on_error: str | None = None, unkeyed: str = REFUSE
 ) -> model.Application:
     """Return the application of a pipeline.
 
     Args:
         app_name: Name of the application.
         pipeline: A pipeline that ends with `to_sink` or `to_sinks`.
+        others: Further ends of it, e.g. what goes on from a named output to a sink of its own.
         on_error: What happens when user code fails on a message, as for `ApplicationBuilder`.
         unkeyed: What state computations and windows do with messages without a key: "refuse" the application (T229);
             "one key" gives all of them one state, as Wallaroo 0.6.0; "random key" gives each of them a state of its
@@ -56,14 +57,16 @@ def build_application(
     Source: Wallaroo 0.6.
     """
     build = _Build(app_name, on_error, unkeyed)
-    if isinstance(pipeline, Pipeline):
+    wrong = next((each for each in (pipeline, *others) if not isinstance(each, Pipeline)), None)
+    if wrong is None and isinstance(pipeline, Pipeline):
+        pipeline = joined(pipeline, *others)
         build.run(pipeline)
         if build.keyless and not build.findings:
             pipeline = with_keys(pipeline, build.keyless, unkeyed)
             build = _Build(app_name, on_error, REFUSE)
             build.run(pipeline)
     else:
-        build.wrong(build.place("build_application", "/pipelines/0"), "pipeline", pipeline, "a Pipeline")
+        build.wrong(build.place("build_application", "/pipelines/0"), "pipeline", wrong, "a Pipeline")
     if build.findings:
         raise WallarooParameterError(build.findings)
     connectors = build.connectors
@@ -98,18 +101,31 @@ class _Build(Declaration):
                 fix="put it before the sinks",
             )  # fmt: skip
         nodes = _reachable(ends)
-        if not any(node.part == "sinks" for node in nodes):
+        has_end = any if misplaced else all  # what was put after an end has been reported
+        if not has_end(node.part == "sinks" for node in ends):
             at = self.line.location.shown()
             self.findings.append(Diagnostic.of("T222", pointer="/pipelines/0", **at._asdict(), name=self.name))
-        for part in PARTS:
-            for number, node in enumerate(node for node in nodes if node.part == part):
-                self._paths[node] = f"0/{part}/{number}"
+        self._number(nodes)
         for node in sorted(nodes, key=lambda node: (PARTS.index(node.part), node.number)):
             self._node(node)
         for merge in merges:
             self._merge(merge)
         self.findings += check.application(self.name, [self.line], has_sink=True)
         self.findings += declare_codecs([self.line])
+
+    def _number(self, nodes: list[Node]) -> None:
+        """Give nodes their paths; the outputs of a computation stand right after it, whether they are used or not."""
+        for part in PARTS:
+            number = 0
+            for node in (node for node in nodes if node.part == part):
+                self._paths[node] = f"0/{part}/{number}"
+                if node.method != "output":
+                    number += 1 + len(_outputs(node))
+        for node in nodes:
+            declared = _outputs(node.inputs[0]) if node.method == "output" else ()
+            if node.value in declared:
+                base = int(self._paths[node.inputs[0]].rpartition("/")[2])
+                self._paths[node] = f"0/steps/{base + 1 + declared.index(node.value)}"
 
     def _node(self, node: Node) -> None:
         path = self._paths[node]
@@ -135,7 +151,9 @@ class _Build(Declaration):
     def _step(self, place: Place, node: Node, inputs: tuple[str, ...]) -> None:
         value, policy = node.value, check.policy(place, node.on_error)
         state_class = getattr(value, "state_class", None)
-        if node.method == "merge":
+        if node.method == "output":
+            self._output(place, node)
+        elif node.method == "merge":
             self.wrong(place, "pipeline", value, "a Pipeline")
         elif node.method == "collect":
             self._keys[node] = BY_STEP
@@ -158,6 +176,16 @@ class _Build(Declaration):
             component.other_generation(place, value, component.BUILDER, component.SOURCE, fix)
         else:
             self._computation(place, node, inputs, policy)
+
+    def _output(self, place: Place, node: Node) -> None:
+        """Check that a computation has an output; its step has been added with that of the computation."""
+        first, *others = node.inputs
+        declared = () if others else _outputs(first)
+        if node.value not in declared:
+            step = "what is merged" if others else f'{first.part[:-1]} "{_label(first)}"'
+            hint = did_you_mean(node.value, declared) if isinstance(node.value, str) else ""
+            declare = f"outputs=({shown(node.value)},) with the computation"
+            place.add("T273", step=step, output=shown(node.value), hint=hint, declare=declare)
 
     def _computation(self, place: Place, node: Node, inputs: tuple[str, ...], policy: str) -> None:
         state_class = getattr(node.value, "state_class", None)
@@ -198,7 +226,7 @@ class _Build(Declaration):
                 return
         name = found.name() if callable(getattr(found, "name", None)) else shown_name(type(found))
         state = model.State(self._state_name(name), type(found), found.initial_accumulator, is_by_message=True)
-        call = component.Call("window", name, found.update)
+        call = component.Call("window", name, found.update, outputs=component.outputs_of(found))
         step = self.step(self.line, place, found, call, inputs, state, policy)
         step.aggregation = found
         step.window = windows.document(has_event_time=self._times[node])
@@ -233,7 +261,8 @@ class _Build(Declaration):
 
     def _merge(self, merge: Merge) -> None:
         place = Place("merge", "/pipelines/0", merge.location, self.findings)
-        for node in set(merge.left) & set(merge.right):
+        paths = {self._paths[node] for node in merge.left}
+        for node in (node for node in merge.right if self._paths[node] in paths):
             place.add("T232", step=_label(node))
         for one, other in ((merge.left, merge.right), (merge.right, merge.left)):
             keyless = [node for node in other if self._keys[node] == NO_KEY]
@@ -258,6 +287,11 @@ def _reachable(ends: tuple[Node, ...]) -> list[Node]:
             found.add(node)
             waiting += node.inputs
     return sorted(found, key=lambda node: node.number)
+
+
+def _outputs(node: Node) -> tuple[str, ...]:
+    """Return the outputs that a node's computation declares."""
+    return component.outputs_of(node.value) if node.method == "to" else ()
 
 
 def _document_order(path: str) -> tuple[int, int]:

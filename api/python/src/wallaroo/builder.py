@@ -1,21 +1,19 @@
 """Declares an application, as Wallaroo 0.1 to 0.5 did."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 from wallaroo import check, component, object_state
 from wallaroo.application import CREATE, DEAD_LETTER, Application, Pipeline, RemoteComponent, State
 from wallaroo.component import Place
 from wallaroo.config import SinkConfig, SourceConfig
-from wallaroo.connector import SINK_PORT, SOURCE_PORT, SinkConnectorConfig, SourceConnectorConfig, hint_of
+from wallaroo.connector import SINK_PORT, SOURCE_PORT, SinkConnectorConfig, SourceConnectorConfig
 from wallaroo.declaration import Declaration
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, did_you_mean, shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.library import declare_codecs
 from wallaroo.location import called_from
-from wallaroo.signature import partition_finding
-from wallaroo.wrapped import BaseWrapped, KeyExtractor
+from wallaroo.wrapped import BaseWrapped
 
 
 class ApplicationBuilder:
@@ -49,6 +47,7 @@ class ApplicationBuilder:
         self._findings: list[Diagnostic] = self._declaration.findings
         self._pipelines: list[Pipeline] = []
         self._open: Pipeline | None = None
+        self._branch = ""  # path of the output from which the open pipeline goes on
         self._has_sink = False
         self._previous = "ApplicationBuilder"
         self._name = check.name(self._place("ApplicationBuilder", "/name"), "application", name)
@@ -72,9 +71,35 @@ class ApplicationBuilder:
         self._pipelines.append(self._open)
         self._previous = "new_pipeline"
         place.pointer += "/sources/0"
-        config = self._connector(place, source_config, SourceConnectorConfig)
+        config = self._declaration.connector(place, source_config, SourceConnectorConfig)
         if config is not None:
             self._declaration.source(self._open, place, config, name)
+        return self
+
+    def from_output(self, step: str, name: str) -> "ApplicationBuilder":
+        """Go on with the messages for a named output of a computation, after the end of its pipeline.
+
+        Messages of an output that nothing goes on from are counted and dropped.
+
+        Args:
+            step: Name of the computation, the latest of that name.
+            name: Of an output that the computation declares, with `outputs=("alerts",)`.
+        """
+        self._close()
+        place = self._place("from_output", f"/pipelines/{max(0, len(self._pipelines) - 1)}")
+        found = [(line, each) for line in self._pipelines for each in line.steps if each.name == step]
+        known = [each for _, each in found if each.kind != "output"]
+        declared = known[-1].outputs if known else ()
+        if not known or name not in declared:
+            what = f'step "{step}"' if known else f"{shown(step)}, which is no step before it,"
+            hint = did_you_mean(name, declared) if isinstance(name, str) else ""
+            declare = f"outputs=({shown(name)},) with the computation"
+            place.add("T273", step=what, output=shown(name), hint=hint, declare=declare)
+            return self
+        self._open = next(line for line, each in found if each is known[-1])
+        base = int(known[-1].path.rpartition("/")[2])
+        self._branch = f"{self._open.number}/steps/{base + 1 + declared.index(name)}"
+        self._previous = "from_output"
         return self
 
     def to(self, computation: Any, *, on_error: str | None = None) -> "ApplicationBuilder":
@@ -254,15 +279,6 @@ class ApplicationBuilder:
         connectors[name] = cls(name, encoder, decoder, port)
         return self
 
-    def _connector(self, place: Place, config: Any, cls: type) -> Any:
-        """Return a config, or that of the connector which it names; None after T233."""
-        if not isinstance(config, str):
-            return config
-        of_kind = {name: each for name, each in self._declaration.connectors.items() if isinstance(each, cls)}
-        if config not in of_kind:
-            place.add("T233", name=config, hint=hint_of(of_kind))
-        return of_kind.get(config)
-
     def _begin(self, method: str, part: str) -> tuple[Pipeline, Place] | None:
         """Return the open pipeline and the place of the new part; None after T212."""
         pipeline, previous = self._open, self._previous
@@ -290,7 +306,7 @@ class ApplicationBuilder:
             pipeline, place = begun
             if isinstance(value, RemoteComponent) and not value.kind.startswith("state"):
                 policy = check.policy(place, on_error)
-                self._declaration.remote(pipeline, place, value, _inputs(pipeline), None, policy)
+                self._declaration.remote(pipeline, place, value, self._inputs(pipeline), None, policy)
                 return self
             call = component.computation(place, value, has_state=False)
             state = self._kept(place, value, call) if call is not None and method == "to" else None
@@ -328,7 +344,7 @@ class ApplicationBuilder:
         call = component.computation(place, value, has_state=True)
         name = check.name(place, "state", state_name)
         build = self._declaration.state_build(place, builder)
-        partition = None if rule is None else self._partition(place, name, rule[0])
+        partition = None if rule is None else self._declaration.partition(place, name, rule[0])
         keys: tuple[Any, ...] = () if rule is None else check.keys(place, name, rule[1])
         if rule is None:
             unknown = CREATE
@@ -358,21 +374,7 @@ class ApplicationBuilder:
     ) -> None:
         policy = check.policy(place, on_error)
         if call is not None:
-            self._declaration.step(pipeline, place, value, call, _inputs(pipeline), state, policy)
-
-    def _partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
-        if isinstance(function, KeyExtractor):
-            fix = f"decorate {function.name()} with @wallaroo.partition"
-            component.other_generation(place, function, component.SOURCE, component.BUILDER, fix)
-            return None
-        found = component.instance(place, "partition_function", function, "partition", "a partition function")
-        if found is None:
-            return None
-        run = component.method(place, "partition", found, ("partition",), ("data",))
-        finding = None if run is None else partition_finding(state, run, found)
-        if finding is not None:
-            self._findings.append(replace(finding, pointer=place.pointer))
-        return run
+            self._declaration.step(pipeline, place, value, call, self._inputs(pipeline), state, policy)
 
     def _to_sinks(self, method: str, configs: Sequence[Any]) -> "ApplicationBuilder":
         self._has_sink = True
@@ -380,16 +382,17 @@ class ApplicationBuilder:
         if begun is None:
             return self
         pipeline, place = begun
-        inputs = _inputs(pipeline)
+        inputs = self._inputs(pipeline)
         for config in configs:
             place.pointer = f"/pipelines/{pipeline.number}/sinks/{len(pipeline.sinks)}"
-            found = self._connector(place, config, SinkConnectorConfig)
+            found = self._declaration.connector(place, config, SinkConnectorConfig)
             if found is not None:
                 self._declaration.sink(pipeline, place, found, pipeline.name, inputs)
         self._open = None
         return self
 
-
-def _inputs(pipeline: Pipeline) -> tuple[str, ...]:
-    last: list[Any] = [*pipeline.sources, *pipeline.steps]
-    return (last[-1].path,) if last else (f"{pipeline.number}/sources/0",)
+    def _inputs(self, pipeline: Pipeline) -> tuple[str, ...]:
+        """Return what the next part reads: the part before it, or the output with which a branch begins."""
+        branch, self._branch = self._branch, ""
+        last: list[Any] = [*pipeline.sources, *(step for step in pipeline.steps if step.kind != "output")]
+        return (branch or (last[-1].path if last else f"{pipeline.number}/sources/0"),)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from wallaroo.application import RemoteComponent
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.location import Location, declared_at
 from wallaroo.signature import arity_finding, shown_name
@@ -34,6 +35,7 @@ class Call:
     name: str
     run: Callable[..., Any]
     is_multi: bool = False
+    outputs: tuple[str, ...] = ()
 
 
 def instance(place: Place, parameter: str, value: Any, decorator: str, expected: str) -> Any:
@@ -110,7 +112,18 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
     label = method(place, kind, component, ("name",), ())
     if run is None or label is None:
         return None
-    return Call(kind, label(), run, is_multi)
+    return Call(kind, label(), run, is_multi, outputs_of(component))
+
+
+def outputs_of(component: Any) -> tuple[str, ...]:
+    """Return the names of the outputs that a component declares; windows have those of their aggregation."""
+    component = getattr(component, "aggregation", component)
+    if isinstance(component, (BaseWrapped, RemoteComponent)):
+        return tuple(component.outputs)
+    cls = component if isinstance(component, type) else type(component)
+    found = getattr(component, "outputs", ()) if hasattr(cls, "outputs") else ()
+    # Another program's class may have an attribute of this name that is no declaration.
+    return tuple(found) if isinstance(found, (tuple, list)) and all(isinstance(name, str) for name in found) else ()
 
 
 def other_generation(place: Place, component: Any, actual: str, expected: str, fix: str) -> None:

@@ -8,11 +8,12 @@ from wallaroo import check, component
 from wallaroo.application import Component, Pipeline, RemoteComponent, State, Step
 from wallaroo.component import Place
 from wallaroo.config import SinkConfig, SourceConfig
-from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig
+from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig, hint_of
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.location import Location, declared_at
-from wallaroo.signature import arity_finding, shown_name
-from wallaroo.wrapped import BaseWrapped
+from wallaroo.output import collected
+from wallaroo.signature import arity_finding, partition_finding, shown_name
+from wallaroo.wrapped import BaseWrapped, KeyExtractor
 
 
 @dataclass(slots=True)
@@ -88,9 +89,10 @@ class Declaration:
         """Add a computation."""
         path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
         name = check.name(place, "computation", call.name)
-        step = Step(path, name, call.kind, inputs, call.run, place.location, state, on_error)
+        step = Step(path, name, call.kind, inputs, collected(call.run), place.location, state, on_error)
         pipeline.steps.append(step)
         self.note(path, value)
+        self._outputs(pipeline, place, step, call.outputs)
         return step
 
     def remote(
@@ -102,7 +104,44 @@ class Declaration:
         step = Step(path, found.name, found.kind, inputs, None, place.location, state, on_error)
         step.remote, step.codec = found, found.output
         pipeline.steps.append(step)
+        self._outputs(pipeline, place, step, tuple(found.outputs))
         return step
+
+    def _outputs(self, pipeline: Pipeline, place: Place, step: Step, names: tuple[str, ...]) -> None:
+        """Add the outputs of a computation, right after it."""
+        step.outputs = names
+        for number, name in enumerate(names):
+            check.name(place, "output", name)
+            if name in names[:number]:
+                self.wrong(place, "outputs", names, "each name once")
+            path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
+            made = Step(path, name, "output", (step.path,), None, place.location, remote=step.remote)
+            made.codec = step.remote.outputs[name] if step.remote else made.codec
+            pipeline.steps.append(made)
+
+    def connector(self, place: Place, config: Any, cls: type) -> Any:
+        """Return a config, or that of the connector which it names; None after T233."""
+        if not isinstance(config, str):
+            return config
+        of_kind = {name: each for name, each in self.connectors.items() if isinstance(each, cls)}
+        if config not in of_kind:
+            place.add("T233", name=config, hint=hint_of(of_kind))
+        return of_kind.get(config)
+
+    def partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
+        """Return what gives the key of a message; None after a finding."""
+        if isinstance(function, KeyExtractor):
+            fix = f"decorate {function.name()} with @wallaroo.partition"
+            component.other_generation(place, function, component.SOURCE, component.BUILDER, fix)
+            return None
+        found = component.instance(place, "partition_function", function, "partition", "a partition function")
+        if found is None:
+            return None
+        run = component.method(place, "partition", found, ("partition",), ("data",))
+        finding = None if run is None else partition_finding(state, run, found)
+        if finding is not None:
+            self.findings.append(replace(finding, pointer=place.pointer))
+        return run
 
     def state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
         """Return what makes a new state; None after a finding."""

@@ -4,7 +4,7 @@ A decorated function can still be called; `f()` gives the object, `f(x)` runs th
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from wallaroo.diagnostic import Diagnostic, shown
@@ -26,16 +26,17 @@ Wrapped = TypeVar("Wrapped", bound=BaseWrapped)
 Function = Callable[..., Any]
 
 
-def computation(name: str) -> Callable[[Function], Computation]:
+def computation(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Function], Computation]:
     """Make a function `f(data)` a computation: it returns one message, or None for no message.
 
     It runs once per message, on any process, and again after a failure: it should depend on the message alone.
 
     Args:
         name: Name of the step, as the topology and the logs show it.
+        outputs: Names of further outputs, to which it emits with `wallaroo.output(name, value)` in place of a message.
 
     Raises:
-        WallarooParameterError: The name is no text, or what is decorated no function (T207).
+        WallarooParameterError: A name is no text, or what is decorated no function (T207).
 
     Example:
         >>> @computation("reverse")
@@ -46,19 +47,20 @@ def computation(name: str) -> Callable[[Function], Computation]:
 
     Source: Wallaroo 0.4 to 0.6.
     """
-    return _named(Computation, name)
+    return _named(Computation, name, outputs=outputs)
 
 
-def computation_multi(name: str) -> Callable[[Function], ComputationMulti]:
+def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Function], ComputationMulti]:
     """Make a function `f(data)` a computation that returns a list of messages; None is an empty list.
 
-    None items of the list are left out.
+    None items of the list are left out. A generator function may yield the messages.
 
     Args:
         name: Name of the step.
+        outputs: As for `computation`; messages for them stand in the list.
 
     Raises:
-        WallarooParameterError: The name is no text, or what is decorated no function (T207).
+        WallarooParameterError: A name is no text, or what is decorated no function (T207).
 
     Example:
         >>> @computation_multi("split")
@@ -69,10 +71,12 @@ def computation_multi(name: str) -> Callable[[Function], ComputationMulti]:
 
     Source: Wallaroo 0.4 to 0.6; None items since 0.5.
     """
-    return _named(ComputationMulti, name)
+    return _named(ComputationMulti, name, outputs=outputs)
 
 
-def state_computation(name: str, state: Any = None) -> Callable[[Function], StateComputation]:
+def state_computation(
+    name: str, state: Any = None, *, outputs: Sequence[str] = ()
+) -> Callable[[Function], StateComputation]:
     """Make a function `f(data, state)` a state computation. What it returns depends on `state`.
 
     With a state class, for `wallaroo.source(...).to(...)`: the message or None; the state is always saved. Without one,
@@ -86,9 +90,10 @@ def state_computation(name: str, state: Any = None) -> Callable[[Function], Stat
     Args:
         name: Name of the step.
         state: Class that makes the state of a key; its constructor takes no arguments.
+        outputs: As for `computation`.
 
     Raises:
-        WallarooParameterError: The name is no text, or what is decorated no function (T207).
+        WallarooParameterError: A name is no text, or what is decorated no function (T207).
 
     Example:
         >>> class Total:
@@ -106,10 +111,12 @@ def state_computation(name: str, state: Any = None) -> Callable[[Function], Stat
 
     Source: Wallaroo 0.4 to 0.5 without, 0.6 with a state class.
     """
-    return _named(StateComputation, name, state)
+    return _named(StateComputation, name, state, outputs=outputs)
 
 
-def state_computation_multi(name: str, state: Any = None) -> Callable[[Function], StateComputationMulti]:
+def state_computation_multi(
+    name: str, state: Any = None, *, outputs: Sequence[str] = ()
+) -> Callable[[Function], StateComputationMulti]:
     """Make a function `f(data, state)` a state computation with any number of outputs.
 
     It returns a list of messages or None, and without a state class the pair of that and `persist`.
@@ -117,9 +124,10 @@ def state_computation_multi(name: str, state: Any = None) -> Callable[[Function]
     Args:
         name: Name of the step.
         state: As for `state_computation`.
+        outputs: As for `computation`.
 
     Raises:
-        WallarooParameterError: The name is no text, or what is decorated no function (T207).
+        WallarooParameterError: A name is no text, or what is decorated no function (T207).
 
     Example:
         >>> @state_computation_multi("pair", state=list)
@@ -131,7 +139,7 @@ def state_computation_multi(name: str, state: Any = None) -> Callable[[Function]
 
     Source: Wallaroo 0.4 to 0.5 without, 0.6 with a state class.
     """
-    return _named(StateComputationMulti, name, state)
+    return _named(StateComputationMulti, name, state, outputs=outputs)
 
 
 def key_extractor(function: Function) -> KeyExtractor:
@@ -239,7 +247,7 @@ def decoder(header_length: int, length_fmt: str) -> Callable[[Function], Decoder
     return lambda function: Decoder(function, header_length, length_fmt)
 
 
-def _named(cls: type[Wrapped], name: str, *rest: Any) -> Callable[[Function], Wrapped]:
+def _named(cls: type[Wrapped], name: str, *rest: Any, **more: Any) -> Callable[[Function], Wrapped]:
     if not isinstance(name, str):
         raise WallarooParameterError(
             Diagnostic.of(
@@ -252,4 +260,4 @@ def _named(cls: type[Wrapped], name: str, *rest: Any) -> Callable[[Function], Wr
                 fix=f'write @wallaroo.{cls.kind}("name")',
             )  # fmt: skip
         )
-    return lambda function: cls(function, name, *rest)
+    return lambda function: cls(function, name, *rest, **more)

@@ -1,16 +1,17 @@
 """Components that one program hosts for another, in whatever language: how they are offered, and how they are named."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo import check, component
 from wallaroo.application import Application, Pipeline, RemoteComponent, Source, State, Step
 from wallaroo.codec import NATIVE, codec_of, expected_codec
 from wallaroo.component import Place
-from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic import Diagnostic, did_you_mean, shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.location import Location, called_from, declared_at
+from wallaroo.output import collected
 from wallaroo.signature import shown_name
 
 
@@ -23,38 +24,47 @@ class Program:
     def __repr__(self) -> str:
         return f"<Program {self.worker} {self.target}>"
 
-    def computation(self, name: str, *, input: str = "json", output: str = "json") -> RemoteComponent:
+    def computation(
+        self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
+    ) -> RemoteComponent:
         """Name a computation: one message in, at most one out.
 
         Args:
             name: Name under which the program offers it.
             input: Codec of its input: "bytes", "string", "int64", "float64", "json" or "protobuf:FULL.NAME".
             output: Codec of its output.
+            outputs: Codec of each of its named outputs.
 
         Raises:
             WallarooParameterError: There is no such codec (T207).
         """
-        return self._component("computation", name, input, output)
+        return self._component("computation", name, input, output, outputs or {})
 
-    def computation_multi(self, name: str, *, input: str = "json", output: str = "json") -> RemoteComponent:
+    def computation_multi(
+        self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
+    ) -> RemoteComponent:
         """Name a computation that gives any number of messages; arguments as for `computation`."""
-        return self._component("computation_multi", name, input, output)
+        return self._component("computation_multi", name, input, output, outputs or {})
 
-    def state_computation(self, name: str, *, input: str = "json", output: str = "json") -> RemoteComponent:
+    def state_computation(
+        self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
+    ) -> RemoteComponent:
         """Name a state computation; its key is that of the message, from `key_by` or `collect`."""
-        return self._component("state_computation", name, input, output)
+        return self._component("state_computation", name, input, output, outputs or {})
 
-    def state_computation_multi(self, name: str, *, input: str = "json", output: str = "json") -> RemoteComponent:
+    def state_computation_multi(
+        self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
+    ) -> RemoteComponent:
         """Name a state computation that gives any number of messages; its key is that of the message."""
-        return self._component("state_computation_multi", name, input, output)
+        return self._component("state_computation_multi", name, input, output, outputs or {})
 
-    def _component(self, kind: str, name: str, input: str, output: str) -> RemoteComponent:
+    def _component(self, kind: str, name: str, input: str, output: str, outputs: Mapping[str, str]) -> RemoteComponent:
         place = Place(kind, "", called_from(), [])
         checked = check.name(place, "component", name)
-        for parameter, value in (("input", input), ("output", output)):
+        for parameter, value in (("input", input), ("output", output), *outputs.items()):
             _check_codec(place, parameter, value)
         _raise(place.findings)
-        return RemoteComponent(self.worker, self.target, checked, kind, input, output)
+        return RemoteComponent(self.worker, self.target, checked, kind, input, output, dict(outputs))
 
 
 def other_program(worker: str, target: str) -> Program:
@@ -99,10 +109,13 @@ class Offer:
     output: str
     symbol: str
     location: Location
+    outputs: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         """Return what another program must agree with."""
-        return {"name": self.step.name, "kind": self.step.kind, "input": self.input, "output": self.output}
+        found = {"name": self.step.name, "kind": self.step.kind, "input": self.input, "output": self.output}
+        outputs = [{"name": name, "codec": self.outputs[name]} for name in self.step.outputs]
+        return found | ({"outputs": outputs} if outputs else {})
 
 
 @dataclass(slots=True)
@@ -116,7 +129,7 @@ class Library:
         return Application("library", [], [], offers={name: offer.step for name, offer in self.offers.items()})
 
 
-def offer(value: Any, *, input: str = "json", output: str = "json") -> Offer:
+def offer(value: Any, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None) -> Offer:
     """Offer a computation to other programs, under the name that it has.
 
     Args:
@@ -125,9 +138,10 @@ def offer(value: Any, *, input: str = "json", output: str = "json") -> Offer:
         input: Codec of the messages that it takes: "bytes", "string", "int64", "float64", "json" or
             "protobuf:FULL.NAME", whose messages are those of the generated module, imported before.
         output: Codec of the messages that it gives.
+        outputs: Codecs of the messages for its named outputs; json for those that are left out.
 
     Raises:
-        WallarooParameterError: It is none of these, or there is no such codec (T207).
+        WallarooParameterError: It is none of these, there is no such codec (T207), or no such output (T273).
 
     Example:
         >>> import wallaroo
@@ -138,17 +152,21 @@ def offer(value: Any, *, input: str = "json", output: str = "json") -> Offer:
         {'name': 'length', 'kind': 'computation', 'input': 'string', 'output': 'int64'}
     """
     place = Place("offer", "", called_from(), [])
-    for parameter, codec in (("input", input), ("output", output)):
+    given = outputs or {}
+    for parameter, codec in (("input", input), ("output", output), *given.items()):
         _check_codec(place, parameter, codec)
     state_class = getattr(value, "state_class", None)
     place.method = "to"
     call = component.computation(place, value, has_state=state_class is not None)
+    if call is not None:
+        _check_outputs(place, call, given)
     _raise(place.findings)
     assert call is not None
     kept = None if state_class is None else State(call.name, state_class, state_class, is_by_message=True)
-    step = Step(call.name, call.name, call.kind, (), call.run, place.location, kept)
-    step.is_always_persisted = kept is not None
-    return Offer(step, input, output, shown_name(value), Location(*declared_at(value)))
+    step = Step(call.name, call.name, call.kind, (), collected(call.run), place.location, kept)
+    step.is_always_persisted, step.outputs = kept is not None, call.outputs
+    codecs = {name: given.get(name, "json") for name in call.outputs}
+    return Offer(step, input, output, shown_name(value), Location(*declared_at(value)), codecs)
 
 
 def build_library(offers: Sequence[Offer]) -> Library:
@@ -187,7 +205,7 @@ def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
         parts: dict[str, Source | Step] = {source.path: source for source in pipeline.sources}
         parts.update({step.path: step for step in pipeline.steps})
         for step in pipeline.steps:
-            if step.remote is not None:
+            if step.remote is not None and step.kind != "output":
                 producers = [parts[path] for path in step.inputs]
                 findings += filter(None, (_declare_codec(each, step, step.remote.input) for each in producers))
     return findings
@@ -202,6 +220,13 @@ def _declare_codec(producer: Source | Step, step: Step, codec: str) -> Diagnosti
         "T261", pointer="/pipelines/" + step.path, **step.location.shown()._asdict(), step=step.name, input=codec,
         producer=producer.name, codec=producer.codec,
     )  # fmt: skip
+
+
+def _check_outputs(place: Place, call: component.Call, given: Iterable[str]) -> None:
+    for name in given:
+        if name not in call.outputs:
+            hint, declare = did_you_mean(name, call.outputs), f"outputs=({shown(name)},) with the computation"
+            place.add("T273", step=f'component "{call.name}"', output=shown(name), hint=hint, declare=declare)
 
 
 def _check_codec(place: Place, parameter: str, value: Any) -> None:

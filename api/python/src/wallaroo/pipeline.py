@@ -111,6 +111,17 @@ class Pipeline:
         """
         return self._then("to", computation, on_error)
 
+    def output(self, name: str) -> "Pipeline":
+        """Go on with the messages for a named output of the computation, or windows, that the pipeline ends in.
+
+        The pipeline itself goes on with the other messages. Messages of an output that nothing goes on from are counted
+        and dropped.
+
+        Args:
+            name: Of an output that the computation declares.
+        """
+        return self._then("output", name, None)
+
     def key_by(self, key_extractor: Any, *, on_error: str | None = None) -> "Pipeline":
         """Give each message the key that a key extractor returns, until the next `key_by` or `collect`.
 
@@ -175,6 +186,14 @@ class Pipeline:
     def _end(self) -> str:
         """Return the method that ended the pipeline, or an empty text."""
         return next((end.method for end in self._ends if end.part == "sinks"), "")
+
+
+def joined(*pipelines: Pipeline) -> Pipeline:
+    """Return the parts of several pipelines as those of one that has all their ends."""
+    ends, merges, misplaced = (
+        tuple(dict.fromkeys(each for pipeline in pipelines for each in pipeline.parts[at])) for at in range(3)
+    )
+    return Pipeline(ends, merges, misplaced)  # type: ignore[arg-type]
 
 
 def source(name: str, source_config: SourceConfig) -> Pipeline:

@@ -3,10 +3,10 @@
 import functools
 import importlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from wallaroo.diagnostic import Diagnostic
+from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.signature import arity_finding
 
@@ -37,6 +37,7 @@ class BaseWrapped:
 
     kind = "component"
     parameters: tuple[str, ...] = ("data",)
+    outputs: tuple[str, ...] = ()
     # Whether the methods only pass their arguments on to the function; workers call the function itself then.
     is_direct = True
 
@@ -70,8 +71,39 @@ class BaseWrapped:
         return declared, (self.__module__, getattr(self, "__qualname__", self._name))
 
 
-class Computation(BaseWrapped):
-    """One message in, at most one out; what `computation` makes. Parameters are those of `BaseWrapped`.
+class _WithOutputs(BaseWrapped):
+    """What the kinds of computation have.
+
+    Attributes:
+        outputs: Names of the outputs to which it may emit.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None, *, outputs: Sequence[str] = ()) -> None:
+        super().__init__(function, name)
+        if isinstance(outputs, str) or not all(isinstance(each, str) for each in outputs):
+            raise WallarooParameterError(
+                Diagnostic.of(
+                    "T207",
+                    method=self.kind,
+                    parameter="outputs",
+                    actual=shown(outputs),
+                    expected="names, e.g. a tuple of str",
+                    fix=f'write @wallaroo.{self.kind}("{self._name}", outputs=("NAME",))',
+                )  # fmt: skip
+            )
+        self.outputs = tuple(outputs)
+
+
+class Computation(_WithOutputs):
+    """One message in, at most one out; what `computation` makes.
+
+    Args:
+        function: Takes a message.
+        name: Name of the step; None: the function's.
+        outputs: Names of the outputs to which it may emit.
+
+    Raises:
+        WallarooParameterError: It is no function, or `outputs` no names (T207).
 
     It may be made of a function that is defined in another place and cannot be decorated.
 
@@ -90,8 +122,8 @@ class Computation(BaseWrapped):
         return self.function(data)
 
 
-class ComputationMulti(BaseWrapped):
-    """One message in, any number out; what `computation_multi` makes. Parameters are those of `BaseWrapped`.
+class ComputationMulti(_WithOutputs):
+    """One message in, any number out; what `computation_multi` makes. Parameters are those of `Computation`.
 
     Example:
         >>> split = ComputationMulti(str.split, "split")
@@ -108,7 +140,7 @@ class ComputationMulti(BaseWrapped):
         return self.function(data)
 
 
-class _WithState(BaseWrapped):
+class _WithState(_WithOutputs):
     """What both kinds of state computation have.
 
     Attributes:
@@ -117,8 +149,15 @@ class _WithState(BaseWrapped):
 
     parameters = ("data", "state")
 
-    def __init__(self, function: Callable[..., Any], name: str | None = None, state_class: Any = None) -> None:
-        super().__init__(function, name)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str | None = None,
+        state_class: Any = None,
+        *,
+        outputs: Sequence[str] = (),
+    ) -> None:
+        super().__init__(function, name, outputs=outputs)
         self.state_class = state_class
 
 
@@ -131,9 +170,10 @@ class StateComputation(_WithState):
         function: Takes message and state.
         name: Name of the step; None: the function's.
         state_class: Makes the state of a key; None where the pipeline names the class.
+        outputs: As for `Computation`.
 
     Raises:
-        WallarooParameterError: It is no function (T207).
+        WallarooParameterError: It is no function, or `outputs` no names (T207).
 
     Example:
         >>> def add(data, state):

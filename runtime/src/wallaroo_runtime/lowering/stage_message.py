@@ -18,6 +18,7 @@ def stage_message(stage: Stage) -> pb.Stage:
             component=node.component,
             codec=node.codec,
             keys=node.keys,
+            output=node.output,
         )
         for node in stage.nodes
     ]

@@ -212,7 +212,8 @@ def _follow(draft: Draft, layout: Layout, part: Part, inputs: tuple[str, ...]) -
         node = _key_node(draft, part, inputs)
     else:
         assert isinstance(part, Step)
-        node = Node(part.path, NodeKind[part.kind.upper()], inputs, component=part.component)
+        output = part.name if part.kind == "output" else ""
+        node = Node(part.path, NodeKind[part.kind.upper()], inputs, component=part.component, output=output)
         layout.places[part.path] = place
     layout.add(place, node, receive)
 

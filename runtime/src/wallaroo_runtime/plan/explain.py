@@ -18,6 +18,7 @@ _VERBS = {
     NodeKind.WINDOW: "window",
     NodeKind.SEND: "send",
     NodeKind.RECEIVE: "receive",
+    NodeKind.OUTPUT: "output",
 }
 _PARTS = {NodeKind.KEY: "/partition"}
 

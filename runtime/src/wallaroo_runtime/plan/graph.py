@@ -12,6 +12,8 @@ def mermaid(topology: Topology) -> str:
         lines.append(f'  subgraph p{number}["{_mermaid_text(pipeline.name)}"]')
         for part in _parts(pipeline):
             start, end = ("([", "])") if not isinstance(part, Step) else ("[(", ")]") if part.state else ("[", "]")
+            if part.kind == "output":
+                start, end = ">", "]"
             lines.append(f'    {_id(part.path)}{start}"{_mermaid_text(_label(part))}"{end}')
         lines.append("  end")
     for source, target, shuffles in _edges(topology):
@@ -26,6 +28,8 @@ def dot(topology: Topology) -> str:
         lines += [f"  subgraph cluster_{number} {{", f"    label={_dot_text(pipeline.name)};"]
         for part in _parts(pipeline):
             shape = "oval" if not isinstance(part, Step) else "cylinder" if part.state else "box"
+            if part.kind == "output":
+                shape = "cds"
             lines.append(f"    {_id(part.path)} [label={_dot_text(_label(part))}, shape={shape}];")
         lines.append("  }")
     for source, target, shuffles in _edges(topology):

@@ -24,6 +24,7 @@ class NodeKind(IntEnum):
     WINDOW = 10
     SEND = 11
     RECEIVE = 12
+    OUTPUT = 13
 
 
 STATE_ENTRIES = frozenset({NodeKind.STATE_COMPUTATION, NodeKind.STATE_COMPUTATION_MULTI, NodeKind.WINDOW})
@@ -48,6 +49,7 @@ class Node:
         codec: Of messages that come from another worker or go to one; empty: the worker's own form.
         keys: SEND, RECEIVE: whether frames carry the messages' keys. KEY: whether the key is the one that the message
             carries.
+        output: OUTPUT: its name, as the computation that it reads has it; else empty.
     """
 
     path: str
@@ -60,6 +62,7 @@ class Node:
     component: str = ""
     codec: str = ""
     keys: bool = False
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,10 +59,13 @@ def join_libraries(document: dict[str, Any], results: Mapping[str, tuple[str, Js
                 )
             )
             continue
-        mine = [step for step in steps if step["worker"] == name]
+        mine = [step for step in steps if step["worker"] == name and step["kind"] != "output"]
         known = {component["name"]: component for component in result["library"]["components"]}
         for step in mine:
+            outputs = (each for each in steps if each["kind"] == "output" and step["path"] in each["inputs"])
+            read = {each["name"]: each["codec"] for each in outputs}
             findings.extend(_findings(step, name, path, known, codecs))
+            findings.extend(_output_findings(step, name, path, known.get(step["component"]), read))
         document["workers"].append(_entry(result["library"], name, mine))
     if findings:
         raise RunError(findings, TOPOLOGY)
@@ -93,6 +96,24 @@ def _findings(step: Json, worker: str, path: str, known: Mapping[str, Json], cod
                 what=f'has component "{step["component"]}" with {what} "{component[what]}"',
                 expected=f"{what} {given}", fix="declare the same in both programs",
             )  # fmt: skip
+
+
+def _output_findings(
+    step: Json, worker: str, path: str, component: Json | None, read: Mapping[str, str]
+) -> Iterator[Diagnostic]:
+    offered = {each["name"]: each["codec"] for each in component.get("outputs", ())} if component else read
+    if offered != read:
+        pipeline, _, number = step["path"].split("/")
+        yield Diagnostic.of(
+            "T260", pointer=f"/pipelines/{pipeline}/steps/{number}", worker=worker, app=path,
+            what=f'has component "{step["component"]}" with {_outputs_text(offered)}',
+            expected=_outputs_text(read), fix="declare the same in both programs",
+        )  # fmt: skip
+
+
+def _outputs_text(outputs: Mapping[str, str]) -> str:
+    names = ", ".join(f'"{name}" in codec "{codec}"' for name, codec in sorted(outputs.items()))
+    return f"the outputs {names}" if names else "no outputs"
 
 
 def _entry(library: Json, name: str, steps: list[Any]) -> dict[str, Any]:

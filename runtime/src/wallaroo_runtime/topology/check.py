@@ -16,6 +16,7 @@ from wallaroo_runtime.topology.kind import (
     check_components,
     check_ends,
     check_message_keys,
+    check_outputs,
     check_windows,
 )
 from wallaroo_runtime.topology.model import STATE_KINDS
@@ -222,6 +223,7 @@ RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (
     check_inputs,
     check_states,
     check_addresses,
+    check_outputs,
     check_windows,
     check_components,
     check_ends,

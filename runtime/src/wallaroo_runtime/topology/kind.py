@@ -10,6 +10,7 @@ from wallaroo_runtime.topology.shape import shown_json
 KEYED_SOURCES = frozenset({"kafka", "connector"})
 MAX_OPEN_WINDOWS = 100_000
 LAST_PORT, PORT_DIGITS = 65535, 5
+OUTPUT_KINDS = STATE_KINDS | {"computation", "computation_multi"}
 KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
 
@@ -38,6 +39,30 @@ def check_windows(index: Index) -> Iterator[Diagnostic]:
         count = -(-(span + (delay if type(delay) is int else 0)) // slide)
         if count > MAX_OPEN_WINDOWS:
             yield index.finding("T271", part, "/window/slide_ms", count=count, limit=MAX_OPEN_WINDOWS)
+
+
+def check_outputs(index: Index) -> Iterator[Diagnostic]:
+    """An output reads one computation or window, of its own worker and component; its name is unique there."""
+    parts = {part.path: part for part in index.parts}
+    seen: set[tuple[str, str]] = set()
+    for part in index.parts:
+        paths = [path for _, path in part.inputs()]
+        if part.kind != "steps" or part.text("kind") != "output" or not all(path in parts for path in paths):
+            continue
+        read = parts[paths[0]] if paths else part
+        reason, fix = "", "read one computation, state computation or window"
+        if len(paths) != 1:
+            reason = f"it reads {len(paths)} parts"
+        elif read.text("kind") not in OUTPUT_KINDS:
+            reason = f'it reads "{read.path}" of kind "{read.text("kind")}"'
+        elif any(read.value.get(name) != part.value.get(name) for name in ("worker", "component")):
+            reason, fix = f'"{read.path}" has another worker or component', "write those of the step that it reads"
+        elif (read.path, part.text("name")) in seen:
+            reason = f'"{read.path}" has another output {shown_json(part.text("name"))}'
+            fix = "give outputs names of their own"
+        seen.add((read.path, part.text("name")))
+        if reason:
+            yield index.finding("T272", part, "/inputs", path=part.path, reason=reason, fix=fix)
 
 
 def check_components(index: Index) -> Iterator[Diagnostic]:

@@ -230,7 +230,10 @@ class SparkSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A computation; `state` is set exactly for the state kinds and windows, `window` for windows."""
+    """A computation, or an output of one.
+
+    `state` is set exactly for the state kinds and windows, `window` for windows.
+    """
 
     path: str
     name: str

@@ -19,6 +19,7 @@ from wallaroo.frame import (
 from wallaroo.key import bucket_of
 from wallaroo.worker._proto import worker_pb2 as pb
 
+OUTPUT = pb.NODE_KIND_OUTPUT
 KEY, SEND, RECEIVE, SINK = pb.NODE_KIND_KEY, pb.NODE_KIND_SEND, pb.NODE_KIND_RECEIVE, pb.NODE_KIND_SINK
 EXITS = frozenset({KEY, SEND, SINK})
 STATE_ENTRIES = frozenset({pb.NODE_KIND_STATE_COMPUTATION, pb.NODE_KIND_STATE_COMPUTATION_MULTI, pb.NODE_KIND_WINDOW})
@@ -174,6 +175,10 @@ class Audit:
         if node.kind in (KEY, SEND):
             if not least - dead <= sent <= most:
                 self._refuse("messages", sent, f"{most} came to the exit {node.path}, {dead} are dead letters")
+            return
+        if node.kind == OUTPUT:
+            if (out, dead) != (entered, 0):
+                self._refuse("messages_out", out, f"{entered} came to the output {node.path}")
             return
         if not least <= entered <= most:
             self._refuse("messages_in", entered, f"its inputs gave {most} to {node.path}")

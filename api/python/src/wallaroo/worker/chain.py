@@ -29,6 +29,8 @@ class Link:
         is_coded: KEY: messages leave in a codec, whatever their type.
         is_always_persisted: State kinds: the user's function returns its output alone.
         is_record: SINK: the encoder may return a key and a partition, too.
+        readers: Nodes that get all messages of this one.
+        outputs: The OUTPUT nodes of a computation or window, by name.
     """
 
     kind: int
@@ -39,6 +41,7 @@ class Link:
     is_coded: bool = False
     readers: list[int] = field(default_factory=list)
     input_count: int = 0
+    outputs: dict[str, int] = field(default_factory=dict)
 
 
 class ChainWriter:
@@ -65,6 +68,9 @@ class ChainWriter:
         for number, link in enumerate(self._links):
             if not link.input_count:
                 self._entry(number, link)
+        for number, link in enumerate(self._links):
+            if link.outputs:
+                self._outputs(number, link)
         for number in self._functions:
             self._put(0, f"def node{number}(m, seq{self._carried('k')}):")
             self._node(number, "m", 1, 0)
@@ -82,7 +88,7 @@ class ChainWriter:
             self._put(0, f"def run{number}(given, seq, k):")
             self._put(1, f"made[{number}] += len(given)")
             self._put(1, f"for v{number}, t in given:")
-            self._readers(number, f"v{number}", 2, 1)
+            self._message(number, f"v{number}", 2, 1)
             return
         columns = (", keys" if self.has_keys else "") + (", times" if self.has_times else "")
         if link.kind not in STATE_KINDS:
@@ -177,7 +183,7 @@ class ChainWriter:
         self._put(indent, f"if v{number} is None:")
         self._put(indent + 1, f"dropped[{number}] += 1")
         self._put(indent, "else:")
-        self._readers(number, f"v{number}", indent + 1, loops, key)
+        self._message(number, f"v{number}", indent + 1, loops, key)
 
     def _items(self, number: int, items: str, indent: int, loops: int, key: str = "k") -> None:
         self._put(indent, f"made[{number}] += len({items})")
@@ -185,7 +191,28 @@ class ChainWriter:
         self._put(indent + 1, f"if i{number} is None:")
         self._put(indent + 2, f"dropped[{number}] += 1")
         self._put(indent + 1, "else:")
-        self._readers(number, f"i{number}", indent + 2, loops + 1, key)
+        self._message(number, f"i{number}", indent + 2, loops + 1, key)
+
+    def _message(self, number: int, value: str, indent: int, loops: int, key: str = "k") -> None:
+        """Pass on one message of a computation or window: to its readers, or to those of a named output."""
+        if self._links[number].outputs:
+            self._put(indent, f"if {value}.__class__ is Output:")
+            self._put(indent + 1, f"dropped[{number}] += 1")
+            self._put(indent + 1, f"output{number}({value}, seq{self._carried(key)})")
+            self._put(indent, "else:")
+            indent += 1
+        self._readers(number, value, indent, loops, key)
+
+    def _outputs(self, number: int, link: Link) -> None:
+        """Write the function that takes the messages for the named outputs of a node."""
+        self._put(0, f"def output{number}(o, seq{self._carried('k')}):")
+        self._put(1, "m = o.value")
+        self._put(1, "if m is None:")
+        self._put(2, "return")
+        for at, (name, reader) in enumerate(link.outputs.items()):
+            self._put(1, f"{'elif' if at else 'if'} o.name == {name!r}:")
+            self._put(2, f"made[{reader}] += 1")
+            self._readers(reader, "m", 2, 1)
 
     def _key_by(self, number: int, value: str, indent: int, loops: int) -> None:
         self._put(indent, f"if v{number}.__class__ is not str:")

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple, Protocol
 
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.frame import DEAD_LETTER_PORT, PLAIN
-from wallaroo.location import one_line, user_traceback
+from wallaroo.location import one_line, raised_at, user_traceback
+from wallaroo.output import UndeclaredOutputError
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.value import ValueCodec
 
@@ -74,11 +75,14 @@ class LetterBox:
         """Record that user code raised an error on a message, or returned a wrong result."""
         if isinstance(error, WrongResultError):
             finding = Diagnostic.of("C503", step=step, actual=error.actual, expected=error.expected)
+        elif isinstance(error, UndeclaredOutputError):
+            finding = Diagnostic.of("C527", step=step, output=error.name, declared=error.declared)
         elif code == "C504":
             finding = _not_serializable(step, message, error)
         else:
             finding = Diagnostic.of(code, step=step, error=one_line(error))
-        trace = "" if isinstance(error, WrongResultError) else user_traceback(error)
+        is_ours = isinstance(error, (WrongResultError, UndeclaredOutputError)) and not raised_at(error).line
+        trace = "" if is_ours else user_traceback(error)
         self.put(finding, path, step, message, sequence, key=key, is_payload=is_payload, trace=trace)
 
     def put(

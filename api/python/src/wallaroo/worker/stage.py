@@ -9,6 +9,7 @@ from wallaroo.application import DEAD_LETTER, Application, Sink, Source, Step
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.frame import FRAMED, HEADER_BYTES, PLAIN, Frame, FrameError, cut, read_body, split_frames
 from wallaroo.key import key_bytes
+from wallaroo.output import Output, refuse_outputs
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
 from wallaroo.worker.crossing import SendExit, Values, received, values_of
@@ -18,6 +19,7 @@ from wallaroo.worker.exit import KEY_EXPECTED, KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.keyed import StateEntry, WindowEntry
 from wallaroo.worker.record import RecordExit
+from wallaroo.worker.result import LIST_EXPECTED, checked, expected_of, listed, paired
 from wallaroo.worker.value import ValueCodec
 from wallaroo.worker.window import window_of
 
@@ -29,10 +31,8 @@ STEP_KINDS = {
     "window": pb.NODE_KIND_WINDOW,
     "key_by": pb.NODE_KIND_KEY_BY,
     "collect": pb.NODE_KIND_COLLECT,
+    "output": pb.NODE_KIND_OUTPUT,
 }
-LIST_EXPECTED = "a list or None"
-PAIR_EXPECTED = "a tuple (message or None, persist)"
-PAIRS_EXPECTED = "a tuple (list of messages or None, persist)"
 
 
 class Stage:
@@ -66,6 +66,7 @@ class Stage:
         self.states: dict[int, StateEntry] = {}
         self.windows: dict[int, WindowEntry] = {}
         self._links = self._link()
+        self._has_outputs = any(link.outputs for link in self._links)
         names = self._globals = self._names(stage)
         writer = ChainWriter(self._links, is_custom=self.codec.is_custom)
         self.has_keys, self.has_times = writer.has_keys, writer.has_times
@@ -92,9 +93,11 @@ class Stage:
         words = flight.words
         self.skips = {skip.ordinal: skip for skip in skips}
         words[MESSAGE], words[INDEX] = 0, index
+        refuse_outputs(is_refused=not self._has_outputs)
         try:
             yield
         finally:
+            refuse_outputs(is_refused=False)
             words[MESSAGE] = 0
             self.flight, self.skips = InFlight("").words, {}
 
@@ -233,6 +236,8 @@ class Stage:
             if node.kind == pb.NODE_KIND_SEND:
                 counts.append(pb.StepCount(path=node.path, dead_letters=unsent[node.path]))
                 continue
+            if node.kind == pb.NODE_KIND_OUTPUT:
+                entered[number] = self._made[number]
             dead = self.box.counts.get(node.path, 0) - unsent.get(node.path, 0)
             is_multi = node.kind in (
                 pb.NODE_KIND_COMPUTATION_MULTI,
@@ -266,13 +271,16 @@ class Stage:
             for path in node.inputs:
                 if path not in number_of or number_of[path] >= number:
                     raise self._unknown(path)
-                links[number_of[path]].readers.append(number)
                 links[number].input_count += 1
+                if node.kind == pb.NODE_KIND_OUTPUT:
+                    links[number_of[path]].outputs[node.output] = number
+                else:
+                    links[number_of[path]].readers.append(number)
         return links
 
     def _names(self, stage: pb.Stage) -> dict[str, Any]:
         """Return the names that the loops use."""
-        names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": _paired}
+        names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": paired, "Output": Output}
         for number, node in enumerate(self.nodes):
             hosted = self._hosted.get(node.path)
             name = hosted.name if hosted is not None else node.path
@@ -280,6 +288,8 @@ class Stage:
                 self._readers[node.port] = (number, received(node), None)
                 self._received[number] = values_of(node, self.codec)
                 names[f"fail{number}"] = self._fail(node, name, code="C505", is_payload=True)
+            elif node.kind == pb.NODE_KIND_OUTPUT and node.output:
+                continue
             elif node.kind == pb.NODE_KIND_SEND:
                 send_exit = SendExit(node, name, stage, values_of(node, self.codec), self.box)
                 self._exits.append(send_exit)
@@ -295,6 +305,8 @@ class Stage:
                 self._add_sink(number, node, hosted, stage, names)
             elif isinstance(hosted, Step) and node.kind == pb.NODE_KIND_WINDOW and hosted.window is not None:
                 window = window_of(hosted.aggregation, hosted.window)
+                if self._has_outputs:
+                    window.output = checked(hosted, window.output, self._links[number].outputs)
                 self.windows[node.port] = WindowEntry(
                     number, node, hosted, window, values_of(node, self.codec), _give_nothing
                 )
@@ -306,15 +318,15 @@ class Stage:
 
     def _add_step(self, number: int, node: pb.Node, step: Step, names: dict[str, Any]) -> None:
         names[f"f{number}"] = step.run
+        if self._has_outputs and step.run is not None:
+            names[f"f{number}"] = checked(step, step.run, self._links[number].outputs)
         names[f"fail{number}"] = self._fail(node, step.name)
         names[f"items{number}"] = self._items(node, step.name)
-        names[f"listed{number}"] = _listed
+        names[f"listed{number}"] = listed
         names[f"keyed{number}"] = self._keyed(node, step.name)
         if node.kind in STATE_KINDS:
             assert step.state is not None
-            expected = PAIRS_EXPECTED if node.kind == pb.NODE_KIND_STATE_COMPUTATION_MULTI else PAIR_EXPECTED
-            expected = LIST_EXPECTED if step.is_always_persisted else expected
-            names[f"wrong{number}"] = lambda result: WrongResultError(result, expected)
+            names[f"wrong{number}"] = lambda result: WrongResultError(result, expected_of(step))
             closed = frozenset(map(key_bytes, step.state.keys)) if step.state.unknown == DEAD_LETTER else None
             values = values_of(node, self.codec)
             self.states[node.port] = StateEntry(number, node, step, step.state, closed, values)
@@ -357,7 +369,7 @@ class Stage:
         path, add = node.path, self.box.add
 
         def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:
-            found = _listed(result)
+            found = listed(result)
             if found is None:
                 add(path, step, message, sequence, WrongResultError(result, LIST_EXPECTED))
             return found or ()
@@ -378,18 +390,6 @@ class Stage:
 
     def _unknown(self, path: str) -> DiagnosticError:
         return DiagnosticError([Diagnostic.of("W413", stage=self.id, path=path)])
-
-
-def _listed(result: Any) -> list[Any] | None:
-    """Return the items of a multi result; None when it is no list."""
-    if result is None:
-        return []
-    return list(result) if isinstance(result, (list, tuple)) else None
-
-
-def _paired(result: Any) -> tuple[Any, Any] | None:
-    """Return the pair that a tuple of another class, e.g. a named tuple, holds."""
-    return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else None
 
 
 def _give_nothing(given: list[tuple[Any, int]], sequence: int, key: bytes) -> None:

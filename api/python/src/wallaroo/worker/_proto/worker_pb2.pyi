@@ -22,6 +22,7 @@ class NodeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NODE_KIND_WINDOW: _ClassVar[NodeKind]
     NODE_KIND_SEND: _ClassVar[NodeKind]
     NODE_KIND_RECEIVE: _ClassVar[NodeKind]
+    NODE_KIND_OUTPUT: _ClassVar[NodeKind]
 NODE_KIND_UNSPECIFIED: NodeKind
 NODE_KIND_SOURCE: NodeKind
 NODE_KIND_COMPUTATION: NodeKind
@@ -35,6 +36,7 @@ NODE_KIND_COLLECT: NodeKind
 NODE_KIND_WINDOW: NodeKind
 NODE_KIND_SEND: NodeKind
 NODE_KIND_RECEIVE: NodeKind
+NODE_KIND_OUTPUT: NodeKind
 
 class InitRequest(_message.Message):
     __slots__ = ("protocol_min", "runtime_version", "application", "interface_hash", "protocol_max", "capabilities")
@@ -93,7 +95,7 @@ class Stage(_message.Message):
     def __init__(self, id: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., bucket_count: _Optional[int] = ..., frame_bytes: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("path", "kind", "inputs", "port", "state", "state_port", "timestamps", "codec", "component", "keys")
+    __slots__ = ("path", "kind", "inputs", "port", "state", "state_port", "timestamps", "codec", "component", "keys", "output")
     PATH_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
@@ -104,6 +106,7 @@ class Node(_message.Message):
     CODEC_FIELD_NUMBER: _ClassVar[int]
     COMPONENT_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
     path: str
     kind: NodeKind
     inputs: _containers.RepeatedScalarFieldContainer[str]
@@ -114,7 +117,8 @@ class Node(_message.Message):
     codec: str
     component: str
     keys: bool
-    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ..., timestamps: bool = ..., codec: _Optional[str] = ..., component: _Optional[str] = ..., keys: bool = ...) -> None: ...
+    output: str
+    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ..., timestamps: bool = ..., codec: _Optional[str] = ..., component: _Optional[str] = ..., keys: bool = ..., output: _Optional[str] = ...) -> None: ...
 
 class Opening(_message.Message):
     __slots__ = ("application", "query", "stage", "batch", "partition", "attempt", "in_flight")

@@ -1,0 +1,77 @@
+package declaration
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/diagnostic"
+)
+
+// NamedOutput is an output that a step declares.
+type NamedOutput struct {
+	Name  string
+	Type  reflect.Type // of its messages; nil where the program does not say
+	Codec string       // of a component of another program, or for one; else empty
+}
+
+// OutputsOf returns the outputs of an object of the program.
+func OutputsOf(object any) (outputs []NamedOutput) {
+	if declared, is := object.(wa.WithOutputs); is {
+		for _, name := range declared.Outputs() {
+			outputs = append(outputs, NamedOutput{Name: name})
+		}
+	}
+	return outputs
+}
+
+// AddOutputs adds the outputs of a step right after it, whether they are used or not.
+func (a *Application) AddOutputs(pipeline *Pipeline, step *Step) {
+	seen := map[string]bool{}
+	for _, output := range step.Outputs {
+		path := pipeline.Path("steps", len(pipeline.Steps))
+		a.checkName("output", output.Name, Pointer(path, "name"), step.Place)
+		if seen[output.Name] {
+			a.Wrong(Pointer(step.Path), step.Place, step.Name, "outputs", diagnostic.Shown(output.Name)+" again", "outputs with names of their own")
+		}
+		seen[output.Name] = true
+		pipeline.Steps = append(pipeline.Steps, &Step{
+			Path: path, Name: output.Name, Kind: Output, Inputs: []string{step.Path}, Place: step.Place,
+			Codec: output.Codec, Output: output.Type, Remote: step.Remote,
+		})
+	}
+}
+
+// OutputOf returns the place after an output of another step, which must go on from there; one that stands for it after a report.
+func (a *Application) OutputOf(pipeline *Pipeline, from, name string) *Node {
+	place, what, declared := Caller(), "this place", []string{}
+	node := &Node{Path: from, What: name, Place: place, Ended: true}
+	for _, step := range pipeline.Steps {
+		switch {
+		case step.Path == from:
+			what = "step " + strconv.Quote(step.Name)
+		case step.Kind != Output || step.Inputs[0] != from:
+		case step.Name == name:
+			node = &Node{Path: step.Path, What: name, Place: place}
+			pipeline.Nodes = append(pipeline.Nodes, node)
+			return node
+		default:
+			declared = append(declared, strconv.Quote(step.Name))
+		}
+	}
+	hint := ""
+	if len(declared) > 0 {
+		hint = "; it has " + strings.Join(declared, ", ")
+	}
+	a.Report(diagnostic.Of("T273", "step", what, "output", strconv.Quote(name), "hint", hint,
+		"declare", "Outputs() []string of a computation, or a stream.Output passed to the step"), Pointer(from), place)
+	return node
+}
+
+// checkOutputs reports codecs of outputs that are none, or cannot write their messages.
+func (a *Application) checkOutputs(pointer string, step *Step, method string) {
+	for _, output := range step.Outputs {
+		a.checkCodec(pointer, step, method, "output "+diagnostic.Shown(output.Name), output.Codec, output.Type)
+	}
+}

@@ -1,0 +1,72 @@
+package stage
+
+import (
+	"maps"
+	"slices"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/emission"
+)
+
+func (n *node) addOutput(name string, output *node) {
+	if n.outputs == nil {
+		n.outputs = map[string]*node{}
+	}
+	n.outputs[name] = output
+}
+
+// emitTo sends a message to a named output; a message for none is a dead letter.
+func (n *node) emitTo(message wa.Output) {
+	output := n.outputs[message.Name]
+	switch {
+	case output == nil:
+		n.bury("C527", message.Value, n.undeclared(message.Name).Error(), "")
+	case message.Value != nil:
+		output.in++
+		output.forward(message.Value)
+	}
+}
+
+func (n *node) undeclared(name string) *emission.Undeclared {
+	return &emission.Undeclared{Name: name, Declared: slices.Collect(maps.Keys(n.outputs))}
+}
+
+// admit returns a result of user code. It panics if a message is for an output that the step does not declare, before anything of the
+// result goes on.
+func (n *node) admit(result any) any {
+	switch found := result.(type) {
+	case wa.Output:
+		if n.outputs[found.Name] == nil {
+			panic(n.undeclared(found.Name))
+		}
+	case emission.List:
+		n.admitAll(found)
+	}
+	return result
+}
+
+func (n *node) admitAll(results []any) []any {
+	for _, result := range results {
+		n.admit(result)
+	}
+	return results
+}
+
+// codeOf returns the code of a panic of user code.
+func codeOf(recovered any) string {
+	if _, is := recovered.(*emission.Undeclared); is {
+		return "C527"
+	}
+	return "C501"
+}
+
+// watched is an aggregation whose results are admitted.
+type watched struct {
+	declaration.Aggregation
+	n *node
+}
+
+func (w watched) Output(key []byte, accumulator any) any {
+	return w.n.admit(w.Aggregation.Output(key, accumulator))
+}

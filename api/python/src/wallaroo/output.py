@@ -1,0 +1,70 @@
+"""Named outputs: messages that a computation emits besides its results, for a branch of their own."""
+
+import inspect
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+_running = threading.local()
+
+
+class UndeclaredOutputError(Exception):
+    """A computation emitted to an output that it does not declare. Code: C527."""
+
+    def __init__(self, name: object, declared: Collection[str] = ()) -> None:
+        self.name = f'"{name}"'
+        self.declared = ", ".join(f'"{each}"' for each in sorted(declared)) or "none"
+        super().__init__(f"emitted to the output {self.name}; it declares {self.declared}")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A message for a named output; what `output` makes.
+
+    Attributes:
+        name: Of the output.
+        value: The message; None: there is none.
+    """
+
+    name: str
+    value: Any
+
+    def __reduce__(self) -> Any:
+        raise UndeclaredOutputError(self.name)
+
+
+def output(name: str, value: Any) -> Output:
+    """Make a message for a named output of the computation that returns it.
+
+    A computation declares its outputs, e.g. `@wallaroo.computation("check", outputs=("alerts",))`, and returns or
+    yields such messages where it returns or yields others. A pipeline goes on from `pipeline.output("alerts")`, or
+    `ApplicationBuilder.from_output`. When the computation fails on a message, nothing that it emitted for it goes on.
+
+    Args:
+        name: Of an output that the computation declares; a message for another one is a dead letter (C527).
+        value: The message; None: there is none.
+
+    Example:
+        >>> import wallaroo
+        >>> @wallaroo.computation("check", outputs=("alerts",))
+        ... def check(degrees):
+        ...     return degrees if degrees < 100 else wallaroo.output("alerts", degrees)
+        >>> check(20), check(120)
+        (20, Output(name='alerts', value=120))
+    """
+    if getattr(_running, "is_refused", False):
+        raise UndeclaredOutputError(name)
+    return Output(name, value)
+
+
+def refuse_outputs(*, is_refused: bool) -> None:
+    """Say whether what this thread runs next declares no output at all, so that `output` fails at once."""
+    _running.is_refused = is_refused
+
+
+def collected(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that gives the list of what a generator function yields; other functions as they are."""
+    if not inspect.isgeneratorfunction(run):
+        return run
+    return lambda *arguments: list(run(*arguments))

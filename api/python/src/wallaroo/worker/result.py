@@ -1,0 +1,55 @@
+"""What user functions return: lists of messages, pairs with `persist`, messages for named outputs."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from wallaroo.application import Step
+from wallaroo.output import Output, UndeclaredOutputError
+
+LIST_EXPECTED = "a list or None"
+PAIR_EXPECTED = "a tuple (message or None, persist)"
+PAIRS_EXPECTED = "a tuple (list of messages or None, persist)"
+
+
+def listed(result: Any) -> list[Any] | None:
+    """Return the items of a multi result; None when it is no list."""
+    if result is None:
+        return []
+    return list(result) if isinstance(result, (list, tuple)) else None
+
+
+def paired(result: Any) -> tuple[Any, Any] | None:
+    """Return the pair that a tuple of another class, e.g. a named tuple, holds."""
+    return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else None
+
+
+def expected_of(step: Step) -> str:
+    """Return what a state computation must return."""
+    if step.is_always_persisted:
+        return LIST_EXPECTED
+    return PAIRS_EXPECTED if _is_multi(step) else PAIR_EXPECTED
+
+
+def checked(step: Step, run: Callable[..., Any], declared: Collection[str]) -> Callable[..., Any]:
+    """Return the user's function of a step, which fails where it emits to an output that the step does not declare.
+
+    It fails before any of its messages goes on. Stages without outputs need no such check: there `output` fails.
+    """
+    is_multi = _is_multi(step)
+    is_pair = step.kind.startswith("state_") and not step.is_always_persisted
+
+    def run_checked(*arguments: Any) -> Any:
+        result = run(*arguments)
+        messages = result
+        if is_pair:
+            messages, _ = paired(result) or (None, None)
+        for message in (listed(messages) or ()) if is_multi else (messages,):
+            if message.__class__ is Output and message.name not in declared:
+                raise UndeclaredOutputError(message.name, declared)
+        return result
+
+    return run_checked
+
+
+def _is_multi(step: Step) -> bool:
+    return step.kind.endswith("_multi")
