@@ -10,13 +10,11 @@ from unittest.mock import Mock
 import pytest
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.service import GatewayHost, JournalServicer
-from wallaroo_runtime.peer.configuration import gateway_of
-from wallaroo_runtime.peer.limits import Bounds
-from wallaroo_runtime.peer.remote import RemoteOptions, driver_of, gateways_of
+from wallaroo_runtime.peer.configuration import gateway_request, gateway_sources
 from wallaroo_runtime.plan import NodeKind, compile_topology, dot, explain, mermaid
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.program.application import check_runnable
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.place import OutputPlace
@@ -305,22 +303,17 @@ def test_sinks_of_spark_need_an_egress_beside_the_driver() -> None:
     )
 
 
-@pytest.mark.parametrize("is_elsewhere", [False, True])
-def test_what_a_gateway_is_told_of_a_connector_source(is_elsewhere: bool, tmp_path: Path) -> None:
+def test_what_a_gateway_is_told_of_a_connector_source() -> None:
     topology = load_document(document([source("connector")], []))
     check_runnable(topology)
     plan = compile_topology(topology, shuffle_partitions=1)
-    if is_elsewhere:
-        (tmp_path / "token").write_text("0123456789abcdef" * 4)
-        (tmp_path / "token").chmod(0o600)
-        options = RemoteOptions({"": "127.0.0.1:1"}, token_file=tmp_path / "token")
-        (process,) = gateways_of(topology, plan, options, Bounds()).values()
-        request = process._attach(driver_of("kinds", "c", "", fresh=False))
-        (found,) = JournalServicer(Mock(spec=GatewayHost))._config(request)["sources"]
-    else:
-        (found,) = gateway_of(topology, plan, tmp_path, {})._config["sources"]
-    assert found == {
-        "port": 0, "path": "0/sources/0", "name": "in0", "host": "127.0.0.1", "tcp_port": 7010,
-        "framing": {"kind": "connector", "cookie": "secret", "max_credits": 100, "refill_credits": 50},
-        "max_message_bytes": 1000,
-    }  # fmt: skip
+    (found,) = gateway_request(topology, plan, gateway_sources(topology)).sources
+    assert found == pb.Source(
+        path="0/sources/0",
+        name="in0",
+        host="127.0.0.1",
+        tcp_port=7010,
+        framing="connector",
+        connector=pb.Connector(cookie="secret", max_credits=100, refill_credits=50),
+        max_message_bytes=1000,
+    )

@@ -1,19 +1,16 @@
 """Gateway and egress that end by themselves: started again, announced, and not for ever."""
 
 import json
-import os
-import signal
 import socket
 from pathlib import Path
 
 import pytest
 
+from support.peer import gateway as gateway_of
+from support.peer import kill
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.peer import restart as keeping
-from wallaroo_runtime.peer.configuration import gateway_of
-from wallaroo_runtime.peer.process import Process
-from wallaroo_runtime.peer.restart import Keeper
-from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.peer import local
+from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.override import override
 
@@ -21,30 +18,17 @@ pytestmark = pytest.mark.slow
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 
 
-def started(checkpoint: Path, port: int = 0) -> Process:
+def started(checkpoint: Path, port: int = 0) -> LocalPeer:
     document = json.loads((VALID / "word_count.json").read_bytes())
-    topology = override(load_document(document), f"127.0.0.1:{port}", "127.0.0.1:1")
-    gateway = gateway_of(topology, compile_topology(topology, shuffle_partitions=1), checkpoint, {})
-    gateway.start()
-    gateway.wait_ready()
-    return gateway
-
-
-def kill(process: Process) -> int:
-    """Kill a child of this process and wait until it is dead, without reaping it."""
-    pid = int(process.status()["pid"])
-    os.kill(pid, signal.SIGKILL)
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    return pid
+    return gateway_of(checkpoint, override(load_document(document), f"127.0.0.1:{port}", "127.0.0.1:1"))
 
 
 def test_a_killed_gateway_is_started_again_and_announced(checkpoint: Path) -> None:
     gateway, notes = started(checkpoint), list[str]()
-    keeper = Keeper(gateway, notes.append)
-    keeper.check()
+    gateway.check(notes.append)
     assert notes == []
     before = kill(gateway)
-    keeper.check()
+    gateway.check(notes.append)
     assert gateway.is_alive()
     assert gateway.status()["pid"] != before
     assert notes[0] == "the gateway ended unexpectedly; signal 9; it was started again"
@@ -57,15 +41,14 @@ def test_a_killed_gateway_is_started_again_and_announced(checkpoint: Path) -> No
 
 
 def test_a_gateway_that_ends_again_and_again_ends_the_run(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "RESTART_LIMIT", 2)
+    monkeypatch.setattr(local, "RESTART_LIMIT", 2)
     gateway, notes = started(checkpoint), list[str]()
-    keeper = Keeper(gateway, notes.append)
     for _ in range(2):
         kill(gateway)
-        keeper.check()
+        gateway.check(notes.append)
     kill(gateway)
     with pytest.raises(RunError) as caught:
-        keeper.check()
+        gateway.check(notes.append)
     assert caught.value.diagnostics[0].code == "R617"
     assert caught.value.diagnostics[0].message == "the gateway ended unexpectedly; signal 9"
 
@@ -77,6 +60,6 @@ def test_a_gateway_that_says_why_it_cannot_go_on_is_not_started_again(checkpoint
     finding = {"code": "R612", "message": "journal J is damaged at offset 7; gone", "fix": "restore it"}
     (checkpoint / "gateway.json").write_text(json.dumps({**status, "state": "failed", "diagnostics": [finding]}))
     with pytest.raises(RunError) as caught:
-        Keeper(gateway, notes.append).check()
+        gateway.check(notes.append)
     assert caught.value.diagnostics[0].code == "R612"
     assert notes == []

@@ -35,6 +35,7 @@ MADE = {
     "gateway.json",
     "written.json",
     "egress.json",
+    "driver.json",
     "word_count.py",
     "bank.py",
     "test_bank.py",

@@ -26,9 +26,9 @@ IMPORTS: dict[str, set[str]] = {
     "spark": {
         *("archive", "durable", "errors", "lowering", "plan", "program", "storage", "system", "topology", "worker"),
     },
-    "memory": {"errors", "gateway", "lowering", "plan", "program", "system", "topology", "worker"},
+    "memory": {"errors", "gateway", "lowering", "plan", "program", "service", "system", "topology", "worker"},
     "lowering": {"errors", "plan", "topology"},
-    "gateway": {"durable", "errors", "service", "storage", "system"},
+    "gateway": {"durable", "errors", "service", "storage"},
     "egress": {"durable", "errors", "service", "storage", "system"},
     "storage": {"durable", "errors", "service", "system"},
     "service": {"durable", "errors", "system"},

@@ -16,7 +16,8 @@ from wallaroo_runtime.checkpoint.directory import Place, default_directory
 from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory
 from wallaroo_runtime.checkpoint.url import check_answer, check_services, is_remote
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.peer.configuration import needs_worker, open_sources, stop_left_behind
+from wallaroo_runtime.peer.configuration import needs_worker, open_sources
+from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, check_runnable, load_application
@@ -170,12 +171,6 @@ def _run(
     checkpoint: Checkpoint,
     stopped: threading.Event,
 ) -> None:
-    # Late: pyspark takes a second to import, and a run that cannot start need not wait for it.
-    from wallaroo_runtime.spark.failure import JavaEnded, needing_java
-    from wallaroo_runtime.spark.kafka import check_kafka
-    from wallaroo_runtime.spark.query import QueryOptions, start_query
-    from wallaroo_runtime.spark.session import open_cluster, stop_session
-
     topology = application.topology
     logs = checkpoint.path / "logs"
     digest = application.archive.digest if application.archive else ""
@@ -185,7 +180,14 @@ def _run(
     for finding in open_sources(topology):
         reporter.warn(finding)
     with ExitStack() as stack:
-        peers.start(stack)
+        peers.launch(stack)
+        # Late: pyspark takes a second to import. The peers start meanwhile, and a run that cannot start need not wait.
+        from wallaroo_runtime.spark.failure import JavaEnded, needing_java
+        from wallaroo_runtime.spark.kafka import check_kafka
+        from wallaroo_runtime.spark.query import QueryOptions, start_query
+        from wallaroo_runtime.spark.session import open_cluster, stop_session
+
+        peers.start()
         for finding in checkpoint.repairs:
             reporter.warn(finding)
         tell_past(reporter, checkpoint, peers.received())
@@ -217,10 +219,8 @@ def _run(
         except RunError as error:
             raise explained(error, topology) from error
         stack.callback(query.stop)
-        if not peers.gateways:
-            peers.start_gateway(
-                stack, query.targets if cores(options.spark.master) else _beside(options, application, stack)
-            )
+        if peers.waits_for_worker:
+            peers.serve_sources(query.targets if cores(options.spark.master) else _beside(options, application, stack))
         flow = Flow(peers, query, reporter.note)
         flow.check()
         reporter.initialized(peers.addresses(), checkpoint.path)
