@@ -61,7 +61,7 @@ class Deployed:
         taken = directory.Place.take(self.path)
         try:
             topology = load_document(self.document(version))
-            return Checkpoint(taken, topology, shuffle_partitions=2, buckets_per_partition=4, remote=self.remote)
+            return Checkpoint.open(taken, topology, shuffle_partitions=2, buckets_per_partition=4, remote=self.remote)
         finally:
             taken.release()
 

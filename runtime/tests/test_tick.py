@@ -13,6 +13,7 @@ from support.part import journal_request
 from wallaroo.frame import TICK_PORT, FrameHeader, split_frames
 from wallaroo_runtime.gateway.gateway import Gateway
 from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
+from wallaroo_runtime.storage.journal.head import write_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
 
 DEADLINE_S = 90.0
@@ -83,7 +84,7 @@ def test_without_room_in_the_journal_there_are_no_ticks(tmp_path: Path, wait_unt
     with running(tmp_path, tick_ms=1, backlog_bytes=200):
         wait_until(lambda: JournalReader(tmp_path / "journal").end().offset >= 200, "a full journal")
         full = frames(tmp_path)
-        (tmp_path / "journal" / "committed").write_bytes(b"%d\n" % JournalReader(tmp_path / "journal").end().offset)
+        write_committed(tmp_path / "journal", JournalReader(tmp_path / "journal").end().offset)
         wait_until(lambda: len(frames(tmp_path)) > len(full), "a tick after there was room again")
     assert 5 <= len(full) <= 6
 

@@ -46,7 +46,13 @@ COPIES = {
     "topology-schema/topology.schema.json": ["runtime/src/wallaroo_runtime/topology/topology.schema.json"],
     "topology-schema/errors.json": ["api/python/src/wallaroo/errors.json", "api/go/internal/diagnostic/errors.json"],
 }
-TEST_FILES = ("tests/**/*.py", "api/python/tests/**/*.py", "runtime/tests/**/*.py", "api/go/**/*_test.go")
+TEST_FILES = (
+    "tests/**/*.py",
+    "api/python/tests/**/*.py",
+    "api/connectors/tests/**/*.py",
+    "runtime/tests/**/*.py",
+    "api/go/**/*_test.go",
+)
 VECTORS = "topology-schema/vectors/topologies/invalid/*.json"
 
 CODE = re.compile(r"\b[TPWCRI][0-9]{3}\b")
