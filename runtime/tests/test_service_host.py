@@ -16,6 +16,7 @@ from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.status import StatusFile
 
 RESTART = None
+Sink = tuple[int, str, str | None]
 SINKS = st.lists(st.tuples(st.integers(0, 9), st.text(max_size=3), st.none() | st.text(max_size=3)), max_size=2)
 ATTACHMENTS = st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.booleans(), st.integers(0, 1 << 63), SINKS)
 
@@ -62,47 +63,69 @@ class Service(Host):
         os.close(self.lock_file)
 
 
-def wanted(resend_bytes: int, sinks: list[tuple[int, str, str | None]]) -> pb.AttachOutboxRequest:
+def wanted(resend_bytes: int, sinks: list[Sink]) -> pb.AttachOutboxRequest:
     request = pb.AttachOutboxRequest(resend_bytes=resend_bytes)
     for port, name, cookie in sinks:
         request.sinks.add(port=port, name=name, host="h", tcp_port=1, cookie=cookie)
     return request
 
 
+class Reference:
+    """What a service should do."""
+
+    def __init__(self, *, is_local: bool) -> None:
+        self.is_local, self.epoch, self.cleared, self.starts = is_local, 0, 0, 0
+        self.driver = self.checkpoint = ""
+        self.running: pb.AttachOutboxRequest | None = None
+        self.latest: pb.AttachOutboxRequest | None = None
+
+    def restart(self) -> None:
+        self.running = None if self.is_local else self.latest
+        self.starts = int(self.running is not None)
+
+    def attach(self, driver: str, checkpoint: str, fresh: bool, request: pb.AttachOutboxRequest) -> bool:
+        """Return whether the driver is served."""
+        is_other = self.checkpoint not in ("", checkpoint)
+        if is_other and not fresh:
+            return False
+        self.epoch += self.driver != driver
+        self.cleared += is_other
+        self.starts += is_other or self.running != request
+        self.driver, self.checkpoint, self.running, self.latest = driver, checkpoint, request, request
+        return True
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.booleans(), st.lists(st.just(RESTART) | ATTACHMENTS, max_size=8))
 def test_a_service_works_for_the_latest_driver_alone(is_local: bool, events: list) -> None:  # type: ignore[type-arg]
+    reference = Reference(is_local=is_local)
     with TemporaryDirectory() as folder:
         directory, checkpoint = Path(folder) / "service", Path(folder) if is_local else None
         host = Service(directory, checkpoint)
-        epoch, latest, cleared, starts = 0, ("", ""), 0, 0
-        running: pb.AttachOutboxRequest | None = None
-        config: pb.AttachOutboxRequest | None = None
         for event in events:
             if event is RESTART:
                 host.end()
                 host = Service(directory, checkpoint)
-                running = None if is_local else config
-                starts = int(running is not None)
+                reference.restart()
             else:
-                driver, name, fresh, resend_bytes, sinks = event
-                request = wanted(resend_bytes, sinks)
-                who = pb.Driver(protocol_version=1, id=driver, application="app", checkpoint=name, fresh=fresh)
-                sent = pb.AttachOutboxRequest(driver=who)
-                sent.MergeFrom(request)
-                is_other = latest[1] not in ("", name)
-                if is_other and not fresh:
-                    with pytest.raises(RunError, match="R649"):
-                        host.attach(sent)
-                else:
-                    epoch += latest[0] != driver
-                    cleared += is_other
-                    starts += is_other or running != request
-                    latest, running, config = (driver, name), request, request
-                    reply = host.attach(sent)
-                    assert (reply.epoch, reply.store) == (epoch, f"{cleared:016x}")
-                    assert reply.directory == (folder if is_local else "")
-            assert len(host.made) == starts
-            assert (host.made[-1] if host.made else None) == running
-            assert host.store.attachment.epoch == epoch
+                attach(host, reference, *event)
+            assert len(host.made) == reference.starts
+            assert (host.made[-1] if host.made else None) == reference.running
+            assert host.store.attachment.epoch == reference.epoch
         host.end()
+
+
+def attach(
+    host: Service, reference: Reference, driver: str, checkpoint: str, fresh: bool, resend_bytes: int, sinks: list[Sink]
+) -> None:
+    request = wanted(resend_bytes, sinks)
+    who = pb.Driver(protocol_version=1, id=driver, application="app", checkpoint=checkpoint, fresh=fresh)
+    sent = pb.AttachOutboxRequest(driver=who)
+    sent.MergeFrom(request)
+    if not reference.attach(driver, checkpoint, fresh, request):
+        with pytest.raises(RunError, match="R649"):
+            host.attach(sent)
+        return
+    reply = host.attach(sent)
+    assert (reply.epoch, reply.store) == (reference.epoch, f"{reference.cleared:016x}")
+    assert reply.directory == (str(host.data) if host.is_local else "")
