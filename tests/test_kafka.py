@@ -28,15 +28,6 @@ PARTITIONS = 3
 KAFKA = [(name, language) for name, language in PROGRAMS if Case(name).setting("runner") == "kafka"]
 
 
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Give the one broker of this test run."""
-    found = Broker(tmp_path_factory.mktemp("broker"))
-    found.start()
-    yield found
-    found.stop()
-
-
 def document(broker: Broker, name: str, **source: Any) -> dict[str, Any]:
     """Return an application that counts the words of topic NAME-in into topic NAME-out."""
     part = {"codec": "native", "worker": "main"}
@@ -212,7 +203,7 @@ def test_a_topic_that_does_not_exist(broker: Broker, application: Make) -> None:
     assert running.wait() == 1
     assert (
         f'R673 Kafka at {broker.address} has no such topic "missing-in"; it does not exist\n'
-        "  fix: create the topic, or correct its name and partitions"
+        "  fix: create it, e.g. with `wallaroo topics create`, or correct its name and partitions"
     ) in running.output()
 
 
