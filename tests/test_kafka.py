@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import time
@@ -28,8 +29,11 @@ PARTITIONS = 3
 KAFKA = [(name, language) for name, language in PROGRAMS if Case(name).setting("runner") == "kafka"]
 
 
-def document(broker: Broker, name: str, **source: Any) -> dict[str, Any]:
-    """Return an application that counts the words of topic NAME-in into topic NAME-out."""
+def document(broker: Broker, name: str, *, once: bool = False, **source: Any) -> dict[str, Any]:
+    """Return an application that counts the words of topic NAME-in into topic NAME-out.
+
+    With `once` it writes them into NAME-once, too, exactly once.
+    """
     part = {"codec": "native", "worker": "main"}
     key = {"kind": "partition", "values": [], "unknown": "create"}
     kafka = {"kind": "kafka", "brokers": [broker.address], "options": {}}
@@ -46,6 +50,10 @@ def document(broker: Broker, name: str, **source: Any) -> dict[str, Any]:
         "sinks": [{"path": "0/sinks/0", "name": "out", **kafka, "topic": f"{name}-out", "inputs": ["0/steps/1"],
                    "worker": "main"}],
     }  # fmt: skip
+    if once:
+        (out,) = pipeline["sinks"]
+        more = {"path": "0/sinks/1", "name": "once", "topic": f"{name}-once", "exactly_once": True}
+        pipeline["sinks"].append({**out, **more})
     worker = {**WORKER, "language": "plain", "command": ["{python}", str(PLAIN_WORKER)], "directory": "/"}
     worker |= {"components": [], "args": ["any-hash"]}
     value = {"topology_version": 1, "name": name, "workers": [worker], "pipelines": [pipeline]}
@@ -152,12 +160,12 @@ def words(begin: int, end: int) -> list[str]:
     return [f"{chr(97 + number % 26)}{number}" for number in range(begin, end)]
 
 
-def test_counts_are_exact_when_broker_and_driver_end_in_the_middle(broker: Broker, application: Make) -> None:
-    broker.create("exact-in", PARTITIONS)
-    broker.create("exact-out", PARTITIONS)
-    running = application(document(broker, "exact"))
+def test_counts_are_exact_when_broker_driver_and_egress_end_in_the_middle(broker: Broker, application: Make) -> None:
+    for kind in ("in", "out", "once"):
+        broker.create(f"exact-{kind}", PARTITIONS)
+    running = application(document(broker, "exact", once=True))
     running.start()
-    topic = Topic(broker, "exact-out")
+    topic, once = Topic(broker, "exact-out"), Topic(broker, "exact-once")
     sent: list[str] = []
     try:
         for turn in range(4):
@@ -170,12 +178,19 @@ def test_counts_are_exact_when_broker_and_driver_end_in_the_middle(broker: Broke
             if turn == 2:
                 assert running.end(signal.SIGKILL) == -signal.SIGKILL
                 running.start()
+            if turn == 3:
+                egress = json.loads((running.directory / "checkpoint" / "egress.json").read_bytes())
+                os.kill(egress["pid"], signal.SIGKILL)
             topic.read_words(len(sent), running)
+            once.read_words(len(sent), running)
         assert set(topic.counts) == set(sent)
         assert all(counts == {1} for counts in topic.counts.values()), "a message was counted twice"
         assert topic.records - len(sent) <= 5000, "more than one micro-batch was written twice"
+        assert once.counts == topic.counts
+        assert once.records == len(sent), "a record was written twice, and committed"
     finally:
         topic.close()
+        once.close()
     assert running.end() == 0
 
 
@@ -233,6 +248,8 @@ def line_of(case: Case, record: Message) -> str:
 def test_case_gives_the_expected_records(name: str, language: str, broker: Broker, application: Make) -> None:
     case, topics, arguments = Case(name), [], []
     given = case.arguments()
+    flags = [option for option in given if option.endswith("_exactly_once")]
+    given = [option for option in given if option not in flags]
     for option, value in zip(given[::2], given[1::2], strict=True):
         if option.endswith("_topic"):
             topics.append(f"{value}-{language}")
@@ -245,7 +262,7 @@ def test_case_gives_the_expected_records(name: str, language: str, broker: Broke
         key, _, value = message.rpartition(b" ") if case.setting("input")[0]["kind"] == "keyed" else (b"", b"", message)
         producer.produce(topics[0], value, key=key or None)
     assert producer.flush(60) == 0
-    running = application(case.app(language), *arguments)
+    running = application(case.app(language), *arguments, *flags)
     running.start("--stop-when-idle", "2")
     assert running.wait() == 0, running.output()
     assert f"stopped: in {len(messages)}  out {len(case.expected(language))}  " in running.output()

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wallaroo_runtime.cli.broker import tell
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.broker import VERSION, Broker
@@ -120,6 +121,20 @@ def test_without_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
         kafka_client("wallaroo topics")
     assert str(raised.value).startswith("R728 wallaroo topics needs confluent_kafka; ")
     assert str(raised.value).endswith("fix: pip install 'wallaroo-spark-runtime[kafka]'")
+
+
+def test_a_broker_that_other_machines_reach_warns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broker = Broker(tmp_path)
+    broker.address = "host:9092"
+    tell(broker, is_open=True, as_json=True)
+    said = capsys.readouterr()
+    told = {"state": "serving", "address": "host:9092", "data": str(tmp_path)}
+    assert (json.loads(said.out), json.loads(said.err)[0]["code"]) == (told, "R729")
+    tell(broker, is_open=True, as_json=False)
+    assert capsys.readouterr().err == (
+        "R729 the broker listens at host:9092, where other machines may reach it; any of them can read and write its "
+        "topics\n  fix: listen at 127.0.0.1, or let only those that may do so reach it\n"
+    )
 
 
 @pytest.mark.parametrize(

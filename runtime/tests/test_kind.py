@@ -11,13 +11,14 @@ import pytest
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.service import GatewayHost, JournalServicer
-from wallaroo_runtime.peer.configuration import gateway_of
+from wallaroo_runtime.peer.configuration import egress_of, gateway_of
 from wallaroo_runtime.peer.limits import Bounds
-from wallaroo_runtime.peer.remote import RemoteOptions, driver_of, gateways_of
+from wallaroo_runtime.peer.remote import RemoteOptions, driver_of, egress_at, gateways_of
 from wallaroo_runtime.plan import NodeKind, compile_topology, dot, explain, mermaid
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.program.application import check_runnable
 from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.spark.kafka import uses_kafka
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.canonical import canonical_text, interface_hash
@@ -303,6 +304,40 @@ def test_sinks_of_spark_need_an_egress_beside_the_driver() -> None:
         'P304 "0/sinks/0": a sink of kind "kafka" with a remote egress cannot be run by this release\n'
         "  fix: let the driver start the egress"
     )
+
+
+def transactional(exactly_once: bool = True) -> dict[str, Any]:
+    value = document([source("tcp")], [], "kafka")
+    value["pipelines"][0]["sinks"][0].update(exactly_once=exactly_once)
+    return value
+
+
+def test_what_the_egress_is_told_of_a_transactional_sink(tmp_path: Path) -> None:
+    topology = load_document(transactional())
+    plan = compile_topology(topology, shuffle_partitions=1)
+    assert not list(topology.spark_sinks())
+    assert not uses_kafka(topology)
+    config = egress_of(topology, plan, tmp_path)._config
+    assert json.loads(json.dumps(config)) == config, "an egress that is taken over would seem to be another one"
+    (found,) = config["sinks"]
+    topic = topology.document["pipelines"][0]["sinks"][0]
+    assert found["kafka"] == {"application": "kinds", **{name: topic[name] for name in ("brokers", "topic", "options")}}
+    assert "  egress             writes kafka " in explain(plan, topology)
+    with pytest.raises(RunError) as caught:
+        egress_at(topology, plan, RemoteOptions(egress="h:1"), Bounds())
+    assert str(caught.value) == (
+        'P304 "0/sinks/0": a sink of kind "kafka" with exactly_once and a remote egress cannot be run by this release\n'
+        "  fix: let the driver start the egress"
+    )
+
+
+def test_changes_of_exactly_once() -> None:
+    on, off = load_document(transactional()), load_document(transactional(exactly_once=False))
+    begun, ended = compare(off, on), compare(on, off)
+    text = 'exactly_once of sink "out" (0/sinks/0) was'
+    assert [(change.text, change.impact) for change in begun] == [(f"{text} False and is True", SAFE)]
+    reason = "; output that waits for its egress would never be delivered"
+    assert (f"{text} True and is False{reason}", DRAIN) in [(change.text, change.impact) for change in ended]
 
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])

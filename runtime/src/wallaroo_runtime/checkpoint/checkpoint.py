@@ -193,7 +193,7 @@ class Checkpoint:
             raise RunError(findings)
         ports = Ports.from_json(manifest, before)
         if "egress" not in self.services:
-            sinks = {ports.parts[sink.path] for sink in before.tcp_sinks()}
+            sinks = {ports.parts[sink.path] for sink in before.egress_sinks()}
             check_outbox(self.path / "outbox", sinks)
         self._check_changes(before, ports, topology)
         self.ports = kept_ports(before, ports, topology)

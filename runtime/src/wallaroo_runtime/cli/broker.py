@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     broker = Broker(directory, host, port, settings)
     broker.start()
     try:
-        _tell(broker, is_open=not is_loopback(host), as_json=arguments.json)
+        tell(broker, is_open=not is_loopback(host), as_json=arguments.json)
         while not stopped.is_set():
             if broker.wait(LOOK_S):
                 raise broker.failure(reason="it ended by itself")
@@ -65,7 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(broker: Broker, *, is_open: bool, as_json: bool) -> None:
+def tell(broker: Broker, *, is_open: bool, as_json: bool) -> None:
+    """Say where a broker serves, and warn when other machines reach it."""
     if is_open:
         finding = Diagnostic.of("R729", address=broker.address)
         text = json.dumps([finding.to_json()], ensure_ascii=False) if as_json else str(finding)

@@ -290,6 +290,11 @@ class CommittingSink(Sink):
 
 def sink_of(config: SinkConfig, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int) -> Sink:
     """Return what delivers to a sink, by its kind."""
+    if config.kafka is not None:
+        # Late: its client takes long to import, and need not be installed.
+        from wallaroo_runtime.egress.kafka import KafkaSink
+
+        return KafkaSink(config, directory, say)
     if config.cookie is None:
         return Sink(config, directory, say, resend_bytes)
     return CommittingSink(config, directory, say)

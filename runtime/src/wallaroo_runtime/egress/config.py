@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.config import read_config
@@ -10,13 +11,19 @@ from wallaroo_runtime.service.config import read_config
 
 @dataclass(frozen=True, slots=True)
 class SinkConfig:
-    """One sink: its number in the plan, its name, and where its peer listens; with a cookie it takes transactions."""
+    """One sink: its number in the plan, its name, and where its peer listens.
+
+    Attributes:
+        cookie: Of a connector that takes transactions.
+        kafka: `application`, `brokers`, `topic` and `options` of a topic that is written in transactions.
+    """
 
     port: int
     name: str
     host: str
     tcp_port: int
     cookie: str | None = None
+    kafka: Mapping[str, Any] | None = None
 
     @property
     def address(self) -> str:

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.peer.limits import Bounds
@@ -13,7 +14,15 @@ from wallaroo_runtime.peer.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.service.credential import is_loopback
 from wallaroo_runtime.system.process import process_start_time
-from wallaroo_runtime.topology.model import ConnectorSink, ConnectorSource, GeneratorSource, Source, TcpSource, Topology
+from wallaroo_runtime.topology.model import (
+    ConnectorSink,
+    ConnectorSource,
+    GeneratorSource,
+    KafkaSink,
+    Source,
+    TcpSource,
+    Topology,
+)
 
 FSYNC_INTERVAL_MS = 50
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
@@ -114,13 +123,26 @@ def connector_framing(source: ConnectorSource) -> dict[str, str | int]:
 
 def egress_of(topology: Topology, plan: Plan, checkpoint: Path, bounds: Bounds = UNSET) -> Process:
     """Return the egress of an application, not started."""
-    sinks = [
+    sinks: list[dict[str, Any]] = [
         {"port": plan.ports[sink.path], "name": sink.name, "host": sink.host, "tcp_port": sink.port}
         | ({"cookie": sink.cookie} if isinstance(sink, ConnectorSink) else {})
         for sink in topology.tcp_sinks()
     ]
+    sinks += [_transactional(sink, topology.name, plan.ports[sink.path]) for sink in topology.transactional_sinks()]
     config = {"outbox": str(checkpoint / "outbox"), "sinks": sinks, "resend_bytes": bounds.resend_bytes}
     return Process("egress", "wallaroo_runtime.egress", checkpoint, config)
+
+
+def _transactional(sink: KafkaSink, application: str, port: int) -> dict[str, Any]:
+    host, _, tcp_port = sink.brokers[0].rpartition(":")
+    target = {"application": application, "brokers": list(sink.brokers), "topic": sink.topic}
+    return {
+        "port": port,
+        "name": sink.name,
+        "host": host.strip("[]"),
+        "tcp_port": int(tcp_port),
+        "kafka": {**target, "options": dict(sink.options)},
+    }
 
 
 def stop_left_behind(checkpoint: Path) -> None:

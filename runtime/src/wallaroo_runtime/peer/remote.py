@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.peer.configuration import (
     FSYNC_INTERVAL_MS,
     GatewaySource,
@@ -260,7 +260,14 @@ def source_message(source: Listener, plan: Plan) -> pb.Source:
 
 
 def egress_at(topology: Topology, plan: Plan, options: RemoteOptions, bounds: Bounds) -> RemoteProcess:
-    """Return the egress of a run, not attached."""
+    """Return the egress of a run, not attached.
+
+    Raises:
+        RunError: P304, it cannot write a sink.
+    """
+    for transactional in topology.transactional_sinks():
+        what, fix = 'a sink of kind "kafka" with exactly_once and a remote egress', "let the driver start the egress"
+        raise RunError.of("P304", TOPOLOGY, path=transactional.path, what=what, fix=fix)
     sinks = [
         pb.Sink(
             port=plan.ports[sink.path],
