@@ -29,6 +29,8 @@ IMPORTS: dict[str, set[str]] = {
     "memory": {"errors", "gateway", "lowering", "plan", "program", "system", "topology", "worker"},
     "gateway": {"durable", "errors", "service", "storage", "system"},
     "egress": {"durable", "errors", "kafka", "lowering", "service", "storage", "system"},
+    "lowering": {"errors", "plan", "topology"},
+    "kafka": {"durable", "errors", "system"},
     "storage": {"durable", "errors", "service", "system"},
     "service": {"durable", "errors", "system"},
     "program": {"archive", "errors", "plan", "system", "topology", "worker"},
@@ -36,8 +38,6 @@ IMPORTS: dict[str, set[str]] = {
     "archive": {"errors", "topology"},
     "plan": {"errors", "topology"},
     "topology": {"errors"},
-    "lowering": {"errors", "plan", "topology"},
-    "kafka": {"durable", "errors", "system"},
     "durable": {"errors"},
     "system": {"errors"},
 }

@@ -75,7 +75,7 @@ def _add_emit(add: Any) -> None:
     add("texts", nargs="*", metavar="KEY VALUE", help="or VALUE alone; default: lines of stdin")
     add("--tombstone", metavar="KEY", help="write a record of this key without a value")
     add("--header", type=_setting, action="append", default=[], metavar="NAME=VALUE", help="a header of each record")
-    add("--separator", default="\t", metavar="TEXT", help="stands between key and value in lines; default: a tab")
+    add("--separator", default="\t", metavar="TEXT", help="between key and value of a line; default: a tab")
     chosen = "murmur2: as Kafka's own clients, default; fnv1a: as Goka"
     add("--partitioner", choices=sorted(PARTITIONERS), default="murmur2", help=chosen)
     add("--partition", type=_partition, metavar="P", help="write to this partition")

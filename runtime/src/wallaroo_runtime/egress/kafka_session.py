@@ -1,7 +1,7 @@
 """A transactional producer of Kafka, and the position that is committed with its records."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
@@ -75,9 +75,11 @@ class Session:
             fix = "give settings that librdkafka knows: with exactly_once, confluent_kafka writes"
             what = f'an option of sink "{sink}"'
             raise RunError.of("R716", USAGE, what=what, reason=error.args[0].str(), fix=fix) from error
+        self._delivered = self._noting()
         with self._judged():
             # Ends what a producer of this name has left; from now on Kafka takes nothing of that one.
             self._producer.init_transactions(ANSWER_S)
+            self._group = self._reader.consumer_group_metadata()
             (found,) = self._reader.committed([client.TopicPartition(self._topic, 0)], ANSWER_S)
         self.position = None if found.offset < 0 else Delivered(**json.loads(found.metadata), sender=name)
 
@@ -114,8 +116,7 @@ class Session:
                     self._produce(key, value, partition)
                 reach("egress.kafka_produced")
                 place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
-                group = self._reader.consumer_group_metadata()
-                self._producer.send_offsets_to_transaction([place], group, ANSWER_S)
+                self._producer.send_offsets_to_transaction([place], self._group, ANSWER_S)
                 reach("egress.kafka_positioned")
                 self._producer.commit_transaction(COMMIT_S)
         except Lasting:
@@ -136,13 +137,21 @@ class Session:
             if self._failed:
                 raise self._client.KafkaException(self._failed[0])
 
-    def _delivered(self, error: Any, _: Any) -> None:
-        if error is not None and error.code() != self._client.KafkaError._PURGE_QUEUE and not self._failed:
-            self._failed.append(error)
+    def _noting(self) -> Callable[[Any, Any], None]:
+        """Return what notes the first record that failed; it does not keep the producer alive."""
+        failed, purged = self._failed, self._client.KafkaError._PURGE_QUEUE
+
+        def delivered(error: Any, _: Any) -> None:
+            if error is not None and error.code() != purged and not failed:
+                failed.append(error)
+
+        return delivered
 
     def close(self) -> None:
         """Let go; what is not committed is undone by the next session."""
         self._producer.purge()
+        self._producer.poll(0)
+        del self._producer  # else it would try to go on, and be fenced by the next one
         self._reader.close()
 
 

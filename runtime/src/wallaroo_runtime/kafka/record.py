@@ -27,7 +27,7 @@ class Record:
     timestamp_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        r"""Return it as JSON; what is no UTF-8 stands in base64, under a name with `_base64`.
+        r"""Return it as JSON; what is not UTF-8 is in base64, under a name with `_base64`.
 
         Example:
             >>> Record(b"k", b"\xff").to_json()["value_base64"]
