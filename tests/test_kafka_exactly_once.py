@@ -24,7 +24,7 @@ from wallaroo_runtime.storage.outbox.position import Delivered, read_position, w
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 
 pytestmark = pytest.mark.kafka
-DEADLINE_S = 75.0
+DEADLINE_S = 180.0
 PORT, PARTITIONS = 3, 3
 POINTS = ("produced", "positioned", "committed")
 

@@ -149,10 +149,12 @@ class Session:
 
     def close(self) -> None:
         """Let go; what is not committed is undone by the next session."""
-        self._producer.purge()
-        self._producer.poll(0)
+        with suppress(self._client.KafkaException):  # why it could not go on; that has been reported
+            self._producer.purge()
+            self._producer.poll(0)
         del self._producer  # else it would try to go on, and be fenced by the next one
-        self._reader.close()
+        with suppress(self._client.KafkaException):
+            self._reader.close()
 
 
 def settings_of(target: Mapping[str, Any], sink: str) -> dict[str, Any]:
