@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import stat
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from wallaroo_runtime.cli.broker import tell
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.egress import kafka_session
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.broker import VERSION, Broker
 from wallaroo_runtime.kafka.client import kafka_client
@@ -151,6 +153,23 @@ def test_a_broker_that_other_machines_reach_warns(tmp_path: Path, capsys: pytest
 def test_arguments_that_cannot_be(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topics", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_call_that_forgets_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_session, "GRACE_S", 0.01)
+    never = threading.Event()
+    with pytest.raises(kafka_session.Unavailable, match="the client did not answer within 0.01 s"):
+        kafka_session.within(0.01, lambda timeout: never.wait())
+    never.set()
+    found: list[float] = []
+    kafka_session.within(60, found.append)
+    assert found == [60]
+
+    def failing(timeout: float) -> None:
+        raise KeyError(timeout)
+
+    with pytest.raises(KeyError):
+        kafka_session.within(60, failing)
 
 
 OCTETS = st.binary(max_size=30)

@@ -1,6 +1,8 @@
 """A transactional producer of Kafka, and the position that is committed with its records."""
 
 import json
+import queue
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -12,6 +14,7 @@ from wallaroo_runtime.kafka.client import check_answer
 from wallaroo_runtime.storage.outbox.position import Delivered
 
 ANSWER_S, COMMIT_S, POLL_S = 15.0, 30.0, 0.05
+GRACE_S = 5.0
 PREFIX = "kafka."
 # Names of settings in Kafka's own client, which Spark's sink has, and in this one.
 RENAMED = {"max.request.size": "message.max.bytes"}
@@ -40,6 +43,36 @@ class Lasting(Exception):
     def __init__(self, reason: str, *, is_fenced: bool) -> None:
         super().__init__(reason)
         self.is_fenced = is_fenced
+
+
+def within(seconds: float, call: Callable[..., Any], *arguments: Any) -> None:
+    """Call a function of the client that has a timeout as its last parameter, and wait no longer than that.
+
+    librdkafka may forget its own timeout: send_offsets_to_transaction has waited for ever where the connection to the
+    broker broke at that moment. A call that does not return keeps its thread and its producer; the next session's
+    takes the place of that one.
+
+    Raises:
+        Unavailable: It did not return.
+    """
+    outcome: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            call(*arguments, seconds)
+        except Exception as error:
+            outcome.put(error)
+        else:
+            outcome.put(None)
+
+    threading.Thread(target=work, name="kafka-call", daemon=True).start()
+    try:
+        failed = outcome.get(timeout=seconds + GRACE_S)
+    except queue.Empty:
+        reason = f"the client did not answer within {seconds:g} s"
+        raise Unavailable(reason) from None
+    if failed is not None:
+        raise failed
 
 
 class Session:
@@ -78,7 +111,7 @@ class Session:
         self._delivered = self._noting()
         with self._judged():
             # Ends what a producer of this name has left; from now on Kafka takes nothing of that one.
-            self._producer.init_transactions(ANSWER_S)
+            within(ANSWER_S, self._producer.init_transactions)
             self._group = self._reader.consumer_group_metadata()
             (found,) = self._reader.committed([client.TopicPartition(self._topic, 0)], ANSWER_S)
         self.position = None if found.offset < 0 else Delivered(**json.loads(found.metadata), sender=name)
@@ -116,12 +149,14 @@ class Session:
                     self._produce(key, value, partition)
                 reach("egress.kafka_produced")
                 place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
-                self._producer.send_offsets_to_transaction([place], self._group, ANSWER_S)
+                within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group)
                 reach("egress.kafka_positioned")
-                self._producer.commit_transaction(COMMIT_S)
+                within(COMMIT_S, self._producer.commit_transaction)
         except Lasting:
-            with suppress(self._client.KafkaException):  # else readers of committed records would wait for its timeout
-                self._producer.abort_transaction(ANSWER_S)
+            with suppress(
+                self._client.KafkaException, Unavailable
+            ):  # else readers of committed records would wait for its timeout
+                within(ANSWER_S, self._producer.abort_transaction)
             raise
 
     def _produce(self, key: bytes | None, value: bytes | None, partition: int | None) -> None:
