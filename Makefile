@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-setup: ## make .venv with both packages, and fetch the Go modules and tools, side by side
+setup: ## make .venv with all packages, and fetch the Go modules and tools, side by side
 	@$(MAKE) --no-print-directory -j2 ready
 
 ready: $(STAMP) $(GO_TOOLS)/.installed
@@ -36,8 +36,9 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is older than 3.10"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "install the venv module: apt-get install python3-venv"; exit 1; }
 
-$(STAMP): api/python/pyproject.toml runtime/pyproject.toml tests/requirements.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -e './api/python[worker,aws,kafka,postgres,rabbitmq,redis]' -e ./runtime -r tests/requirements.txt
+$(STAMP): api/python/pyproject.toml api/connectors/pyproject.toml runtime/pyproject.toml tests/requirements.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e './api/python[worker]' -e './api/connectors[aws,kafka,postgres,rabbitmq,redis]' \
+		-e ./runtime -r tests/requirements.txt
 	@touch $@
 
 $(GO_TOOLS)/.installed: api/go/go.mod | $(VENV)/bin/python
@@ -47,8 +48,8 @@ $(GO_TOOLS)/.installed: api/go/go.mod | $(VENV)/bin/python
 	GOBIN=$(GO_TOOLS) go install honnef.co/go/tools/cmd/staticcheck@v0.6.1
 	@touch $@
 
-build: ready ## wheels of both packages into build/dist, and the Go SDK
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/dist ./api/python ./runtime
+build: ready ## wheels of the three distributions into build/dist, and the Go SDK
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/dist ./api/python ./api/connectors ./runtime
 	cd api/go && go build ./...
 
 run: setup ## set up, then count the words of a text in Python and in Go, over TCP
@@ -135,4 +136,4 @@ check-generated: ready ## prove that the generated code is fresh
 	PATH="$(GO_TOOLS):$$PATH" $(BIN)/python topology-schema/generate.py --check
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) build runtime/build api/python/build
+	rm -rf $(VENV) build runtime/build api/python/build api/connectors/build

@@ -53,7 +53,7 @@ APART = {
 # Files whose tests share what is started once for each language.
 BY_LANGUAGE = {"tests/test_run_word_count.py", "runtime/tests/test_poison.py"}
 # Files whose tests share one Spark session: a second process of pytest would start a second one.
-ON_ONE_SPARK = {f"runtime/tests/test_{name}.py" for name in ("record", "spark", "spark_levels", "spark_windows")}
+ON_ONE_SPARK = {f"runtime/tests/test_{name}.py" for name in ("rows", "spark", "spark_levels", "spark_windows")}
 
 
 def unit(nodeid: str) -> str:
@@ -71,6 +71,26 @@ class Scheduler(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)
+
+    def remove_node(self, node: Any) -> str | None:
+        """Give what is left of an ended process to others, without the test that ended it: that would go on forever."""
+        work = [tests for tests in self.assigned_work[node].values() if not all(tests.values())]
+        ended = next((test for tests in work for test, is_done in tests.items() if not is_done), None)
+        if ended:
+            work[0][ended] = True
+        super().remove_node(node)
+        return ended
+
+    def _reschedule(self, node: Any) -> None:
+        if node in self.registered_collections:  # a new process may not yet have said what it can run
+            super()._reschedule(node)
+
+    def schedule(self) -> None:
+        """Let a new process begin with its last test, too: it waits until it knows that no other follows."""
+        super().schedule()
+        if not self.workqueue:
+            for node in self.nodes:
+                node.shutdown()
 
 
 @pytest.hookimpl(optionalhook=True)

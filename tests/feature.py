@@ -120,7 +120,9 @@ def passed(proofs: Sequence[Proof], root: Path) -> bool:
         SystemExit: There is no such test, or it could not be run.
     """
     # Sources are edited within a second: Python must not take bytecode of the edit for that of the original.
-    path = os.pathsep.join(str(root / part) for part in ("api/python/src", "runtime/src", "tests"))
+    path = os.pathsep.join(
+        str(root / part) for part in ("api/python/src", "api/connectors/src", "runtime/src", "tests")
+    )
     given = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     is_good = True
     for command in commands(proofs, root):

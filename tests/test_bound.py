@@ -57,8 +57,8 @@ def test_a_sink_that_does_not_read_stops_the_sender_and_loses_nothing(tmp_path: 
         Run(CASES / "reverse" / "app.py", sink, tmp_path / "c", *options) as run,  # type: ignore[arg-type]
         run.ready().connect() as connection,
     ):
-        config = json.loads((tmp_path / "c" / "gateway-config.json").read_text(encoding="utf-8"))
-        assert (config["fsync"], config["backlog_bytes"]) == ("never", JOURNAL)
+        config = json.loads((tmp_path / "c" / "gateway" / "attachment.json").read_text(encoding="utf-8"))["config"]
+        assert (config["fsync"], config["backlog_bytes"]) == ("never", str(JOURNAL))
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
         sender = threading.Thread(target=connection.sendall, args=(framed(payloads),), daemon=True)
         sender.start()

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from support.kafka import Broker, free_port
+from support.part import PART, configured
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.kafka.record import follow
@@ -47,10 +48,7 @@ class Delivery:
         target = {"application": "app", "brokers": self.brokers, "topic": self.topic, "options": self.options}
         host, _, port = self.brokers[0].partition(":")
         sink = {"port": PORT, "name": "out", "host": host, "tcp_port": int(port), "kafka": target}
-        config = {"outbox": str(self.root / "outbox"), "status": str(self.root / "egress.json"), "sinks": [sink]}
-        path = self.root / "egress-config.json"
-        path.write_text(json.dumps(config))
-        command = [sys.executable, "-X", "faulthandler", "-m", "wallaroo_runtime.egress", str(path)]
+        command = [sys.executable, "-X", "faulthandler", PART, "egress", configured(self.root, {"sinks": [sink]})]
         with (self.root / "log").open("ab") as log:
             self.egress = subprocess.Popen(command, stderr=log, env=os.environ | environment)
         return self.egress

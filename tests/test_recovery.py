@@ -104,7 +104,8 @@ def is_ahead(word: str, held: str) -> bool:
     return bucket != other and bucket % 2 == other % 2
 
 
-@pytest.mark.parametrize("language", [pytest.param("python", marks=pytest.mark.long), "go"])
+@pytest.mark.long
+@pytest.mark.parametrize("language", ["python", "go"])
 def test_worker_killed_while_a_call_is_in_flight(language: str, tmp_path: Path) -> None:
     rng = random.Random(5)
     expected: Counter[str] = Counter()

@@ -53,6 +53,7 @@ def test_a_driver_killed_and_started_elsewhere_goes_on(site: Site, language: str
         assert sorted(lines) == sorted(counted(texts))
 
 
+@pytest.mark.long
 def test_another_journal_is_refused(site: Site, tmp_path: Path) -> None:
     app, checkpoint = CASE.app("python"), tmp_path / "checkpoint"
     with Receiver() as receiver, Run(app, receiver, checkpoint, *site.options(), source=site.source) as run:

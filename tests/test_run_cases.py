@@ -10,12 +10,10 @@ from support.run import Receiver, Run, finish, framed
 pytestmark = pytest.mark.jvm
 
 # The word count has a file of its own: test_run_word_count.py. All cases run in memory, in each language, and all plans
-# are compared (test_memory_cases.py, test_cases.py); these show what only Spark does: two states at one shuffle, ticks
-# and generators of the gateway, two workers in one task.
+# are compared (test_memory_cases.py, test_cases.py); these show what only Spark does: ticks and generators of the
+# gateway, two workers in one task. Two sources at one state are in test_run_shared_state.py.
 SHOWN = (
-    ("market_spread_shared", "go"),
     ("alerts_windowed", "python"),
-    ("alerts_stateful", "go"),
     ("mixed_language", "python"),
 )
 

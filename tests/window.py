@@ -279,7 +279,7 @@ def _watch(run: Run, kept: Kept, holds: Any, what: str, seconds: float) -> None:
 
 
 def _end_left_behind(checkpoint: Path) -> None:
-    from wallaroo_runtime.peer.configuration import stop_left_behind
+    from wallaroo_runtime.peer.local import stop_left_behind
 
     if checkpoint.exists():
         stop_left_behind(checkpoint)

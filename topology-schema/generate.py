@@ -1,8 +1,9 @@
-"""Writes every file that is generated or copied from this folder; --check only compares.
+"""Writes every file that is generated or copied from this folder, and the version; --check only compares.
 
 Needs grpcio-tools, and protoc-gen-go and protoc-gen-go-grpc on PATH (`make generate` sees to both).
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,10 @@ COPIES = {
         "api/go/internal/diagnostic/errors.json",
     ],
 }
+# The version is written in the Python SDK; these files have it too, in the texts between the parts of the pattern.
+VERSION_FILE = ROOT / "api/python/src/wallaroo/topology.py"
+VERSIONED = ("runtime/pyproject.toml", "api/connectors/pyproject.toml", "api/go/internal/declaration/document.go")
+VERSION = re.compile(r'^(version = "|\s*SDKVersion = "|.*"wallaroo-spark[^"=]*==)[^"]*"', re.MULTILINE)
 
 
 def protoc(into: Path) -> None:
@@ -50,12 +55,21 @@ def protoc(into: Path) -> None:
         stub.write_text(stub.read_text().replace(f"import {name} as", f"from . import {name} as"))
 
 
+def versioned(into: Path) -> None:
+    (version,) = re.findall(r'^SDK_VERSION = "(.*)"$', VERSION_FILE.read_text(encoding="utf-8"), re.MULTILINE)
+    for name in VERSIONED:
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
+        text = (ROOT / name).read_text(encoding="utf-8")
+        (into / name).write_text(VERSION.sub(rf'\g<1>{version}"', text), encoding="utf-8")
+
+
 def main() -> int:
     check = "--check" in sys.argv[1:]
     stale = []
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder)
         protoc(made)
+        versioned(made)
         for name, targets in COPIES.items():
             for target in targets:
                 (made / target).parent.mkdir(parents=True, exist_ok=True)

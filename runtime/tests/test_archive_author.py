@@ -105,6 +105,7 @@ def test_wheel_cannot_write_elsewhere(prefix: str, tmp_path: Path) -> None:
         (b"no wheel", "File is not a zip file"),
         (wheel({"x": "1" * 1001}), "at most 1000 in 100000 are unpacked"),
         (wheel({"x": "", "x/y": ""}), "Not a directory"),
+        (wheel({"x-1.data": ""}), "'x-1.data' is a file; the wheel's data is a directory"),
         (wheel({"a" * 300: ""}), "File name too long"),
         (wheel({}).replace(b"x-1.dist-info", b"y-1.dist-info"), "doesn't match wheel filename"),
         (wheel({}).replace(b"x-1.dist-info/WHEEL", b"x-1.dist-info/OTHER"), "There is no item named"),

@@ -75,16 +75,17 @@ def test_bytes_in_flight_are_bounded(channel: WorkerChannel) -> None:
 def test_a_killed_worker_loses_and_repeats_nothing(channel: WorkerChannel) -> None:
     inputs = [journal_frame([f"w{number}"] * 3, 3 * number) for number in range(60)]
     words: list[str] = []
-    killed = 0
+    killed: set[int] = set()
     take_endings()
     for number, outputs in enumerate(ProcessCall(channel, opening(SPLIT), window=1000).run(inputs)):
         words += words_of(outputs)
         if number % 10 == 5 and number < 55:
-            os.kill(channel.endpoints().connection.pid, signal.SIGKILL)  # the next calls are in flight
-            killed += 1
-    assert killed == 5
+            pid = channel.endpoints().connection.pid  # on a slow machine it may be the one that was killed before
+            os.kill(pid, signal.SIGKILL)  # the next calls are in flight
+            killed.add(pid)
+    assert len(killed) > 1
     told = sorted(take_endings().values())
-    assert len(told) == 5
+    assert len(told) == len(killed)
     for text in told:
         assert re.fullmatch(
             r'worker "main", process \d+: it was ended by SIGKILL; (no messages were|1 message was|\d+ messages were) '

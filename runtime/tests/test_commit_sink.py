@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
+from support.part import PART, configured
 from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.transaction import Order
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.egress.commit import CommittingSink
-from wallaroo_runtime.egress.config import SinkConfig
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import Delivered, write_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
@@ -78,10 +79,7 @@ class Delivery:
 
     def start_egress(self, cookie: str | None = COOKIE, **environment: str) -> None:
         sink = {"port": PORT, "name": "out", "host": "127.0.0.1", "tcp_port": self.port, "cookie": cookie}
-        config = {"outbox": str(self.root / "outbox"), "status": str(self.root / "egress.json"), "sinks": [sink]}
-        path = self.root / "egress-config.json"
-        path.write_text(json.dumps(config))
-        self.egress = self._start(["-m", "wallaroo_runtime.egress", str(path)], environment)
+        self.egress = self._start([PART, "egress", configured(self.root, {"sinks": [sink]})], environment)
 
     def start_sink(self, **environment: str) -> None:
         arguments = ["--application-module", str(self.app), "--connector", "out", "--out-file", str(self.file)]
@@ -325,7 +323,7 @@ def test_a_name_that_the_sink_does_not_know_is_refused(tmp_path: Path, content: 
     write_position(tmp_path, 3, Delivered(1, 0, 0, 5, 50, "out aa"), durable=True)
     if content is not None:
         (tmp_path / "sender-3").write_bytes(content)
-    sink = CommittingSink(SinkConfig(3, "out", "127.0.0.1", 1), tmp_path, lambda _: None)
+    sink = CommittingSink(pb.Sink(port=3, name="out", host="127.0.0.1", tcp_port=1), tmp_path, lambda _: None)
     sink.start()
     assert sink.join(20)
     assert f"R620 outbox {tmp_path} is damaged; {reason}" in str(sink.error)

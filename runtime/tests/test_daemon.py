@@ -31,9 +31,11 @@ def test_a_driver_is_given_time_and_another_one_takes_its_place(tmp_path: Path) 
     me = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
     gone = {**me, "start_time": 1}
     path = tmp_path / "driver.json"
-    assert not DriverWatch(path, None, 0).expired(0)
-    assert not DriverWatch(path, me, 0).expired(0)
-    watch = DriverWatch(path, gone, 10)
+    assert not DriverWatch(path, 0).expired(0)
+    replace_file(path, json.dumps(me).encode())
+    assert not DriverWatch(path, 0).expired(0)
+    replace_file(path, json.dumps(gone).encode())
+    watch = DriverWatch(path, 10)
     assert [watch.expired(now) for now in (0, 9.9, 10)] == [False, False, True]
     path.write_text("{")
     assert watch.expired(11)

@@ -210,10 +210,12 @@ def test_replay_to_the_running_application(
     assert run(capsys, "replay", checkpoint, "10-0-0")[0] == 0
     receiver.close()
     assert receiver.taken == [b"\x00\x00\x00\x09" + DECODER.input]
-    (checkpoint / "gateway.json").write_text(json.dumps({**status, "start_time": 1}))
-    code, _, err = run(capsys, "replay", checkpoint, "2-1-1")
-    assert code == 1
-    assert err.startswith('R618 no connection to source "Split and Count"; the application does not run\n')
+    starting = {"pid": os.getpid(), "start_time": started, "state": "starting"}
+    for other in ({**status, "start_time": 1}, starting):
+        (checkpoint / "gateway.json").write_text(json.dumps(other))
+        code, _, err = run(capsys, "replay", checkpoint, "2-1-1")
+        assert code == 1
+        assert err.startswith('R618 no connection to source "Split and Count"; the application does not run\n')
 
 
 def test_a_source_that_is_not_there_marks_nothing(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:

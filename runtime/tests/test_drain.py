@@ -61,7 +61,7 @@ class Deployed:
         taken = directory.Place.take(self.path)
         try:
             topology = load_document(self.document(version))
-            return Checkpoint(taken, topology, shuffle_partitions=2, buckets_per_partition=4, remote=self.remote)
+            return Checkpoint.open(taken, topology, shuffle_partitions=2, buckets_per_partition=4, remote=self.remote)
         finally:
             taken.release()
 
@@ -71,7 +71,8 @@ class Deployed:
         plan = compile_topology(topology, shuffle_partitions=2, buckets_per_partition=4, ports=checkpoint.ports)
         peers = Peers(topology, plan, checkpoint, self.remote, Bounds(), fresh=False)
         with ExitStack() as stack:
-            peers.start(stack)
+            peers.launch(stack)
+            peers.start()
         return peers
 
     def refused(self, version: int) -> str:
@@ -147,10 +148,10 @@ def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks
         # The one that runs has noticed nothing.
         send(at, b"\0\0\0\1c")
         assert "3 messages in the journal are not processed" in deployed.refused(1)
-        first = peers.gateways[0].service  # type: ignore[union-attr]
+        first = peers.gateways[0].service
         deployed.process(first)
         port = deployed.check(0).ports.parts[SECOND]
-        publish(peers.egress.service, port, [b"x", b"y"])  # type: ignore[union-attr]
+        publish(peers.egress.service, port, [b"x", b"y"])
         assert "2 messages of its outbox are not delivered" in deployed.refused(1)
         sinks[1].listen()
         wait_until(lambda: not waiting(egress, port), lambda: "the output to be delivered", 30)
@@ -164,7 +165,7 @@ def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks
             send(at, b"")
         peers = deployed.start(1)
         send(listener_of(gateway.service), b"\0\1e")
-        assert RemoteJournal(peers.gateways[0].service).end().sequence == 5  # type: ignore[union-attr]
+        assert RemoteJournal(peers.gateways[0].service).end().sequence == 5
 
 
 def waiting(egress: Place, port: int) -> int:

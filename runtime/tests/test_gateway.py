@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from support.part import PART, configured
 from wallaroo.frame import read_frame, split_frames
 from wallaroo_runtime.gateway.framing import fixed_cutter
 from wallaroo_runtime.storage.journal.head import read_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.system.process import process_start_time
 
 pytestmark = pytest.mark.slow
 DEADLINE_S = 90.0
@@ -48,16 +48,14 @@ class Process:
                 "name": f"source {number}",
                 "host": "127.0.0.1",
                 "tcp_port": self.sources[number] if self.sources else 0,
-                "framing": {"kind": "u32be"},
+                "framing": "u32be",
                 "max_message_bytes": MAX_MESSAGE_BYTES,
             }
             for number in range(2)
         ]
-        config = {"journal": str(self.directory / "journal"), "status": str(status), "sources": sources, **self.config}
-        path = self.directory / "gateway-config.json"
-        path.write_text(json.dumps(config))
+        path = configured(self.directory, {"sources": sources, **self.config})
         with (self.directory / "log").open("ab") as log:
-            self.child = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.gateway", str(path)], stderr=log)
+            self.child = subprocess.Popen([sys.executable, PART, "gateway", path], stderr=log)
         self.wait(lambda: self.status().get("state") in ("listening", "failed") or self.child.poll() is not None)
         self.sources = [source["tcp_port"] for source in self.status().get("sources", [])]
         return self
@@ -346,35 +344,6 @@ def test_messages_in_parts_are_bounded_in_their_sum_and_still_get_whole(tmp_path
         assert sorted(gateway.payloads()) == [each[4:] for each in data]
     finally:
         gateway.kill()
-
-
-def test_it_ends_when_its_driver_is_gone_unless_another_comes(tmp_path: Path) -> None:
-    def driver() -> tuple[subprocess.Popen[bytes], dict[str, int | None]]:
-        process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-        return process, {"pid": process.pid, "start_time": process_start_time(process.pid)}
-
-    first, identity = driver()
-    gateway = Process(tmp_path, driver=identity, linger_s=1).start()
-    first.communicate(b"\n", DEADLINE_S)
-    second, identity = driver()
-    (tmp_path / "driver.json").write_text(json.dumps(identity))
-    time.sleep(2.5)  # longer than it would live without the second
-    assert gateway.child.poll() is None
-    gateway.send(message(b"x"))
-    second.communicate(b"\n", DEADLINE_S)
-    assert gateway.child.wait(DEADLINE_S) == 0
-    assert gateway.status()["state"] == "stopped"
-
-
-def test_a_wrong_configuration(tmp_path: Path) -> None:
-    path = tmp_path / "config.json"
-    for text, code in (("{", "R616"), ('{"sources": []}', "R716"), ("[]", "R716")):
-        path.write_text(text)
-        done = subprocess.run(
-            [sys.executable, "-m", "wallaroo_runtime.gateway", str(path)], capture_output=True, timeout=DEADLINE_S
-        )
-        assert done.returncode == 2
-        assert done.stderr.decode().startswith(code)
 
 
 def test_sigterm_acknowledges_what_is_complete(gateway: Process) -> None:

@@ -5,14 +5,19 @@ import socket
 import threading
 from pathlib import Path
 
+from support.part import journal_request
 from wallaroo.frame import read_frame, split_frames
-from wallaroo_runtime.gateway.__main__ import worker_maker, worker_splitter
-from wallaroo_runtime.gateway.config import GatewayConfig, SourceConfig
 from wallaroo_runtime.gateway.gateway import Gateway
+from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.worker.split import WorkerSplitter
 
 DEADLINE_S = 90.0
+SOURCE = {
+    "path": "0/sources/0", "name": "lines", "host": "127.0.0.1", "framing": "worker", "header_bytes": 2,
+    "max_message_bytes": 50,
+}  # fmt: skip
 
 
 def finish(connection: socket.socket) -> None:
@@ -45,10 +50,7 @@ class Lines:
 
 
 def test_framing_that_only_the_worker_knows(tmp_path: Path) -> None:
-    framing = {"kind": "worker", "header_bytes": 2}
-    source = SourceConfig(0, "0/sources/0", "lines", "127.0.0.1", 0, framing, 50)
-    config = GatewayConfig(tmp_path / "journal", tmp_path / "gateway.json", (source,))
-    gateway = Gateway(config, lambda _: Lines(), worker_maker)
+    gateway = Gateway(tmp_path, journal_request(sources=[SOURCE]), lambda _: Lines(), worker_maker)
     thread = threading.Thread(target=gateway.run)
     thread.start()
     try:
@@ -77,7 +79,6 @@ def test_framing_that_only_the_worker_knows(tmp_path: Path) -> None:
 
 
 def test_the_process_finds_the_splitter_of_the_worker() -> None:
-    framing = {"kind": "worker", "header_bytes": 2, "target": "unix:/nowhere"}
-    splitter = worker_splitter(SourceConfig(0, "0/sources/0", "lines", "127.0.0.1", 0, framing, 50))
+    splitter = worker_splitter(pb.Source(**SOURCE, target="unix:/nowhere"))
     assert isinstance(splitter, WorkerSplitter)
     splitter.close()

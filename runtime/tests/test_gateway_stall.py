@@ -1,11 +1,15 @@
 """Peers that stop in the middle of large messages: others get their turn, and the operator is notified."""
 
+import contextlib
+import re
+import signal
 import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from hypothesis import given
@@ -43,16 +47,43 @@ def test_stalled_senders_starve_nobody(tmp_path: Path, connected: Callable[..., 
     honest = b"h" * MAX_MESSAGE_BYTES
     gateway.send(message(honest))
     assert gateway.journal() == [(0, honest)]
+    gateway.wait(lambda: len(gateway.status()["diagnostics"]) == len(stalled))
     found = gateway.status()["diagnostics"]
     assert {finding["code"] for finding in found} == {"R710"}
     peers = ["{}:{}".format(*connection.getsockname()) for connection in stalled]
     (said,) = [finding["message"] for finding in found if peers[0] in finding["message"]]
-    assert said.startswith(f'source "source 1", connection {peers[0]}: 1000004 of {MAX_MESSAGE_BYTES + 4} bytes')
+    assert re.match(rf'source "source 1", connection {peers[0]}: \d+ of {MAX_MESSAGE_BYTES + 4} bytes', said)
     with pytest.raises(ConnectionResetError):
         stalled[0].recv(1)
     small.settimeout(0.1)
     with pytest.raises(TimeoutError):  # who holds nothing may wait as long as it likes
         small.recv(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1_000_000, 1_200_000, 2_500_000])
+def test_half_messages_that_came_at_once_do_not_wait_for_each_other(
+    tmp_path: Path, connected: Callable[..., socket.socket], size: int
+) -> None:
+    gateway = Process(tmp_path, buffer_bytes=3_000_000, stall_s=1.0).start()
+    header = struct.pack(">I", MAX_MESSAGE_BYTES)
+    gateway.child.send_signal(signal.SIGSTOP)  # then each has more to read at once than there is room for
+    peers = [connected(gateway, 0, header) for _ in range(5)]
+    honest = connected(gateway, 1, b"")
+    senders = [Thread(target=_send, args=(peer, bytes(size))) for peer in peers]
+    senders.append(Thread(target=_send, args=(honest, message(b"h" * MAX_MESSAGE_BYTES))))
+    for sender in senders:
+        sender.start()
+    gateway.child.send_signal(signal.SIGCONT)
+    gateway.wait(lambda: gateway.status()["messages"] == 1)
+    for sender in senders:
+        sender.join()
+    assert gateway.journal() == [(1, b"h" * MAX_MESSAGE_BYTES)]
+
+
+def _send(connection: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(data)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from support.part import PART, configured
 from wallaroo.frame import read_frame, split_frames
 from wallaroo_runtime.durable.line import pack_line, unpack_line
 from wallaroo_runtime.errors import RunError
@@ -33,30 +34,13 @@ class Gateway:
 
     def start(self) -> None:
         """Start the process; it may be started again after `kill`."""
-        config = {
-            "journal": str(self.directory / "journal"),
-            "status": str(self.directory / "gateway.json"),
-            "sources": [],
-            "generators": [
-                {
-                    "port": PORT,
-                    "path": "0/sources/0",
-                    "name": "numbers",
-                    "target": self.target,
-                    "maker": "number_maker:NumberMaker",
-                }
-            ],
-            "segment_bytes": 200_000,
-            "fsync_interval_ms": 5,
-        }
-        path = self.directory / "config.json"
-        path.write_text(json.dumps(config))
+        generator = {"port": PORT, "path": "0/sources/0", "name": "numbers", "target": self.target}
+        request = {"generators": [generator], "segment_bytes": 200_000, "fsync_interval_ms": 5}
+        path = configured(self.directory, request, "number_maker:NumberMaker")
         places = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
         environment = os.environ | {"PYTHONPATH": places}
         with (self.directory / "log").open("ab") as log:
-            self.child = subprocess.Popen(
-                [sys.executable, "-m", "wallaroo_runtime.gateway", str(path)], stderr=log, env=environment
-            )
+            self.child = subprocess.Popen([sys.executable, PART, "gateway", path], stderr=log, env=environment)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """End the process and wait for its end."""

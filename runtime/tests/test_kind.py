@@ -10,13 +10,11 @@ from unittest.mock import Mock
 import pytest
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.service import GatewayHost, JournalServicer
-from wallaroo_runtime.peer.configuration import egress_of, gateway_of
-from wallaroo_runtime.peer.limits import Bounds
-from wallaroo_runtime.peer.remote import RemoteOptions, driver_of, egress_at, gateways_of
+from wallaroo_runtime.peer.configuration import egress_request, gateway_request, gateway_sources
 from wallaroo_runtime.plan import NodeKind, compile_topology, dot, explain, mermaid
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.program.application import check_runnable
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.kafka import uses_kafka
 from wallaroo_runtime.spark.row_sink import RowSinks
@@ -312,23 +310,16 @@ def transactional(exactly_once: bool = True) -> dict[str, Any]:
     return value
 
 
-def test_what_the_egress_is_told_of_a_transactional_sink(tmp_path: Path) -> None:
+def test_what_the_egress_is_told_of_a_transactional_sink() -> None:
     topology = load_document(transactional())
     plan = compile_topology(topology, shuffle_partitions=1)
     assert not list(topology.spark_sinks())
     assert not uses_kafka(topology)
-    config = egress_of(topology, plan, tmp_path)._config
-    assert json.loads(json.dumps(config)) == config, "an egress that is taken over would seem to be another one"
-    (found,) = config["sinks"]
+    (found,) = egress_request(topology, plan).sinks
     topic = topology.document["pipelines"][0]["sinks"][0]
-    assert found["kafka"] == {"application": "kinds", **{name: topic[name] for name in ("brokers", "topic", "options")}}
+    expected = {name: topic[name] for name in ("brokers", "topic", "options")}
+    assert found.kafka == pb.KafkaTopic(application="kinds", **expected)
     assert "  egress             writes kafka " in explain(plan, topology)
-    with pytest.raises(RunError) as caught:
-        egress_at(topology, plan, RemoteOptions(egress="h:1"), Bounds())
-    assert str(caught.value) == (
-        'P304 "0/sinks/0": a sink of kind "kafka" with exactly_once and a remote egress cannot be run by this release\n'
-        "  fix: let the driver start the egress"
-    )
 
 
 def test_changes_of_exactly_once() -> None:
@@ -340,22 +331,17 @@ def test_changes_of_exactly_once() -> None:
     assert (f"{text} True and is False{reason}", DRAIN) in [(change.text, change.impact) for change in ended]
 
 
-@pytest.mark.parametrize("is_elsewhere", [False, True])
-def test_what_a_gateway_is_told_of_a_connector_source(is_elsewhere: bool, tmp_path: Path) -> None:
+def test_what_a_gateway_is_told_of_a_connector_source() -> None:
     topology = load_document(document([source("connector")], []))
     check_runnable(topology)
     plan = compile_topology(topology, shuffle_partitions=1)
-    if is_elsewhere:
-        (tmp_path / "token").write_text("0123456789abcdef" * 4)
-        (tmp_path / "token").chmod(0o600)
-        options = RemoteOptions({"": "127.0.0.1:1"}, token_file=tmp_path / "token")
-        (process,) = gateways_of(topology, plan, options, Bounds()).values()
-        request = process._attach(driver_of("kinds", "c", "", fresh=False))
-        (found,) = JournalServicer(Mock(spec=GatewayHost))._config(request)["sources"]
-    else:
-        (found,) = gateway_of(topology, plan, tmp_path, {})._config["sources"]
-    assert found == {
-        "port": 0, "path": "0/sources/0", "name": "in0", "host": "127.0.0.1", "tcp_port": 7010,
-        "framing": {"kind": "connector", "cookie": "secret", "max_credits": 100, "refill_credits": 50},
-        "max_message_bytes": 1000,
-    }  # fmt: skip
+    (found,) = gateway_request(topology, plan, gateway_sources(topology)).sources
+    assert found == pb.Source(
+        path="0/sources/0",
+        name="in0",
+        host="127.0.0.1",
+        tcp_port=7010,
+        framing="connector",
+        connector=pb.Connector(cookie="secret", max_credits=100, refill_credits=50),
+        max_message_bytes=1000,
+    )

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from wallaroo_runtime.peer.configuration import gateway_of
-from wallaroo_runtime.peer.process import announce
+from support.peer import gateway as gateway_of
+from wallaroo_runtime.peer.local import announce
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.emit import emit
@@ -78,11 +78,9 @@ def test_orders_see_every_update_that_arrived_before_them(
         (checkpoint / "logs").mkdir(parents=True)
         JournalWriter(checkpoint / "journal").close()
         announce(checkpoint)
-        gateway = gateway_of(topology, plan, checkpoint, {})
-        gateway.start()
+        gateway = gateway_of(checkpoint, topology, plan)
         query = None
         try:
-            gateway.wait_ready()
             (_, orders_at), (_, market_at) = gateway.addresses()
             query = start_query(spark, plan, topology, QueryOptions.on(checkpoint))
             market, orders = drawn(run)

@@ -43,10 +43,13 @@ session = create_session("gone", master="local[2]", shuffle_partitions=2, direct
 options = QueryOptions.on(folder)
 outbox, counts = options.output.open({2}), ReadCounts.of(session)
 rows = RowSinks(session, {}, options.output, folder / "written.json")
-publisher = Publisher(outbox, ErrorPolicy.of(topology(), ""), rows, counts)
+publisher = Publisher(outbox, ErrorPolicy.of(topology(), ""), rows=rows, counts=counts)
 room = OutboxRoom(publisher, outbox, 1 << 20)
 query = session.readStream.format("rate").load().writeStream.format("noop").start()
-running = RunningQuery(query, session, {}, {}, publisher, room, counts, options, False)
+running = RunningQuery(
+    query, session, specs={}, targets={}, publisher=publisher, room=room, counts=counts, options=options,
+    has_records=False,
+)
 while query.lastProgress is None:
     time.sleep(0.1)
 assert running.exception() is None
@@ -132,6 +135,7 @@ def test_what_spark_writes_is_for_this_user_only(spark: Any) -> None:
     assert spark._jvm.System.getProperty("java.io.tmpdir") == str(directory), "for Spark's other files"
 
 
+@pytest.mark.long
 def test_a_query_without_executor_says_so_and_ends(tmp_path: Path) -> None:
     path = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]

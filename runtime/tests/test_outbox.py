@@ -65,8 +65,7 @@ def test_a_batch_is_published_once_in_partition_order(place: Place) -> None:
         assert not again.publish("q-1", 0, place.stage(0, 0, 7, 6))
         assert (place.outbox / "log").read_bytes() == before
         assert list(place.staging.iterdir()) == []
-        assert again.last_batch("q-1") == 0
-        assert again.last_batch("q-2") is None
+        assert (again.last().query, again.last().batch) == ("q-1", 0)
         assert again.messages() == {6: 1, 7: 2, DEAD_LETTER_PORT: 1}
     assert outbox.publish("q-2", 0, place.stage(0, 0, 7, query="q-2"))
 
@@ -202,7 +201,7 @@ def test_the_log_is_cut_as_far_as_everything_is_delivered(place: Place) -> None:
     assert longest < 3000
     assert place.records()[-1].number == 99
     reopened = place.open(compact_bytes=500)
-    assert reopened.last_batch("q-1") == 99
+    assert (reopened.last().query, reopened.last().batch) == ("q-1", 99)
     assert reopened.messages() == {7: 100, 8: 100}
     assert not reopened.publish("q-1", 5, place.stage(5, 0, 7))
     late = LogReader(place.outbox, number=99)

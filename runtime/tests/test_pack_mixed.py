@@ -30,7 +30,7 @@ def packed(app: Path, file: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("language", ["python", "go"])
+@pytest.mark.parametrize("language", ["python", pytest.param("go", marks=pytest.mark.long)])
 def test_both_workers_are_packed(language: str, program: Path, tmp_path: Path) -> None:
     file = tmp_path / "app.tar.gz"
     names = packed(program / "app.py" if language == "python" else program, file)
@@ -67,6 +67,7 @@ def test_programs_with_requirements_of_their_own(
     assert "R658" in said and f"its programs have {program / 'other' / 'requirements.txt'} and " in said
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_programs_without_a_platform_in_common(
     program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

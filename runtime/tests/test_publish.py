@@ -65,9 +65,9 @@ def test_the_end_waits_for_what_is_being_published_and_nothing_follows(tmp_path:
     for thread in (at_work, ending):
         thread.join(10)
         assert not thread.is_alive()
-    assert (publisher.batches, outbox.last_batch("q")) == (1, 0)
+    assert (publisher.batches, outbox.last().batch) == (1, 0)
     publisher(Rows(tmp_path, 1), 1)
-    assert (publisher.batches, outbox.last_batch("q")) == (1, 0)
+    assert (publisher.batches, outbox.last().batch) == (1, 0)
 
 
 def test_an_egress_that_is_gone_before_a_micro_batch_begins_is_named(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from support.part import PART, configured
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import read_position, read_retained
@@ -75,10 +76,7 @@ class Place:
 
     def egress(self) -> "subprocess.Popen[bytes]":
         sinks = [{"port": 3, "name": "sink", "host": "127.0.0.1", "tcp_port": self.port}]
-        config = {"outbox": str(self.outbox.directory), "status": str(self.root / "egress.json"), "sinks": sinks}
-        path = self.root / "config.json"
-        path.write_text(json.dumps({**config, "resend_bytes": RESEND_BYTES}), encoding="utf-8")
-        return self.start("-m", "wallaroo_runtime.egress", str(path))
+        return self.start(PART, "egress", configured(self.root, {"sinks": sinks, "resend_bytes": RESEND_BYTES}))
 
     def receiver(self, name: str, most: int = 0) -> "subprocess.Popen[bytes]":
         return self.start("-c", RECEIVER, str(self.port), str(self.root / name), str(most))

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from support.part import PART, configured
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
@@ -73,14 +74,13 @@ class Egress:
             {"port": 3 + index, "name": f"sink {index}", "host": "127.0.0.1", "tcp_port": port}
             for index, port in enumerate(tcp_ports)
         ]
-        self.config = {"outbox": str(root / "outbox"), "status": str(root / "egress.json"), "sinks": sinks}
+        self.config: dict[str, Any] = {"sinks": sinks}
 
     def start(self) -> "Egress":
-        path = self.root / "egress-config.json"
-        path.write_text(json.dumps(self.config))
+        path = configured(self.root, self.config)
         (self.root / "egress.json").unlink(missing_ok=True)
         with (self.root / "log").open("ab") as log:
-            self.child = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.egress", str(path)], stderr=log)
+            self.child = subprocess.Popen([sys.executable, PART, "egress", path], stderr=log)
         return self
 
     def publish(self, *values: bytes, port: int = 3, frames: int = 1) -> None:

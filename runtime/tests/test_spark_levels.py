@@ -121,6 +121,7 @@ def test_two_levels_and_a_pipeline_without_state(
     assert set(seen) == set(counts)
 
 
+@pytest.mark.long
 def test_two_levels_go_on_with_other_partitions_and_buckets(
     spark: Any, tmp_path: Path, wait_until: Callable[..., None], published: Callable[[Path, int], list[str]]
 ) -> None:

@@ -1,7 +1,6 @@
 """Ticks: the gateway writes them between messages, while a driver lives, for applications with windows alone."""
 
 import json
-import os
 import socket
 import struct
 import threading
@@ -10,22 +9,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.part import journal_request
 from wallaroo.frame import TICK_PORT, FrameHeader, split_frames
-from wallaroo_runtime.gateway.__main__ import worker_maker, worker_splitter
-from wallaroo_runtime.gateway.config import GatewayConfig, SourceConfig
 from wallaroo_runtime.gateway.gateway import Gateway
+from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
+from wallaroo_runtime.storage.journal.head import write_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.system.process import process_start_time
 
 DEADLINE_S = 90.0
 Wait = Callable[..., None]
 
 
 @contextmanager
-def running(directory: Path, **config: Any) -> Iterator[Gateway]:
-    source = SourceConfig(0, "0/sources/0", "texts", "127.0.0.1", 0, {"kind": "u32be"}, 50)
-    given = GatewayConfig(directory / "journal", directory / "gateway.json", (source,), **config)
-    gateway = Gateway(given, worker_splitter, worker_maker)
+def running(directory: Path, has_driver: Callable[[], bool] = lambda: True, **config: Any) -> Iterator[Gateway]:
+    source = {"path": "0/sources/0", "name": "texts", "host": "127.0.0.1", "framing": "u32be", "max_message_bytes": 50}
+    request = journal_request(sources=[source], **config)
+    gateway = Gateway(directory, request, worker_splitter, worker_maker, has_driver=has_driver)
     thread = threading.Thread(target=gateway.run)
     thread.start()
     try:
@@ -72,14 +71,12 @@ def test_ticks_stand_between_messages_and_move_time(tmp_path: Path, wait_until: 
 
 
 def test_without_a_driver_there_are_no_ticks(tmp_path: Path, wait_until: Wait) -> None:
-    pid, start_time = os.getpid(), process_start_time(os.getpid())
-    assert start_time is not None
-    gone = {"pid": pid, "start_time": start_time + 1}
-    with running(tmp_path, tick_ms=1, driver=gone, linger_s=60) as gateway:
+    has_come = threading.Event()
+    with running(tmp_path, has_come.is_set, tick_ms=1) as gateway:
         send(gateway, b"a")
         # What arrives is safe 50 ms later: a tick that was due every millisecond would stand in the journal.
         assert not ticks(tmp_path)
-        (tmp_path / "driver.json").write_text(json.dumps({"pid": pid, "start_time": start_time}))
+        has_come.set()
         wait_until(lambda: ticks(tmp_path), "a tick for the driver that came")
 
 
@@ -87,7 +84,7 @@ def test_without_room_in_the_journal_there_are_no_ticks(tmp_path: Path, wait_unt
     with running(tmp_path, tick_ms=1, backlog_bytes=200):
         wait_until(lambda: JournalReader(tmp_path / "journal").end().offset >= 200, "a full journal")
         full = frames(tmp_path)
-        (tmp_path / "journal" / "committed").write_bytes(b"%d\n" % JournalReader(tmp_path / "journal").end().offset)
+        write_committed(tmp_path / "journal", JournalReader(tmp_path / "journal").end().offset)
         wait_until(lambda: len(frames(tmp_path)) > len(full), "a tick after there was room again")
     assert 5 <= len(full) <= 6
 

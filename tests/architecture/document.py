@@ -36,6 +36,7 @@ MADE = {
     "gateway.json",
     "written.json",
     "egress.json",
+    "driver.json",
     "word_count.py",
     "bank.py",
     "test_bank.py",
@@ -46,7 +47,13 @@ COPIES = {
     "topology-schema/topology.schema.json": ["runtime/src/wallaroo_runtime/topology/topology.schema.json"],
     "topology-schema/errors.json": ["api/python/src/wallaroo/errors.json", "api/go/internal/diagnostic/errors.json"],
 }
-TEST_FILES = ("tests/**/*.py", "api/python/tests/**/*.py", "runtime/tests/**/*.py", "api/go/**/*_test.go")
+TEST_FILES = (
+    "tests/**/*.py",
+    "api/python/tests/**/*.py",
+    "api/connectors/tests/**/*.py",
+    "runtime/tests/**/*.py",
+    "api/go/**/*_test.go",
+)
 VECTORS = "topology-schema/vectors/topologies/invalid/*.json"
 
 CODE = re.compile(r"\b[TPWCRI][0-9]{3}\b")

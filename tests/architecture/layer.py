@@ -26,8 +26,8 @@ IMPORTS: dict[str, set[str]] = {
     "spark": {
         *("archive", "durable", "errors", "lowering", "plan", "storage", "system", "topology", "worker"),
     },
-    "memory": {"errors", "gateway", "lowering", "plan", "program", "system", "topology", "worker"},
-    "gateway": {"durable", "errors", "service", "storage", "system"},
+    "memory": {"errors", "gateway", "lowering", "plan", "program", "service", "system", "topology", "worker"},
+    "gateway": {"durable", "errors", "service", "storage"},
     "egress": {"durable", "errors", "kafka", "lowering", "service", "storage", "system"},
     "lowering": {"errors", "plan", "topology"},
     "kafka": {"durable", "errors", "system"},
@@ -69,6 +69,14 @@ TEST_KIT = f"{PYTHON_SDK}/wallaroo/testing.py"
 HOST_LIBRARIES = ("grpc", "grpc_health", "google")
 # Otherwise the SDK imports a library only where the program needs it: here when a codec names a message of protobuf.
 LIBRARIES = {f"{PYTHON_SDK}/wallaroo/codec.py": ("google",)}
+# What connector programs know of the SDK; clients of other systems are imported when a program starts (`library`).
+CONNECTORS_USE = (
+    "wallaroo.connector",
+    "wallaroo.diagnostic",
+    "wallaroo.error",
+    "wallaroo.experimental",
+    "wallaroo_connectors",
+)
 
 
 def said(found: Import, why: str) -> str:
@@ -108,3 +116,11 @@ def sdk_violations(file: str, text: str) -> Iterator[str]:
             HOST_LIBRARIES if hosts else LIBRARIES.get(found.file, ())
         ):
             yield said(found, "outside wallaroo.worker the SDK uses the standard library alone")
+
+
+def connector_violations(file: str, text: str) -> Iterator[str]:
+    """Yield the imports of a connector program that break a rule."""
+    for found in imports(file, text):
+        is_known = found.module.startswith(tuple(f"{name}." for name in CONNECTORS_USE))
+        if not is_known and found.module.split(".")[0] not in sys.stdlib_module_names:
+            yield said(found, f"connector programs use {', '.join(CONNECTORS_USE)} and the standard library alone")

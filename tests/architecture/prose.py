@@ -31,7 +31,7 @@ BANNED = {
 RULES = [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), instead) for pattern, instead in BANNED.items()]
 GO_TEXT = re.compile(r'//.*|"(?:[^"\\\n]|\\.)*"')
 PROTO_TEXT = re.compile(r"//.*")
-PRODUCT = ("api/python/src/", "runtime/src/", "api/go/")
+PRODUCT = ("api/python/src/", "api/connectors/src/", "runtime/src/", "api/go/")
 
 
 def python_text(text: str, has_messages: bool) -> Iterator[tuple[int, str]]:

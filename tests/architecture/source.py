@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ("/_proto/", "/workerpb/")
 PYTHON_SDK = "api/python/src"
+CONNECTORS = "api/connectors/src"
 RUNTIME = "runtime/src"
 
 
@@ -59,7 +60,7 @@ def statements(text: str) -> Iterator[tuple[int, int, str]]:
 
 def imports(file: str, text: str) -> Iterator[Import]:
     """Yield every import of a program's text, relative ones resolved; `file` begins with its source directory."""
-    top = next(top for top in (PYTHON_SDK, RUNTIME) if file.startswith(top + "/"))
+    top = next(top for top in (PYTHON_SDK, CONNECTORS, RUNTIME) if file.startswith(top + "/"))
     module = module_of(file, top)
     package = module if file.endswith("__init__.py") else module.rpartition(".")[0]
     parts = package.split(".")

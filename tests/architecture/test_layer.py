@@ -5,8 +5,8 @@ from graphlib import TopologicalSorter
 
 import pytest
 
-from architecture.layer import IMPORTS, ONLY_IN, runtime_violations, sdk_violations
-from architecture.source import PYTHON_SDK, ROOT, RUNTIME, imports, texts
+from architecture.layer import IMPORTS, ONLY_IN, connector_violations, runtime_violations, sdk_violations
+from architecture.source import CONNECTORS, PYTHON_SDK, ROOT, RUNTIME, imports, texts
 
 Rule = Callable[[str, str], Iterator[str]]
 
@@ -22,6 +22,10 @@ def test_runtime_keeps_its_layers() -> None:
 
 def test_sdk_uses_the_standard_library_alone() -> None:
     assert [found for file, text in texts(PYTHON_SDK) for found in sdk_violations(file, text)] == []
+
+
+def test_connector_programs_know_the_public_sdk_alone() -> None:
+    assert [found for file, text in texts(CONNECTORS) for found in connector_violations(file, text)] == []
 
 
 def test_every_package_of_the_runtime_has_a_rule() -> None:
@@ -45,7 +49,7 @@ def test_every_import_that_is_allowed_is_used() -> None:
     assert used == IMPORTS
 
 
-@pytest.mark.parametrize("top", [RUNTIME, PYTHON_SDK])
+@pytest.mark.parametrize("top", [RUNTIME, PYTHON_SDK, CONNECTORS])
 def test_rules_are_given_every_program(top: str) -> None:
     present = {str(path.relative_to(ROOT)) for path in (ROOT / top).rglob("*.py") if "_proto" not in path.parts}
     assert {file for file, _ in texts(top)} == present != set()
@@ -104,6 +108,11 @@ def test_planted_relative_import() -> None:
 )
 def test_planted_import_in_the_sdk(line: str) -> None:
     assert len(planted(sdk_violations, f"{PYTHON_SDK}/wallaroo/planted.py", line)) == 1
+
+
+@pytest.mark.parametrize("line", ["import redis", "import wallaroo_runtime", "from wallaroo.worker import server"])
+def test_planted_import_in_a_connector_program(line: str) -> None:
+    assert len(planted(connector_violations, f"{CONNECTORS}/wallaroo_connectors/planted.py", line)) == 1
 
 
 def test_planted_import_in_the_test_kit() -> None:

@@ -59,8 +59,9 @@ PROCESS_FAULTS: dict[str, Sequence[tuple[Any, str, Wrap]]] = {
 }
 
 
-def main(fault: str, app: str) -> int:
-    """Run the worker's own `main` with the fault."""
+def main(fault: str, *words: str) -> int:
+    """Run the worker's own `main` with the fault; the last word of its command is the program."""
+    app = words[-1]
     command = [sys.executable, os.path.abspath(__file__), fault, app]
     with contextlib.ExitStack() as stack:
         stack.enter_context(behaving(fault))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from support.part import PART, configured
 from wallaroo.experimental import protocol
 from wallaroo.frame import read_frame, split_frames
 from wallaroo_runtime.storage.journal.reader import JournalReader
@@ -30,16 +31,14 @@ class Gateway:
     def start(self) -> "Gateway":
         status = self.directory / "gateway.json"
         status.unlink(missing_ok=True)
-        framing = {"kind": "connector", "cookie": "wörd", "max_credits": CREDITS, "refill_credits": REFILL}
+        connector = {"cookie": "wörd", "max_credits": CREDITS, "refill_credits": REFILL}
         source = {
             "port": PORT, "path": "0/sources/0", "name": "feed", "host": "127.0.0.1", "tcp_port": self.tcp_port,
-            "framing": framing, "max_message_bytes": MOST,
+            "framing": "connector", "connector": connector, "max_message_bytes": MOST,
         }  # fmt: skip
-        config = {"journal": str(self.directory / "journal"), "status": str(status), "sources": [source]}
-        path = self.directory / "config.json"
-        path.write_text(json.dumps(config | {"fsync_interval_ms": 5} | self.config))
+        path = configured(self.directory, {"sources": [source], "fsync_interval_ms": 5} | self.config)
         with (self.directory / "log").open("ab") as log:
-            self.child = subprocess.Popen([sys.executable, "-m", "wallaroo_runtime.gateway", str(path)], stderr=log)
+            self.child = subprocess.Popen([sys.executable, PART, "gateway", path], stderr=log)
         self.wait(lambda: self.status().get("state") in ("listening", "failed"), "the gateway to listen")
         self.tcp_port = self.status()["sources"][0]["tcp_port"]
         return self

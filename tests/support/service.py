@@ -12,14 +12,10 @@ import grpc
 import pytest
 
 from support.run import wait_until
-from wallaroo_runtime.egress.service import EgressHost, OutboxServicer
+from wallaroo_runtime.egress.service import EgressHost
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.service import GatewayHost, JournalServicer, Workers
+from wallaroo_runtime.gateway.service import GatewayHost, Workers
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service._proto.service_pb2_grpc import (
-    add_JournalServiceServicer_to_server,
-    add_OutboxServiceServicer_to_server,
-)
 from wallaroo_runtime.service.client import Client, close_channels
 from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.endpoint import Service
@@ -83,23 +79,16 @@ def serving(
     kind: str, directory: Path, address: str = "127.0.0.1:0", workers: Workers | None = None, **options: bytes
 ) -> Iterator[Place]:
     """Run a service until the block ends."""
-    host = GatewayHost(directory, address, workers) if kind == "gateway" else EgressHost(directory, address)
-
-    def add(server: grpc.Server) -> None:
-        if isinstance(host, GatewayHost):
-            add_JournalServiceServicer_to_server(JournalServicer(host), server)
-        else:
-            add_OutboxServiceServicer_to_server(OutboxServicer(host), server)
-
+    host: Any = GatewayHost(directory, address, workers) if kind == "gateway" else EgressHost(directory, address)
     try:
-        server, real = serve(kind, Listen(address, TOKEN, **options), add)
+        server, real = serve(kind, Listen(address, TOKEN, **options), host.answer)
         try:
             yield Place(Service(kind, real, TOKEN), host, server)
         finally:
             server.stop(None).wait()
     finally:
         host.close()
-        os.close(host._lock_file)
+        os.close(host.lock_file)
         close_channels()
 
 

@@ -32,7 +32,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
     place = Place.take(path)
     try:
         topology = load_document(copy.deepcopy(WORD_COUNT))
-        return Checkpoint(place, topology, shuffle_partitions=3, buckets_per_partition=4)
+        return Checkpoint.open(place, topology, shuffle_partitions=3, buckets_per_partition=4)
     finally:
         place.release()
 

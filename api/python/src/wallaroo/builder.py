@@ -8,7 +8,7 @@ from wallaroo import check, component, object_state
 from wallaroo.application import CREATE, DEAD_LETTER, Application, Pipeline, RemoteComponent, State
 from wallaroo.component import Place
 from wallaroo.config import SinkConfig, SourceConfig
-from wallaroo.connector.config import SINK_PORT, SOURCE_PORT, SinkConnectorConfig, SourceConnectorConfig, hint_of
+from wallaroo.connector import SINK_PORT, SOURCE_PORT, SinkConnectorConfig, SourceConnectorConfig, hint_of
 from wallaroo.declaration import Declaration
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.error import WallarooParameterError

@@ -65,6 +65,9 @@ def _checked_size(archive: zipfile.ZipFile, max_bytes: int) -> int:
         if set(parts) & {"", ".", ".."} or "\\" in entry.filename:
             reason = f"{entry.filename[:80]!r} would lie outside of the directory of modules"
             raise ValueError(reason)
+        if entry.filename == parts[0] and parts[0].endswith(".data"):  # `installer` would look for its end forever
+            reason = f"{entry.filename[:80]!r} is a file; the wheel's data is a directory"
+            raise ValueError(reason)
         if parts[0].endswith(".dist-info") and entry.file_size > MAX_METADATA_BYTES:
             reason = f"{entry.filename[:80]!r} has {entry.file_size} bytes; at most {MAX_METADATA_BYTES} are read"
             raise ValueError(reason)

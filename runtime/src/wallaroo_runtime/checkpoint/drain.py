@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo_runtime.checkpoint.manifest import Directory
-from wallaroo_runtime.peer.configuration import stop_left_behind
+from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.peer.takeover import Hold
 from wallaroo_runtime.service._proto import service_pb2 as pb

@@ -31,7 +31,7 @@ class SparkFiles:
         folder: Name of Spark's own in it.
         published: The last micro-batch of the outbox.
         rescaled: Micro-batches that a rescale has added: the one before it, and the last one; none: (-1, -1).
-        is_whole: Whether the outbox has a record of each micro-batch and its plan; that of an earlier version has not.
+        is_whole: Whether the outbox has a record of each micro-batch and its plan.
         written: The last micro-batch that sinks of Spark have got; -1: none.
         repairs: What was repaired.
     """

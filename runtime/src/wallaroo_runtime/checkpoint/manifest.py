@@ -11,7 +11,7 @@ from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 
 CHECKSUM = "crc32"
-FORMAT_VERSION, UNCHECKED_VERSION = 2, 1  # of checkpoints begun now, and of those that have no checksums
+FORMAT_VERSION = 2
 
 
 class Directory(Protocol):
@@ -75,7 +75,7 @@ def sealed(manifest: Mapping[str, Any]) -> bytes:
 
 
 def unsealed(content: bytes) -> dict[str, Any]:
-    """Read what `sealed` gave, or an earlier version, which had no checksum.
+    """Read what `sealed` gave; a record of another version is not checked.
 
     Raises:
         ValueError: It is no JSON, or not what was written.
@@ -86,8 +86,7 @@ def unsealed(content: bytes) -> dict[str, Any]:
         raise ValueError(reason)
     found, version = manifest.pop(CHECKSUM, None), manifest.get("format_version")
     expected = _checksum(manifest)
-    is_checked = version == FORMAT_VERSION or version == UNCHECKED_VERSION and found is not None
-    if is_checked and found != expected:
+    if version == FORMAT_VERSION and found != expected:
         reason = f"its checksum is {found}; what it says has {expected}"
         raise ValueError(reason)
     return manifest

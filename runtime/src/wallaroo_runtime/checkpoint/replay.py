@@ -203,7 +203,7 @@ def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
         status = json.loads((checkpoint / "gateway.json").read_bytes())
         if process_start_time(status["pid"]) != status["start_time"]:
             return {}
-        return {source["port"]: (source["host"], source["tcp_port"]) for source in status["sources"]}
+        return {source["port"]: (source["host"], source["tcp_port"]) for source in status.get("sources", ())}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -202,7 +202,7 @@ def _plan(manifest: Mapping[str, Any]) -> Plan:
         topology,
         shuffle_partitions=manifest["shuffle_partitions"],
         buckets_per_partition=manifest["buckets_per_partition"],
-        ports=Ports.from_json(manifest, topology),
+        ports=Ports.from_json(manifest),
     )
 
 

@@ -108,27 +108,29 @@ def run(arguments: argparse.Namespace) -> int:
 
         run_in_memory(arguments, app, reporter)
         return 0
-    from wallaroo_runtime.run.run import RunOptions, execute
+    from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions, SparkOptions
+    from wallaroo_runtime.run.run import execute
 
     location = location_of(arguments)
     options = RunOptions(
-        app=app,
-        args=tuple(arguments.parts.app),
-        inputs=arguments.inputs,
-        outputs=arguments.outputs,
-        master=arguments.master,
-        checkpoint=Path(arguments.checkpoint) if arguments.checkpoint and not location else None,
-        location=location,
-        fresh=arguments.fresh,
-        on_error=arguments.on_error,
-        pin_code=arguments.pin_code,
-        stop_when_idle=idle,
-        check_persist=arguments.check_persist,
-        worker_python=arguments.worker_python,
-        conf=conf_of(arguments.conf),
-        kafka_jars=arguments.kafka_jars,
+        app=AppOptions(app, tuple(arguments.parts.app), arguments.inputs, arguments.outputs),
+        checkpoint=CheckpointOptions(
+            path=Path(arguments.checkpoint) if arguments.checkpoint and not location else None,
+            location=location,
+            fresh=arguments.fresh,
+            pin_code=arguments.pin_code,
+        ),
+        spark=SparkOptions(
+            master=arguments.master,
+            conf=conf_of(arguments.conf),
+            worker_python=arguments.worker_python,
+            kafka_jars=arguments.kafka_jars,
+        ),
         bounds=bounds_of(arguments),
         remote=remote_of(arguments),
+        on_error=arguments.on_error,
+        check_persist=arguments.check_persist,
+        stop_when_idle=idle,
     )
     execute(options, reporter)
     return 0

@@ -16,10 +16,10 @@ from wallaroo.experimental.transaction import OUTPUT, Order
 from wallaroo.fault import reach
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.durable.line import pack_line, unpack_line
-from wallaroo_runtime.egress.config import SinkConfig
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 
 CONNECT_S, ANSWER_S = 5.0, 60.0
@@ -44,7 +44,7 @@ class Connection:
         OSError: There is no connection.
     """
 
-    def __init__(self, config: SinkConfig, wake: int, is_over: Callable[[], bool]) -> None:
+    def __init__(self, config: pb.Sink, wake: int, is_over: Callable[[], bool]) -> None:
         self._socket = socket.create_connection((config.host, config.tcp_port), timeout=CONNECT_S)
         self._socket.settimeout(ANSWER_S)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -189,8 +189,7 @@ class CommittingSink(Sink):
             self.state = "connecting"
             if not self._abandoned and str(error) != self._refused_for:
                 self._refused_for = str(error)
-                address = self.config.address
-                self._say(Diagnostic.of("R693", sink=self.config.name, address=address, reason=error))
+                self._say(Diagnostic.of("R693", sink=self.config.name, address=self.address, reason=error))
         except OSError as error:
             if error.filename is not None:
                 raise  # of a file, not of the connection
@@ -203,7 +202,7 @@ class CommittingSink(Sink):
 
     def _greet(self, stream: Connection) -> None:
         """Say who this is, decide what the sink has prepared, and agree on the place to go on."""
-        stream.send(protocol.hello(PROTOCOL_VERSION, self.config.cookie or "", PROGRAM, self._sender))
+        stream.send(protocol.hello(PROTOCOL_VERSION, self.config.cookie, PROGRAM, self._sender))
         stream.answer(protocol.OK)
         stream.send(transaction.framed(Order(transaction.LIST_UNCOMMITTED, number=1)))
         for name in stream.order(transaction.REPLY_UNCOMMITTED).ids:
@@ -288,13 +287,13 @@ class CommittingSink(Sink):
         self._record(durable=True)
 
 
-def sink_of(config: SinkConfig, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int) -> Sink:
+def sink_of(config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int) -> Sink:
     """Return what delivers to a sink, by its kind."""
-    if config.kafka is not None:
+    if config.HasField("kafka"):
         # Late: its client takes long to import, and need not be installed.
         from wallaroo_runtime.egress.kafka import KafkaSink
 
         return KafkaSink(config, directory, say)
-    if config.cookie is None:
-        return Sink(config, directory, say, resend_bytes)
-    return CommittingSink(config, directory, say)
+    if config.HasField("cookie"):
+        return CommittingSink(config, directory, say)
+    return Sink(config, directory, say, resend_bytes)

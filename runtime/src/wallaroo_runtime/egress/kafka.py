@@ -7,22 +7,21 @@ or neither is, so a new egress asks Kafka for the position and continues there, 
 import os
 import secrets
 import select
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.durable.line import pack_line, unpack_line
-from wallaroo_runtime.egress.config import SinkConfig
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.lowering.sink_record import records_of
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 
 TRANSACTION_BYTES = 4 * 1024 * 1024
@@ -38,10 +37,9 @@ class KafkaSink(Sink):
         RunError: R620, the outbox is damaged; R728, the client is not installed.
     """
 
-    def __init__(self, config: SinkConfig, directory: Path, say: Callable[[Diagnostic], None]) -> None:
+    def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
         super().__init__(config, directory, say)
-        assert config.kafka is not None
-        self._target: Mapping[str, Any] = config.kafka
+        self._target = config.kafka
         self._client = kafka_client(f'sink "{config.name}" with exactly_once')
         self._open = directory / f"open-{config.port}"
         self._told = ""
@@ -61,7 +59,7 @@ class KafkaSink(Sink):
         except FileNotFoundError:
             if known:
                 raise self._damaged(reason=f"{path.name} is missing") from None
-            name = f"wallaroo-{self._target['application']}-{self.config.name}-{secrets.token_hex(8)}"
+            name = f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}"
             found = {"name": name, "base": self.position.total_bytes}
             replace_file(path, pack_line(found), durable=True)
         if found is None:
@@ -129,7 +127,7 @@ class KafkaSink(Sink):
 
     @property
     def _brokers(self) -> str:
-        return ",".join(self._target["brokers"])
+        return ",".join(self._target.brokers)
 
     def _is_lasting(self, before: Delivered) -> bool:
         return self.position != before
@@ -155,7 +153,7 @@ class KafkaSink(Sink):
         except Lasting as error:
             if error.is_fenced:
                 raise RunError.of("R732", sink=self.config.name, name=self._name) from error
-            place = f"kafka {self._target['topic']}"
+            place = f"kafka {self._target.topic}"
             raise RunError.of("R674", sink=self.config.name, place=place, reason=error) from error
         finally:
             feed.close()

@@ -11,6 +11,7 @@ from typing import Any
 from wallaroo.fault import reach
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import check_answer
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 
 ANSWER_S, COMMIT_S, POLL_S = 15.0, 30.0, 0.05
@@ -93,10 +94,10 @@ class Session:
         RunError: R716, an option is none of this client.
     """
 
-    def __init__(self, client: Any, target: Mapping[str, Any], name: str, sink: str) -> None:
-        self._client, self._topic, self._failed = client, target["topic"], list[Any]()
+    def __init__(self, client: Any, target: pb.KafkaTopic, name: str, sink: str) -> None:
+        self._client, self._topic, self._failed = client, target.topic, list[Any]()
         try:
-            check_answer(target["brokers"])
+            check_answer(target.brokers)
         except RunError as error:
             raise Unavailable(error.diagnostics[0].message.partition("; ")[2]) from error
         settings = settings_of(target, sink)
@@ -192,18 +193,18 @@ class Session:
             self._reader.close()
 
 
-def settings_of(target: Mapping[str, Any], sink: str) -> dict[str, Any]:
+def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
     """Return settings of the client for what a sink's options say.
 
     Raises:
         RunError: R716, an option is none of Kafka's.
 
     Example:
-        >>> settings_of({"brokers": ["k:9092"], "options": {"kafka.max.request.size": "9000"}}, "out")
+        >>> settings_of(pb.KafkaTopic(brokers=["k:9092"], options={"kafka.max.request.size": "9000"}), "out")
         {'bootstrap.servers': 'k:9092', 'log_level': 0, 'message.max.bytes': '9000'}
     """
-    settings: dict[str, Any] = {"bootstrap.servers": ",".join(target["brokers"]), "log_level": 0}
-    for option, value in target["options"].items():
+    settings: dict[str, Any] = {"bootstrap.servers": ",".join(target.brokers), "log_level": 0}
+    for option, value in sorted(target.options.items()):
         name = option.removeprefix(PREFIX)
         if name == option:
             what, fix = f'option {option} of sink "{sink}"', "leave it out: with exactly_once, Spark does not write"

@@ -2,26 +2,28 @@
 
 import threading
 import time
+from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.egress.commit import sink_of
-from wallaroo_runtime.egress.config import EgressConfig
 from wallaroo_runtime.egress.sink import Sink
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.service.driver import DriverWatch
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.system.backoff import Backoff
 
 STATUS_S = 0.1
-DRIVER_S = 1.0
+DRAIN_S = 5.0
 
 
 class Sender:
-    """Watches the outbox and the driver, and has one thread per sink.
+    """Watches the outbox, and has one thread per sink.
 
     Args:
-        config: What to deliver, and where to.
+        directory: Of the outbox and the status file.
+        config: Where to deliver.
+        drain_s: How long to go on delivering after `stop`.
 
     Attributes:
         status: What it reports.
@@ -30,24 +32,23 @@ class Sender:
         RunError: R620, the outbox is damaged.
     """
 
-    def __init__(self, config: EgressConfig) -> None:
-        self._config = config
-        self.status = StatusFile(config.status)
+    def __init__(self, directory: Path, config: pb.AttachOutboxRequest, drain_s: float = DRAIN_S) -> None:
+        self._outbox, self._drain_s = directory / "outbox", drain_s
+        self.status = StatusFile(directory / "egress.json")
         self.status.write("starting")
-        config.outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._found: list[Diagnostic] = []
         self._stop = threading.Event()
-        driver = dict(config.driver) if config.driver else None
-        self._watch = DriverWatch(config.status.parent / "driver.json", driver, config.linger_s)
         self._published: dict[int, int] = {}
         try:
-            self._log = LogReader(config.outbox)
-            self._sinks = [sink_of(sink, config.outbox, self._find, config.resend_bytes) for sink in config.sinks]
+            self._log = LogReader(self._outbox)
+            self._sinks = [sink_of(sink, self._outbox, self._find, config.resend_bytes) for sink in config.sinks]
             self._remove_delivered()
         except RunError as error:
             self._fail(error)
             raise
+        self._write_status("running")
 
     def _find(self, diagnostic: Diagnostic) -> None:
         with self._lock:
@@ -61,7 +62,7 @@ class Sender:
                 if file.port not in sinks:
                     continue
                 if sinks[file.port].has_forgotten(record.number, index):
-                    (self._config.outbox / file.name).unlink(missing_ok=True)
+                    (self._outbox / file.name).unlink(missing_ok=True)
                 elif not sinks[file.port].is_done_with(record.number, index):
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
@@ -70,7 +71,7 @@ class Sender:
         self._stop.set()
 
     def run(self) -> None:
-        """Deliver until stopped, or until the driver is gone for too long.
+        """Deliver until stopped.
 
         Raises:
             RunError: R620; nothing more is delivered.
@@ -78,17 +79,13 @@ class Sender:
         for sink in self._sinks:
             sink.start()
         seen = self._log.changed()
-        look, status_at, driver_at = Backoff(0.001, 0.02), 0.0, 0.0
+        look, status_at = Backoff(0.001, 0.02), 0.0
         while not self._stop.is_set():
             now = time.monotonic()
             if now >= status_at:
                 status_at = now + STATUS_S
                 self._write_status("running")
                 self._raise_failure()
-            if now >= driver_at:
-                driver_at = now + DRIVER_S
-                if self._watch.expired(now):
-                    break
             changed = self._log.changed()
             if changed != seen:
                 seen, look.count = changed, 0
@@ -113,7 +110,7 @@ class Sender:
         if isinstance(error, RunError):
             findings = error.diagnostics
         else:
-            findings = [Diagnostic.of("R620", path=self._config.outbox, reason=str(error))]
+            findings = [Diagnostic.of("R620", path=self._outbox, reason=str(error))]
         for finding in findings:
             self.status.say(finding)
         self.status.write("failed")
@@ -121,7 +118,7 @@ class Sender:
     def _drain(self) -> None:
         for sink in self._sinks:
             sink.drain()
-        deadline = time.monotonic() + self._config.drain_s
+        deadline = time.monotonic() + self._drain_s
         for sink in self._sinks:
             while not sink.join(STATUS_S) and time.monotonic() < deadline:
                 self._write_status("draining")
@@ -145,7 +142,7 @@ class Sender:
         return {
             "port": port,
             "name": sink.config.name,
-            "address": sink.config.address,
+            "address": sink.address,
             "state": sink.state,
             "messages": position.messages,
             "bytes": position.total_bytes,

@@ -3,8 +3,7 @@
 import re
 import secrets
 import shutil
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,135 +11,116 @@ import grpc
 
 from wallaroo.frame import DEAD_LETTER_PORT, FrameError, split_frames
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.egress.config import EgressConfig, SinkConfig
 from wallaroo_runtime.egress.sender import Sender
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service._proto.service_pb2_grpc import OutboxServiceServicer
+from wallaroo_runtime.service._proto.service_pb2_grpc import (
+    OutboxServiceServicer,
+    add_OutboxServiceServicer_to_server,
+)
 from wallaroo_runtime.service.chunk import Joiner, chunks
+from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
-from wallaroo_runtime.service.store import Store
+from wallaroo_runtime.service.store import Attachment
 from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import undelivered
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
 from wallaroo_runtime.storage.remote_staging import staged_message
-from wallaroo_runtime.system.lock import lock_directory
 
-STOP_S = 30.0
 MAX_SINKS = 1000
 _QUERY = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}\.frames")
 _FOLDERS = ("outbox", "dead-letters", "staging")
 
 
-class EgressHost:
-    """Keeps an outbox and delivers it for the latest driver that has attached; after a restart at once.
+class EgressHost(Host):
+    """Runs an egress: keeps an outbox and delivers it for the latest driver that has attached.
 
     Staged files lie in a directory of their epoch, so that what tasks of an earlier driver still write is out
-    of the way.
+    of the way. The files of a local one are its driver's: the egress only delivers them.
 
     Args:
-        directory: `outbox`, `dead-letters` and `staging` in it hold what they are called.
+        directory: Of the service; `outbox`, `dead-letters` and `staging` in the data's directory hold what they are
+            called.
         address: Where it serves, for errors.
-
-    Attributes:
-        ended: Set when nothing can be delivered from now on; the process is to end.
+        local: `checkpoint` and `has_driver` of a local one.
 
     Raises:
-        RunError: R610, another process has the directory; R616 or R620 of what is in it.
+        RunError: As `Host`; R620 of the outbox.
     """
 
-    def __init__(self, directory: Path, address: str) -> None:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._directory = directory
-        self._lock_file = lock_directory(directory)
-        self.store = Store(directory, "egress", address)
-        self.ended = threading.Event()
-        self.lock = threading.Lock()
-        self._sender: Sender | None = None
-        self._thread: threading.Thread | None = None
-        self._make()
-        self.outbox = self._open()
-        if self.store.attachment.config:
-            self._start(self.store.attachment.config)
+    request = pb.AttachOutboxRequest
 
-    def _make(self) -> None:
+    def __init__(self, directory: Path, address: str, **local: Any) -> None:
+        super().__init__("egress", directory, address, **local)
+        self._make_folders()
+        self._outbox = None if self.is_local else self._open()
+        self.resume()
+
+    @property
+    def outbox(self) -> Outbox:
+        """The outbox of a remote egress.
+
+        Raises:
+            RunError: R648, it is a local one.
+        """
+        if self._outbox is None:
+            raise self.store.refused(reason="its driver publishes to the files of the outbox")
+        return self._outbox
+
+    def _make_folders(self) -> None:
         for name in _FOLDERS:
-            (self._directory / name).mkdir(mode=0o700, exist_ok=True)
-        if not (self._directory / "id").exists():
-            replace_file(self._directory / "id", secrets.token_hex(8).encode(), durable=True)
+            (self.data / name).mkdir(mode=0o700, exist_ok=True)
+        if not self._id.exists():
+            replace_file(self._id, secrets.token_hex(8).encode(), durable=True)
+
+    @property
+    def _id(self) -> Path:
+        return self.store.directory / "id"
 
     def _open(self) -> Outbox:
-        sinks = self.store.attachment.config.get("sinks", ())
-        ports = {sink["port"] for sink in sinks} if self.store.attachment.config else None
-        check_outbox(self._directory / "outbox", ports or ())
-        return Outbox(self._directory / "outbox", self._directory / "dead-letters", ports=ports)
+        config = self.store.attachment.config
+        ports = {sink["port"] for sink in config.get("sinks", ())} if config else None
+        check_outbox(self.data / "outbox", ports or ())
+        return Outbox(self.data / "outbox", self.data / "dead-letters", ports=ports)
 
     def staging(self, epoch: int) -> Path:
         """Return where the files of an epoch are staged."""
-        return self._directory / "staging" / str(epoch)
+        return self.data / "staging" / str(epoch)
 
-    def attach(self, driver: pb.Driver, config: Mapping[str, Any]) -> pb.AttachReply:
-        """Serve a driver: deliver to its sinks, or go on when nothing has changed; staged files of others go."""
-        with self.lock:
-            before = self.store.attachment
-            attachment, is_cleared = self.store.admit(driver, self.id(), config)
-            if is_cleared or before.config != attachment.config or self._thread is None:
-                self._stop()
-                if is_cleared:
-                    self._clear()
-                self._start(attachment.config)
-            self.store.save(attachment)
-            self.outbox = self._open()
-            for folder in (self._directory / "staging").iterdir():
-                if folder.name != str(attachment.epoch):
-                    shutil.rmtree(folder, ignore_errors=True)
-            self.staging(attachment.epoch).mkdir(mode=0o700, exist_ok=True)
-            last = self.outbox.last()
-            return pb.AttachReply(
-                epoch=attachment.epoch, store=self.id(), query=last.query, batch=last.batch, offsets=last.offsets
-            )
+    def reply(self, attachment: Attachment) -> pb.AttachReply:
+        """Return the answer to a driver that is served from now on; staged files of others go."""
+        reply = super().reply(attachment)
+        if self.is_local:
+            return reply
+        self._outbox = self._open()
+        for folder in (self.data / "staging").iterdir():
+            if folder.name != str(attachment.epoch):
+                shutil.rmtree(folder, ignore_errors=True)
+        self.staging(attachment.epoch).mkdir(mode=0o700, exist_ok=True)
+        last = self._outbox.last()
+        reply.query, reply.batch, reply.offsets = last.query, last.batch, last.offsets
+        return reply
 
     def id(self) -> str:
         """Return the id of the outbox."""
-        return (self._directory / "id").read_text(encoding="ascii").strip()
+        return self._id.read_text(encoding="ascii").strip()
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Begin an empty outbox."""
         for name in _FOLDERS:
-            shutil.rmtree(self._directory / name)
-        (self._directory / "id").unlink()
-        self._make()
+            shutil.rmtree(self.data / name)
+        self._id.unlink()
+        self._make_folders()
 
-    def _start(self, config: Mapping[str, Any]) -> None:
-        sinks = tuple(SinkConfig(**sink) for sink in config["sinks"])
-        status = self._directory / "egress.json"
-        wanted = EgressConfig(self._directory / "outbox", status, sinks, resend_bytes=config["resend_bytes"])
-        self._sender = Sender(wanted)
-        self._thread = threading.Thread(target=self._run, args=(self._sender,), name="egress", daemon=True)
-        self._thread.start()
+    def answer(self, server: grpc.Server) -> None:
+        """Add the service to a server."""
+        add_OutboxServiceServicer_to_server(OutboxServicer(self), server)
 
-    def _run(self, sender: Sender) -> None:
-        try:
-            sender.run()
-        except (OSError, RunError):
-            self.ended.set()  # it has said why in its status and on stderr
-
-    def _stop(self) -> None:
-        if self._sender is not None and self._thread is not None:
-            self._sender.stop()
-            self._thread.join(STOP_S)
-        self._sender = self._thread = None
-
-    def close(self) -> None:
-        """End the egress; it delivers what it can for some seconds."""
-        with self.lock:
-            self._stop()
-
-    def status(self) -> str:
-        """Return what the egress says of itself; not from its file, which a full disk does not take."""
-        sender = self._sender
-        return sender.status.text if sender is not None else "{}"
+    def make(self, config: pb.AttachOutboxRequest) -> Sender:
+        """Return the egress."""
+        return Sender(self.data, config)
 
 
 class OutboxServicer(OutboxServiceServicer):
@@ -152,19 +132,10 @@ class OutboxServicer(OutboxServiceServicer):
     @answering
     def Attach(self, request: pb.AttachOutboxRequest, context: grpc.ServicerContext) -> pb.AttachReply:  # noqa: N802
         """Serve a driver."""
-        sinks = [
-            {"port": sink.port, "name": sink.name, "host": sink.host, "tcp_port": sink.tcp_port}
-            | ({"cookie": sink.cookie} if sink.HasField("cookie") else {})
-            for sink in request.sinks
-        ]
-        if len(sinks) > MAX_SINKS or any(not sink.host or not 0 < sink.tcp_port <= 65535 for sink in request.sinks):
+        is_possible = all(sink.host and 0 < sink.tcp_port <= 65535 for sink in request.sinks)
+        if max(len(request.sinks), len(request.sources)) > MAX_SINKS or not is_possible:
             raise self._refused(reason="sinks that cannot be")
-        sources = [
-            {"port": source.port, "path": source.path, "name": source.name, "framing": source.framing}
-            for source in request.sources[:MAX_SINKS]
-        ]
-        config = {"sinks": sinks, "resend_bytes": request.resend_bytes, "sources": sources}
-        return self._host.attach(request.driver, config)
+        return self._host.attach(request)
 
     @answering
     def Stage(  # noqa: N802

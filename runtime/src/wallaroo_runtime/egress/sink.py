@@ -10,11 +10,11 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
-from wallaroo_runtime.egress.config import SinkConfig
 from wallaroo_runtime.egress.feed import Feed
 from wallaroo_runtime.egress.history import History
 from wallaroo_runtime.egress.stream import Stream
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
 from wallaroo_runtime.system.backoff import Backoff
 
@@ -41,7 +41,7 @@ class Sink:
     """
 
     def __init__(
-        self, config: SinkConfig, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int = 0
+        self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int = 0
     ) -> None:
         self.config, self._directory, self._say = config, directory, say
         self.position = self._recorded = self._durable = read_position(directory, config.port)
@@ -54,6 +54,12 @@ class Sink:
         self._draining = self._abandoned = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"sink-{config.port}", daemon=True)
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT of its peer."""
+        host = self.config.host
+        return f"[{host}]:{self.config.tcp_port}" if ":" in host else f"{host}:{self.config.tcp_port}"
 
     def start(self) -> None:
         """Start the thread."""
@@ -110,7 +116,7 @@ class Sink:
         if self.state != "unreachable":
             self.state = "unreachable"
             reason = error.strerror or str(error)
-            self._say(Diagnostic.of("R613", sink=self.config.name, address=self.config.address, reason=reason))
+            self._say(Diagnostic.of("R613", sink=self.config.name, address=self.address, reason=reason))
 
     def _is_lasting(self, before: Delivered) -> bool:
         """Return whether a connection that broke is made again soon; `before`: the position when it began."""

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from wallaroo.fault import reach
-from wallaroo_runtime.egress.config import SinkConfig
 from wallaroo_runtime.egress.feed import Piece
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 
 _SIOCOUTQ = 0x5411
@@ -31,7 +31,7 @@ class Stream:
         OSError: There is no connection.
     """
 
-    def __init__(self, config: SinkConfig, wake: int) -> None:
+    def __init__(self, config: pb.Sink, wake: int) -> None:
         self._socket = socket.create_connection((config.host, config.tcp_port), timeout=CONNECT_S)
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -4,16 +4,16 @@ import contextlib
 import resource
 import socket
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.config import CONNECTOR, SourceConfig
+from wallaroo_runtime.gateway.config import CONNECTOR, WORKER
+from wallaroo_runtime.gateway.connector_protocol import MESSAGE_FIELDS_BYTES
+from wallaroo_runtime.gateway.framing import Cutter, fixed_cutter
 from wallaroo_runtime.gateway.stall import Pace
-
-if TYPE_CHECKING:
-    from wallaroo_runtime.gateway.framing import Cutter
+from wallaroo_runtime.service._proto import service_pb2 as pb
 
 _RESET, _EOF = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
 _QUEUE = 1024
@@ -23,15 +23,15 @@ _QUEUE = 1024
 class Source:
     """A source that listens at `address`; `cut` is None when only the worker can cut."""
 
-    config: SourceConfig
+    config: pb.Source
     listener: socket.socket
-    cut: "Cutter | None"
+    cut: Cutter | None
     address: dict[str, object]
 
     @property
     def is_connector(self) -> bool:
         """Whether those who connect speak the connector protocol."""
-        return bool(self.config.framing["kind"] == CONNECTOR)
+        return bool(self.config.framing == CONNECTOR)
 
 
 @dataclass(slots=True, eq=False)
@@ -81,14 +81,14 @@ class Connection:
         return Diagnostic.of("R606", source=config.name, peer=self.peer, size=size, limit=config.max_message_bytes)
 
 
-def real_address(config: SourceConfig, listener: socket.socket) -> dict[str, object]:
+def real_address(config: pb.Source, listener: socket.socket) -> dict[str, object]:
     """Return where a source really listens, for the status file."""
     host, tcp_port = listener.getsockname()[:2]
     address = f"[{host}]:{tcp_port}" if ":" in host else f"{host}:{tcp_port}"
     return {"port": config.port, "name": config.name, "address": address, "host": host, "tcp_port": tcp_port}
 
 
-def listen(config: SourceConfig) -> socket.socket:
+def listen(config: pb.Source) -> socket.socket:
     """Open the listening socket of a source.
 
     Raises:
@@ -112,6 +112,30 @@ def listen(config: SourceConfig) -> socket.socket:
         listener.close()
         raise RunError.of("R601", source=config.name, address=address, reason=error.strerror) from error
     return listener
+
+
+def listen_all(configs: Iterable[pb.Source]) -> list[Source]:
+    """Return the sources, which listen; all or none.
+
+    Raises:
+        RunError: R601.
+    """
+    sources: list[Source] = []
+    try:
+        for config in configs:
+            listener = listen(config)
+            sources.append(Source(config, listener, _cutter(config), real_address(config, listener)))
+    except RunError:
+        for source in sources:
+            source.listener.close()
+        raise
+    return sources
+
+
+def _cutter(config: pb.Source) -> Cutter | None:
+    if config.framing == CONNECTOR:
+        return fixed_cutter("u32be", MESSAGE_FIELDS_BYTES + config.max_message_bytes)
+    return None if config.framing == WORKER else fixed_cutter(config.framing, config.max_message_bytes)
 
 
 def accept(source: Source) -> Connection | None:

@@ -9,13 +9,13 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import encode_body
 from wallaroo_runtime.gateway import connector_protocol
-from wallaroo_runtime.gateway.config import SourceConfig
 from wallaroo_runtime.gateway.connection import Connection
 from wallaroo_runtime.gateway.connector_protocol import EndOfStream, Hello, Message, Notify, ProtocolError
 from wallaroo_runtime.gateway.connector_session import LINGER_S, Session
 from wallaroo_runtime.gateway.framing import Cut
 from wallaroo_runtime.gateway.intake import FRAME_BODY_BYTES, Intake
 from wallaroo_runtime.gateway.source_progress import point_headers
+from wallaroo_runtime.service._proto import service_pb2 as pb
 
 MOST_OPEN_STREAMS = 1024
 MOST_STREAMS = 65_536
@@ -33,7 +33,7 @@ class Streams:
         duplicates: Number of messages that were dropped since they had been taken before.
     """
 
-    config: SourceConfig
+    config: pb.Source
     points: dict[int, int]
     owners: dict[int, Session] = field(default_factory=dict)
     duplicates: int = 0
@@ -88,7 +88,7 @@ class Connectors:
     """
 
     def __init__(
-        self, sources: Iterable[SourceConfig], intake: Intake, say: Callable[[Diagnostic], None], hello_s: float
+        self, sources: Iterable[pb.Source], intake: Intake, say: Callable[[Diagnostic], None], hello_s: float
     ) -> None:
         points = intake.past.points
         self._streams = {config.port: Streams(config, dict(points[config.port])) for config in sources}
@@ -206,11 +206,11 @@ class Connectors:
                 f"it speaks version {hello.version[:40]!r} of the protocol, the gateway {connector_protocol.VERSION!r}"
             )
             fix = "use a connector of that version"
-        elif not hmac.compare_digest(hello.cookie.encode(), config.framing["cookie"].encode()):
+        elif not hmac.compare_digest(hello.cookie.encode(), config.connector.cookie.encode()):
             reason, fix = "its cookie is not that of the source", "give the connector the cookie of the source's config"
         if reason:
             return Diagnostic.of("R676", source=config.name, peer=connection.peer, reason=reason, fix=fix)
-        session.name, session.credits = (hello.program, hello.instance), config.framing["max_credits"]
+        session.name, session.credits = (hello.program, hello.instance), config.connector.max_credits
         session.send(connector_protocol.ok(session.credits))
         return None
 
@@ -286,8 +286,8 @@ class Connectors:
             session.send(connector_protocol.notify_ack(is_accepted=True, stream=stream, point=point))
         end = intake.writer.end
         points = session.processed(end.sequence, end.offset, intake.committed)
-        most, credits = config.framing["max_credits"], 0
-        if session.name and session.credits < config.framing["refill_credits"] and intake.accepts:
+        most, credits = config.connector.max_credits, 0
+        if session.name and session.credits < config.connector.refill_credits and intake.accepts:
             credits = most - session.credits
             session.credits = most
         if points or credits:

@@ -5,21 +5,21 @@ import os
 import selectors
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.config import CONNECTOR, GatewayConfig, GeneratorConfig, SourceConfig
-from wallaroo_runtime.gateway.connection import Connection, Source, accept, descriptor_limit, listen, real_address
+from wallaroo_runtime.gateway.config import CONNECTOR, Limits
+from wallaroo_runtime.gateway.connection import Connection, Source, accept, descriptor_limit, listen_all
 from wallaroo_runtime.gateway.connector import Connectors
-from wallaroo_runtime.gateway.connector_protocol import MESSAGE_FIELDS_BYTES
-from wallaroo_runtime.gateway.framing import Cut, Cutter, Splitter, fixed_cutter
+from wallaroo_runtime.gateway.framing import Cut, Splitter
 from wallaroo_runtime.gateway.generator import Generator, Generators, Maker
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.gateway.split import SplitThread
-from wallaroo_runtime.gateway.stall import SMALL_TAIL_BYTES, stalled
+from wallaroo_runtime.gateway.stall import SMALL_TAIL_BYTES, resumed, stalled
 from wallaroo_runtime.gateway.tick import Ticks
-from wallaroo_runtime.service.driver import DriverWatch
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
@@ -28,17 +28,21 @@ ACCEPTS_PER_TURN = 64
 SPARE_DESCRIPTORS = 64
 TICK_S = 1.0
 
-SplitterFactory = Callable[[SourceConfig], Splitter]
-MakerFactory = Callable[[GeneratorConfig], Maker]
+SplitterFactory = Callable[[pb.Source], Splitter]
+MakerFactory = Callable[[pb.Generator], Maker]
+LIMITS = Limits()
 
 
 class Gateway:
     """One event loop over listeners and connections; nothing in it blocks but writing to the journal.
 
     Args:
-        config: What to listen for and where to write.
+        directory: Of the journal and the status file.
+        config: What to listen for, and how much to take.
         splitter: Makes the splitter of a source that only its worker can cut.
         maker: Makes the maker of a generator source.
+        has_driver: Says whether a driver lives; without one there are no ticks.
+        limits: What no driver changes.
 
     Attributes:
         status: What it reports.
@@ -47,19 +51,28 @@ class Gateway:
         RunError: R601, an address cannot be used; R610, R612 or R619 of the journal.
     """
 
-    def __init__(self, config: GatewayConfig, splitter: SplitterFactory, maker: MakerFactory) -> None:
-        self._config = config
-        self.status = StatusFile(config.status)
+    def __init__(
+        self,
+        directory: Path,
+        config: pb.AttachJournalRequest,
+        splitter: SplitterFactory,
+        maker: MakerFactory,
+        *,
+        has_driver: Callable[[], bool] = lambda: True,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._journal, self._config, self._limits = directory / "journal", config, limits
+        self.status = StatusFile(directory / "gateway.json")
         self.status.write("starting")
         writer: JournalWriter | None = None
         try:
-            writer = JournalWriter(config.journal, config.segment_bytes)
-            connectors = [source for source in config.sources if source.framing["kind"] == CONNECTOR]
+            writer = JournalWriter(self._journal, limits.segment_bytes)
+            connectors = [source for source in config.sources if source.framing == CONNECTOR]
             generator_ports = [generator.port for generator in config.generators]
-            past = Past(config.journal, generator_ports, [source.port for source in connectors])
+            past = Past(self._journal, generator_ports, [source.port for source in connectors])
             if past.is_needed:
                 past.advance(writer.safe.offset)
-            self._sources = self._listen()
+            self._sources = listen_all(config.sources)
         except RunError as error:
             if writer is not None:
                 writer.close()  # a service tries again in the same process, which must not meet its own lock
@@ -75,11 +88,8 @@ class Gateway:
             for generator in config.generators
         ]
         self._generators = Generators(generators, self._intake, self.status.say)
-        self._connectors = Connectors(connectors, self._intake, self.status.say, config.hello_s)
-        self._watch = DriverWatch(
-            config.status.parent / "driver.json", dict(config.driver) if config.driver else None, config.linger_s
-        )
-        self._ticks = Ticks(self._intake, self._watch, config.tick_ms)
+        self._connectors = Connectors(connectors, self._intake, self.status.say, limits.hello_s)
+        self._ticks = Ticks(self._intake, has_driver, config.tick_ms)
         self._splits = {
             source.config.port: SplitThread(splitter(source.config), source.config, self.wake)
             for source in self._sources
@@ -96,22 +106,11 @@ class Gateway:
         self._waiting: set[Connection] = set()
         self._room = bytearray(RECEIVE_BYTES)
         self._buffered = 0
-        self._most = min(config.max_connections, descriptor_limit() - SPARE_DESCRIPTORS - len(self._sources))
+        self._most = min(limits.max_connections, descriptor_limit() - SPARE_DESCRIPTORS - len(self._sources))
         self._limit = self._most
         self._stopping = False
         self._disk_full_said = self._crowded_said = False
-
-    def _listen(self) -> list[Source]:
-        sources: list[Source] = []
-        try:
-            for config in self._config.sources:
-                listener = listen(config)
-                sources.append(Source(config, listener, _cutter(config), real_address(config, listener)))
-        except RunError:
-            for source in sources:
-                source.listener.close()
-            raise
-        return sources
+        self._write_status("listening")
 
     def addresses(self) -> list[tuple[str, int]]:
         """Return where the sources really listen."""
@@ -128,7 +127,7 @@ class Gateway:
         self.wake()
 
     def run(self) -> None:
-        """Serve until stopped, or until the driver is gone for too long; then make everything safe."""
+        """Serve until stopped; then make everything safe."""
         tick_at = 0.0
         try:
             while not self._stopping:
@@ -159,9 +158,7 @@ class Gateway:
             self._write_status("listening")
 
     def _tick(self, now: float) -> None:
-        if self._watch.expired(now):
-            self._stopping = True
-        for connection, finding in stalled(self._connections, now, self._config.stall_s, bool(self._waiting)):
+        for connection, finding in stalled(self._connections, now, self._limits.stall_s, bool(self._waiting)):
             self._drop(connection, finding)
         crowded, self._limit = len(self._connections) >= self._limit, self._most
         if crowded and not self._crowded_said:
@@ -169,7 +166,7 @@ class Gateway:
         self._crowded_said = crowded
         full = self._intake.disk_is_full
         if full and not self._disk_full_said:
-            self.status.say(Diagnostic.of("R614", path=self._config.journal))
+            self.status.say(Diagnostic.of("R614", path=self._journal))
         self._disk_full_said = full
         self._write_status("listening")
 
@@ -203,11 +200,11 @@ class Gateway:
                 self._control.unregister(self._traffic.fileno())
             for connection in self._connections - self._waiting:
                 connection.pace.go_on(time.monotonic()) if reads else connection.pace.pause(time.monotonic())
-        if self._waiting and self._buffered < self._config.buffer_bytes:
-            for connection in self._waiting:
+        if self._waiting:
+            for connection in resumed(self._connections, self._waiting, self._buffered < self._limits.buffer_bytes):
+                self._waiting.discard(connection)
                 self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
                 connection.pace.go_on(time.monotonic())
-            self._waiting.clear()
         self._accept_while(len(self._connections) < self._limit)
 
     def _accept_while(self, accepts: bool) -> None:
@@ -285,7 +282,7 @@ class Gateway:
         connection.pace.came(size, time.monotonic())
         connection.tail += memoryview(self._room)[:size]
         self._buffered += size
-        if self._buffered > self._config.buffer_bytes and len(connection.tail) > SMALL_TAIL_BYTES:
+        if self._buffered > self._limits.buffer_bytes and len(connection.tail) > SMALL_TAIL_BYTES:
             self._hold_back(connection)
 
     def _hold_back(self, connection: Connection) -> None:
@@ -372,7 +369,7 @@ class Gateway:
         else:
             reason = f"the disk failed; {error.strerror}"
             offset = self._intake.writer.safe.offset
-            findings = [Diagnostic.of("R612", path=self._config.journal, offset=offset, reason=reason)]
+            findings = [Diagnostic.of("R612", path=self._journal, offset=offset, reason=reason)]
         for finding in findings:
             self.status.say(finding)
         self._connectors.restart()
@@ -390,10 +387,3 @@ class Gateway:
             thread.close()
         self._generators.close()
         self._write_status("stopped")
-
-
-def _cutter(config: SourceConfig) -> Cutter | None:
-    kind = config.framing["kind"]
-    if kind == CONNECTOR:
-        return fixed_cutter("u32be", MESSAGE_FIELDS_BYTES + config.max_message_bytes)
-    return None if kind == "worker" else fixed_cutter(kind, config.max_message_bytes)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
-from wallaroo_runtime.gateway.config import GeneratorConfig
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.source_progress import Last
+from wallaroo_runtime.service._proto import service_pb2 as pb
 
 AHEAD_BYTES = 4 * 1024 * 1024
 REPLY_BYTES = 512 * 1024
@@ -58,7 +58,7 @@ class Generator:
     A slow generator is asked for few messages at once, so that each comes out when it is made.
     """
 
-    config: GeneratorConfig
+    config: pb.Generator
     maker: Maker
     last: Last | None
     wake: Callable[[], None]

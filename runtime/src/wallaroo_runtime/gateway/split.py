@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
-from wallaroo_runtime.gateway.config import SourceConfig
 from wallaroo_runtime.gateway.connection import Connection
 from wallaroo_runtime.gateway.framing import Cut, Splitter, splitter_cut
+from wallaroo_runtime.service._proto import service_pb2 as pb
 
 
 class SplitThread:
@@ -20,7 +20,7 @@ class SplitThread:
         wake: Called in the thread when there is an answer.
     """
 
-    def __init__(self, splitter: Splitter, config: SourceConfig, wake: Callable[[], None]) -> None:
+    def __init__(self, splitter: Splitter, config: pb.Source, wake: Callable[[], None]) -> None:
         self._splitter, self._config, self._wake = splitter, config, wake
         self._questions: queue.SimpleQueue[tuple[Connection, bytes] | None] = queue.SimpleQueue()
         self._answers: deque[tuple[Connection, Cut | Diagnostic]] = deque()
@@ -48,7 +48,7 @@ class SplitThread:
     def _ask(self, data: bytes) -> Cut | Diagnostic:
         config = self._config
         try:
-            return splitter_cut(self._splitter, data, config.framing["header_bytes"], config.max_message_bytes)
+            return splitter_cut(self._splitter, data, config.header_bytes, config.max_message_bytes)
         except DiagnosticError as error:
             return error.diagnostics[0]
         except ValueError as error:

@@ -72,6 +72,23 @@ def stalled(
     ]
 
 
+def resumed(connections: set["Connection"], waiting: set["Connection"], has_room: bool) -> list["Connection"]:
+    """Return the waiting connections that are read again: all with room for them, else one when no other has a turn.
+
+    A half message that nobody reads is never late, so without the last rule all could wait for each other.
+
+    Args:
+        connections: Of the gateway.
+        waiting: Those of them whose half messages wait for room; at least one.
+        has_room: Whether there is room.
+    """
+    if has_room:
+        return list(waiting)
+    if any(len(each.tail) > SMALL_TAIL_BYTES for each in connections - waiting):
+        return []
+    return [max(waiting, key=lambda each: len(each.tail))]
+
+
 def _finding(connection: "Connection", limit_s: float) -> Diagnostic:
     received = len(connection.tail)
     return Diagnostic.of(

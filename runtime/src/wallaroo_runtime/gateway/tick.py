@@ -1,7 +1,8 @@
 """Ticks: frames without messages that advance the time of windows."""
 
+from collections.abc import Callable
+
 from wallaroo_runtime.gateway.intake import Intake
-from wallaroo_runtime.service.driver import DriverWatch
 
 
 class Ticks:
@@ -9,19 +10,19 @@ class Ticks:
 
     Args:
         intake: Where they go.
-        watch: Reports whether a driver lives.
+        has_driver: Says whether a driver lives.
         interval_ms: From one to the next; 0: there are none.
     """
 
-    def __init__(self, intake: Intake, watch: DriverWatch, interval_ms: int) -> None:
-        self._intake, self._watch, self._interval_s = intake, watch, interval_ms / 1000
+    def __init__(self, intake: Intake, has_driver: Callable[[], bool], interval_ms: int) -> None:
+        self._intake, self._has_driver, self._interval_s = intake, has_driver, interval_ms / 1000
         self._at = 0.0
 
     def turn(self, now: float) -> None:
         """Write one when it is due; called once in every turn of the event loop."""
         if self._interval_s and now >= self._at:
             self._at = now + self._interval_s
-            if self._watch.has_driver and self._intake.accepts:
+            if self._has_driver() and self._intake.accepts:
                 self._intake.tick()
 
     def wait(self, now: float) -> float:

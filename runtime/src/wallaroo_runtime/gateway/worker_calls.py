@@ -2,23 +2,22 @@
 
 import pkgutil
 
-from wallaroo_runtime.gateway.config import GeneratorConfig, SourceConfig
 from wallaroo_runtime.gateway.framing import Splitter
 from wallaroo_runtime.gateway.generator import Maker
+from wallaroo_runtime.service._proto import service_pb2 as pb
 
-# As text, since this package knows nothing of workers; found only for sources that need it: gRPC takes long to import.
+# As text, since this package knows nothing of workers.
 SPLITTER = "wallaroo_runtime.worker.split:WorkerSplitter"
 MAKER = "wallaroo_runtime.worker.generate:WorkerMaker"
 
 
-def worker_splitter(config: SourceConfig) -> Splitter:
-    """Make the splitter that a source's framing names, by default the one that asks its worker."""
-    make = pkgutil.resolve_name(config.framing.get("splitter", SPLITTER))
-    splitter: Splitter = make(config.framing["target"], config.path, config.max_message_bytes)
+def worker_splitter(config: pb.Source) -> Splitter:
+    """Make the splitter that asks the worker of a source."""
+    splitter: Splitter = pkgutil.resolve_name(SPLITTER)(config.target, config.path, config.max_message_bytes)
     return splitter
 
 
-def worker_maker(config: GeneratorConfig) -> Maker:
-    """Make the maker that a generator source names, by default the one that asks its worker."""
-    maker: Maker = pkgutil.resolve_name(config.maker or MAKER)(config.target, config.path)
+def worker_maker(config: pb.Generator) -> Maker:
+    """Make the maker that asks the worker of a generator source."""
+    maker: Maker = pkgutil.resolve_name(MAKER)(config.target, config.path)
     return maker

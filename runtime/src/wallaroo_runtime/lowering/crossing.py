@@ -1,7 +1,7 @@
 """What stages of one task pass on to later stages of the same task: messages that change the worker."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from wallaroo.frame import HEADER_BYTES, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -26,11 +26,13 @@ class Crossing:
     The stages of a task run one after the other, so at most the task's share of a micro-batch is held.
 
     Args:
-        ports: Of the frames that are passed on; all others are not its concern.
+        stages: Of the task, in the order in which they run.
     """
 
-    def __init__(self, ports: frozenset[int]) -> None:
-        self._held: dict[int, list[bytes]] = {port: [] for port in ports}
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        self._stages = stages
+        entries = (node for stage in stages for node in stage.entries)
+        self._held: dict[int, list[bytes]] = {node.port: [] for node in entries if node.kind is NodeKind.RECEIVE}
         self._taken: Counter[tuple[str, int]] = Counter()  # messages, by stage and port
 
     def keep(self, outputs: Iterable[pb.Output]) -> list[pb.Output]:
@@ -51,17 +53,13 @@ class Crossing:
                     self._taken[stage.id, node.port] += read_header(frame).count
                     yield frame
 
-    def check(self, stages: Iterable[Stage], batch: int) -> None:
-        """Check that each stage has taken all messages that were sent to it.
-
-        Args:
-            stages: That have run.
-            batch: The micro-batch.
+    def check(self, batch: int) -> None:
+        """Check that each stage has taken all messages that were sent to it; the stages of a micro-batch have run.
 
         Raises:
             RunError: I902.
         """
-        for stage in stages:
+        for stage in self._stages:
             for port in self._held.keys() & {node.port for node in stage.entries if node.kind is NodeKind.RECEIVE}:
                 sent = sum(read_header(frame).count for frame in self._held[port])
                 taken = self._taken[stage.id, port]

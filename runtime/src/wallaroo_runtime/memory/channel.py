@@ -6,9 +6,9 @@ from typing import Any
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.call import CallRunner
-from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.channel import AnyStream, Broken, WorkerChannel
 from wallaroo_runtime.worker.endpoint import remote_error
+from wallaroo_runtime.worker.poison import Quarantine
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 
@@ -82,7 +82,7 @@ class LocalStream:
     def _next(self) -> Any:
         return self._requests.popleft() if self._requests else None
 
-    def arm(self, care: Care) -> None:
+    def arm(self, quarantine: Quarantine) -> None:
         """Do nothing, as `rest` and `resume`: a call in this process has no deadline."""
 
     def rest(self) -> None:

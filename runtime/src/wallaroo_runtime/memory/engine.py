@@ -3,10 +3,12 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 
 from wallaroo.frame import DEAD_LETTER_PORT, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.bucket import in_order, later_ports, run_bucket
 from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.lowering.stage_message import stage_message
@@ -15,8 +17,6 @@ from wallaroo_runtime.plan import NodeKind, Plan, Stage
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import StateSession
-
-FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,7 @@ class Engine:
         self.batches = 0
         self._channels, self._policy, self._shuffle = channels, policy, shuffle
         self._stages = {stage.id: stage_message(stage) for stage in plan.stages}
-        ports = [frozenset[int]().union(*(stage.entry_ports for stage in level)) for level in plan.levels]
-        self._later = [frozenset[int]().union(*ports[number + 1 :]) for number in range(len(ports))]
+        self._later = later_ports(plan)
 
     @property
     def has_ticks(self) -> bool:
@@ -133,7 +132,7 @@ class Engine:
     def _begin(self, task: int, calls: Sequence[bytes], batch: Batch) -> Iterator[Row]:
         """Run the stages over the sources; yield what goes into the first shuffle."""
         stages = self.plan.levels[0]
-        crossing, ordinal = crossing_of(stages), 0
+        crossing, ordinal = Crossing(stages), 0
         for stage in stages:
             ports = {node.port for node in stage.entries if node.kind is NodeKind.SOURCE}
             mine = (b"".join(frames_of_ports(data, ports)) for data in calls)
@@ -178,8 +177,10 @@ class Engine:
         }
         try:
             for bucket in sorted(buckets):
-                mine = sorted(buckets[bucket], key=lambda row: (row.sequence, row.ordinal))
-                following += self._bucket(stages, sessions, bucket, mine, batch)
+                run = partial(self._stage, sessions=sessions, bucket=bucket)
+                mine = in_order(buckets[bucket])
+                for ordinal, output in run_bucket(stages, bucket, mine, batch=self.batches, run=run):
+                    following += self._to_bucket(output, ordinal, batch)
         except BaseException:
             for session in sessions.values():
                 session.abandon()
@@ -188,24 +189,14 @@ class Engine:
             session.close()
         return following
 
-    def _bucket(
-        self,
-        stages: Sequence[Stage],
-        sessions: Mapping[str, StateSession],
-        bucket: int,
-        rows: Sequence[Row],
-        batch: Batch,
-    ) -> Iterator[Row]:
-        crossing, ordinal = crossing_of(stages), bucket * FRAMES_PER_BUCKET
-        for stage in stages:
-            if stage.has_state:
-                frames = [row.frame for row in rows if row.port in stage.entry_ports]
-                outputs = self._state(sessions[stage.id], stage, bucket, frames) if frames else []
-            else:
-                outputs = list(chain.from_iterable(self._process(stage, bucket, crossing.take(stage))))
-            for output in crossing.keep(outputs):
-                yield from self._to_bucket(output, ordinal, batch)
-                ordinal += 1
+    def _stage(
+        self, stage: Stage, rows: list[Row], crossing: Crossing, *, sessions: Mapping[str, StateSession], bucket: int
+    ) -> Iterable[pb.Output]:
+        """Run a stage that begins with state on a bucket's rows, or one that follows on what it receives."""
+        if stage.has_state:
+            frames = [row.frame for row in rows]
+            return self._state(sessions[stage.id], stage, bucket, frames) if frames else ()
+        return chain.from_iterable(self._process(stage, bucket, crossing.take(stage)))
 
     def _state(self, session: StateSession, stage: Stage, bucket: int, frames: list[bytes]) -> list[pb.Output]:
         log = self.store.log(stage.id, bucket)
@@ -213,9 +204,3 @@ class Engine:
         result = session.run_bucket(bucket, log.version, frames, lambda: log.entries, wants_snapshot)
         self.store.put(stage.id, bucket, log.after(result))
         return result.outputs
-
-
-def crossing_of(stages: Iterable[Stage]) -> Crossing:
-    """Return what passes frames from one stage to a later one of the same task."""
-    entries = (node for stage in stages for node in stage.entries)
-    return Crossing(frozenset(node.port for node in entries if node.kind is NodeKind.RECEIVE))

@@ -21,7 +21,7 @@ from wallaroo_runtime.memory.state import read_states, state_names
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, TcpSource, Topology
 from wallaroo_runtime.worker.channel import WorkerChannel
-from wallaroo_runtime.worker.generate import WorkerMaker
+from wallaroo_runtime.worker.generate import Made, WorkerMaker, made_of, request_of
 from wallaroo_runtime.worker.split import WorkerSplitter
 
 FIRST_MS = 1_700_000_000_000  # where the clock of an application begins, so that it is the same each time
@@ -222,23 +222,14 @@ class MemoryRun:
         values = [Message(data, each.key, each.time_ms) for each, (_, data) in zip(messages, written, strict=True)]
         return value_frames(source, port, values, self._sequence, self.now_ms, written[0][0])
 
-    def _made(self, source: GeneratorSource, wanted: int) -> tuple[list[bytes], int, bool, str]:
+    def _made(self, source: GeneratorSource, wanted: int) -> Made:
         previous, encoding = self._generated.get(source.path, (None, 0))
         channel = self._channels[source.worker]
         if not isinstance(channel, LocalChannel):
             target = channel.endpoints().connection.target
             return WorkerMaker(target, source.path).make(previous, encoding, wanted, MOST_BYTES)
-        request = pb.GenerateRequest(
-            path=source.path,
-            previous=previous or b"",
-            previous_encoding=encoding,
-            begins=previous is None,
-            max_count=wanted,
-            max_bytes=MOST_BYTES,
-        )
-        reply = channel.calls.generate(request)
-        reason = f"{reply.failure.code} {reply.failure.message}" if reply.HasField("failure") else ""
-        return list(reply.values), reply.encoding, reply.ended, reason
+        request = request_of(source.path, previous, encoding, max_count=wanted, max_bytes=MOST_BYTES)
+        return made_of(channel.calls.generate(request))
 
     def _run(self, frames: list[bytes]) -> None:
         batch = self._engine.run([frames])

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import TOPOLOGY, RunError
-from wallaroo_runtime.gateway.config import SourceConfig
 from wallaroo_runtime.gateway.connection import listen, real_address
 from wallaroo_runtime.gateway.framing import Cutter, fixed_cutter, splitter_cut
 from wallaroo_runtime.memory.receiver import Receiver
 from wallaroo_runtime.memory.run import MemoryRun
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.topology.model import GeneratorSource, Part, Sink, Source, TcpSink, TcpSource, Topology
 
 READ_BYTES = 256 * 1024
@@ -83,10 +83,7 @@ class MemoryServer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _listen(self, source: TcpSource) -> tuple[str, str]:
-        framing = {"kind": source.framing.kind, "header_bytes": source.framing.header_bytes}
-        port = self.run.plan.ports[source.path]
-        limit = source.max_message_bytes
-        config = SourceConfig(port, source.path, source.name, source.host, source.port, framing, limit)
+        config = pb.Source(name=source.name, host=source.host, tcp_port=source.port)
         listener = listen(config)
         cut = self._cutter(source)
 

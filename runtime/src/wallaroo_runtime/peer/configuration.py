@@ -1,35 +1,19 @@
-"""What gateway and egress of an application are started with."""
+"""What a driver wants gateway and egress of an application to do."""
 
-import json
-import os
-import signal
-import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.peer.limits import Bounds
-from wallaroo_runtime.peer.process import POLL_S, STOP_DEADLINE_S, Process
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.credential import is_loopback
-from wallaroo_runtime.system.process import process_start_time
-from wallaroo_runtime.topology.model import (
-    ConnectorSink,
-    ConnectorSource,
-    GeneratorSource,
-    KafkaSink,
-    Source,
-    TcpSource,
-    Topology,
-)
+from wallaroo_runtime.topology.model import ConnectorSink, ConnectorSource, GeneratorSource, Source, TcpSource, Topology
 
 FSYNC_INTERVAL_MS = 50
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
 Listener = TcpSource | ConnectorSource
 GatewaySource = TcpSource | ConnectorSource | GeneratorSource
 UNSET = Bounds()
-NAMES = ("gateway", "egress")
 
 
 def needs_worker(source: Source) -> bool:
@@ -54,47 +38,6 @@ def open_sources(topology: Topology) -> Iterator[Diagnostic]:
             yield Diagnostic.of("R646", source=source.name, address=source.place)
 
 
-def gateway_of(
-    topology: Topology, plan: Plan, checkpoint: Path, targets: Mapping[str, str], bounds: Bounds = UNSET
-) -> Process:
-    """Return the gateway of an application, not started.
-
-    Args:
-        topology: Has the sources.
-        plan: Has their ports.
-        checkpoint: The checkpoint directory.
-        targets: Name of a worker to its gRPC target, for sources that a worker cuts or makes.
-        bounds: Of the journal.
-    """
-    sources = [
-        {
-            "port": plan.ports[source.path],
-            "path": source.path,
-            "name": source.name,
-            "host": source.host,
-            "tcp_port": source.port,
-            "framing": _framing(source, targets),
-            "max_message_bytes": source.max_message_bytes,
-        }
-        for source in listeners(topology)
-    ]
-    generators = [
-        {"port": plan.ports[source.path], "path": source.path, "name": source.name, "target": targets[source.worker]}
-        for source in topology.sources()
-        if isinstance(source, GeneratorSource)
-    ]
-    config = {
-        "journal": str(checkpoint / "journal"),
-        "sources": sources,
-        "generators": generators,
-        "tick_ms": tick_interval_ms(topology),
-        "backlog_bytes": bounds.journal_bytes,
-        "fsync": bounds.journal_fsync,
-        "fsync_interval_ms": FSYNC_INTERVAL_MS,
-    }
-    return Process("gateway", "wallaroo_runtime.gateway", checkpoint, config)
-
-
 def tick_interval_ms(topology: Topology) -> int:
     """Return how often windows need ticks: twice in the shortest slide or flush; 0: there are no windows."""
     windows = [step.window for step in topology.steps() if step.window is not None]
@@ -102,60 +45,71 @@ def tick_interval_ms(topology: Topology) -> int:
     return max(LEAST_TICK_MS, min(MOST_TICK_MS, min(spans) // 2)) if spans else 0
 
 
-def _framing(source: Listener, targets: Mapping[str, str]) -> dict[str, str | int]:
-    if isinstance(source, ConnectorSource):
-        return connector_framing(source)
-    framing = source.framing
-    if framing.kind != "worker":
-        return {"kind": framing.kind}
-    return {"kind": "worker", "header_bytes": framing.header_bytes, "target": targets[source.worker]}
+def gateway_request(
+    topology: Topology,
+    plan: Plan,
+    sources: Iterable[GatewaySource],
+    bounds: Bounds = UNSET,
+    *,
+    targets: Mapping[str, str] | None = None,
+    archive: str = "",
+) -> pb.AttachJournalRequest:
+    """Return what a gateway is to do, without the driver.
 
-
-def connector_framing(source: ConnectorSource) -> dict[str, str | int]:
-    """Return what a gateway must know of a connector source."""
-    return {
-        "kind": source.kind,
-        "cookie": source.cookie,
-        "max_credits": source.max_credits,
-        "refill_credits": source.refill_credits,
-    }
-
-
-def egress_of(topology: Topology, plan: Plan, checkpoint: Path, bounds: Bounds = UNSET) -> Process:
-    """Return the egress of an application, not started."""
-    sinks: list[dict[str, Any]] = [
-        {"port": plan.ports[sink.path], "name": sink.name, "host": sink.host, "tcp_port": sink.port}
-        | ({"cookie": sink.cookie} if isinstance(sink, ConnectorSink) else {})
-        for sink in topology.tcp_sinks()
-    ]
-    sinks += [_transactional(sink, topology.name, plan.ports[sink.path]) for sink in topology.transactional_sinks()]
-    config = {"outbox": str(checkpoint / "outbox"), "sinks": sinks, "resend_bytes": bounds.resend_bytes}
-    return Process("egress", "wallaroo_runtime.egress", checkpoint, config)
-
-
-def _transactional(sink: KafkaSink, application: str, port: int) -> dict[str, Any]:
-    host, _, tcp_port = sink.brokers[0].rpartition(":")
-    target = {"application": application, "brokers": list(sink.brokers), "topic": sink.topic}
-    return {
-        "port": port,
-        "name": sink.name,
-        "host": host.strip("[]"),
-        "tcp_port": int(tcp_port),
-        "kafka": {**target, "options": dict(sink.options)},
-    }
-
-
-def stop_left_behind(checkpoint: Path) -> None:
-    """End gateway and egress of an earlier driver, before their files are removed."""
-    for name in NAMES:
-        try:
-            status = json.loads((checkpoint / f"{name}.json").read_bytes())
-            pid, started = int(status["pid"]), int(status["start_time"])
-        except (OSError, ValueError, KeyError, TypeError):
+    Args:
+        topology: Of the application.
+        plan: Has the ports of the sources.
+        sources: Those that the gateway serves.
+        bounds: Of the journal.
+        targets: Name of a worker to its gRPC target, for sources that a worker cuts or makes; None: the gateway has
+            the archive with the workers.
+        archive: SHA-256 of the archive that is run; empty: of none.
+    """
+    request = pb.AttachJournalRequest(
+        fsync=bounds.journal_fsync,
+        fsync_interval_ms=FSYNC_INTERVAL_MS,
+        backlog_bytes=bounds.journal_bytes,
+        tick_ms=tick_interval_ms(topology),
+        archive=archive,
+    )
+    for source in sources:
+        known = {"port": plan.ports[source.path], "path": source.path, "name": source.name}
+        asked = {"worker": source.worker, "target": (targets or {}).get(source.worker, "")}
+        if isinstance(source, GeneratorSource):
+            request.generators.add(**known, **asked)
             continue
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            end = time.monotonic() + STOP_DEADLINE_S
-            if process_start_time(pid) == started:
-                os.kill(pid, number)
-            while process_start_time(pid) == started and time.monotonic() < end:
-                time.sleep(POLL_S)
+        place = {"host": source.host, "tcp_port": source.port, "max_message_bytes": source.max_message_bytes}
+        message = request.sources.add(**known, **place, framing=framing_of(source))
+        if isinstance(source, ConnectorSource):
+            message.connector.cookie = source.cookie
+            message.connector.max_credits = source.max_credits
+            message.connector.refill_credits = source.refill_credits
+        elif needs_worker(source):
+            message.header_bytes = source.framing.header_bytes
+            message.worker, message.target = asked["worker"], asked["target"]
+    return request
+
+
+def framing_of(source: Listener) -> str:
+    """Return how the bytes of a source are cut, as the protocol has it."""
+    return source.framing.kind if isinstance(source, TcpSource) else source.kind
+
+
+def egress_request(topology: Topology, plan: Plan, bounds: Bounds = UNSET) -> pb.AttachOutboxRequest:
+    """Return what the egress of an application is to do, without the driver."""
+    request = pb.AttachOutboxRequest(resend_bytes=bounds.resend_bytes)
+    for sink in topology.tcp_sinks():
+        cookie = sink.cookie if isinstance(sink, ConnectorSink) else None
+        place = {"host": sink.host, "tcp_port": sink.port}
+        request.sinks.add(port=plan.ports[sink.path], name=sink.name, **place, cookie=cookie)
+    for topic in topology.transactional_sinks():
+        host, _, port = topic.brokers[0].rpartition(":")
+        place = {"host": host.strip("[]"), "tcp_port": int(port)}
+        kafka = pb.KafkaTopic(
+            application=topology.name, brokers=topic.brokers, topic=topic.topic, options=dict(topic.options)
+        )
+        request.sinks.add(port=plan.ports[topic.path], name=topic.name, **place, kafka=kafka)
+    for source in listeners(topology):
+        known = {"port": plan.ports[source.path], "path": source.path, "name": source.name}
+        request.sources.add(**known, framing=framing_of(source))
+    return request

@@ -1,28 +1,17 @@
 """The processes `wallaroo gateway` and `wallaroo egress`."""
 
-import signal
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-
-import grpc
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import refuse_links
-from wallaroo_runtime.egress.service import EgressHost, OutboxServicer
-from wallaroo_runtime.errors import RUN, USAGE, RunError
-from wallaroo_runtime.gateway.service import GatewayHost, JournalServicer, Workers
-from wallaroo_runtime.service._proto.service_pb2_grpc import (
-    add_JournalServiceServicer_to_server,
-    add_OutboxServiceServicer_to_server,
-)
+from wallaroo_runtime.egress.service import EgressHost
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.gateway.service import GatewayHost, Workers
 from wallaroo_runtime.service.credential import Listen, is_loopback, make_token, read_pem, read_token
-from wallaroo_runtime.service.server import serve
-
-LOOK_S = 0.2
-GRACE_S = 2.0
+from wallaroo_runtime.service.host import Host
+from wallaroo_runtime.service.server import serve, serve_until, stop_event
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +75,20 @@ def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], N
     Raises:
         RunError: It cannot start; R711, its directory has links.
     """
-    stopped = threading.Event()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopped.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
+    stopped = stop_event()
     refuse_links(options.directory, ["workers"])
     listen, _ = listen_of(kind, options)
     host = _host(kind, options, listen.address)
     try:
-        server, address = serve(kind, listen, lambda server: _add(host, server))
+        server, address = serve(kind, listen, host.answer)
         host.store.address = address
         tell(address, str(options.token_file or options.directory / "token"))
-        while not stopped.wait(LOOK_S) and not host.ended.is_set():
-            pass
-        server.stop(GRACE_S).wait()
+        return serve_until(stopped.wait, host, server)
     finally:
         host.close()
-    return RUN if host.ended.is_set() else 0
 
 
-def _host(kind: str, options: ServiceOptions, address: str) -> GatewayHost | EgressHost:
+def _host(kind: str, options: ServiceOptions, address: str) -> Host:
     try:
         if kind == "gateway":
             return GatewayHost(options.directory, address, options.workers)
@@ -119,10 +99,3 @@ def _host(kind: str, options: ServiceOptions, address: str) -> GatewayHost | Egr
 
 def _not_usable(kind: str, directory: Path, error: OSError) -> RunError:
     return RunError.of("R719", USAGE, service=kind, path=directory, reason=error.strerror or str(error))
-
-
-def _add(host: GatewayHost | EgressHost, server: grpc.Server) -> None:
-    if isinstance(host, GatewayHost):
-        add_JournalServiceServicer_to_server(JournalServicer(host), server)
-    else:
-        add_OutboxServiceServicer_to_server(OutboxServicer(host), server)

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping
 
 from wallaroo_runtime.peer.configuration import UNSET
-from wallaroo_runtime.peer.remote import ATTACH_PATIENCE_S, RemoteOptions, driver_of
+from wallaroo_runtime.peer.peer import ATTACH_PATIENCE_S, Request
+from wallaroo_runtime.peer.remote import RemoteOptions, driver_of
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client
-
-Message = pb.AttachJournalRequest | pb.AttachOutboxRequest
 
 
 class Hold:
@@ -46,7 +45,7 @@ class Hold:
     def take(self, kind: str, name: str = "") -> int:
         """Attach to one service; returns the epoch in which it serves this process. Errors as of `take_gateways`."""
         driver = driver_of(self._application, self._checkpoint, self.store(kind, name), fresh=False)
-        nothing: dict[str, Callable[..., Message]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
+        nothing: dict[str, Callable[..., Request]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
         return int(self.client(kind, name).call("Attach", nothing[kind](driver=driver)).epoch)
 
     def client(self, kind: str, name: str = "") -> Client:

@@ -27,10 +27,8 @@ class Ports:
         return {"ports": dict(self.parts), "state_ports": dict(self.states), "next_port": self.next}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any], topology: Topology) -> "Ports":
-        """Read what `to_json` gave; checkpoints of earlier releases have the numbers of `first_ports`."""
-        if "ports" not in value:
-            return first_ports(topology)
+    def from_json(cls, value: Mapping[str, Any]) -> "Ports":
+        """Read what `to_json` gave."""
         return cls(value["ports"], value["state_ports"], value["next_port"])
 
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.peer.process import Process
-from wallaroo_runtime.peer.restart import Keeper
 from wallaroo_runtime.run.idle import Activity
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
@@ -38,9 +36,8 @@ class Flow:
         self._note = note
         self._ended: set[str] = set()
         self._gone: set[str] = set()
-        self._processes = [*peers.gateways, peers.egress]
-        self._keepers = [Keeper(each, note) if isinstance(each, Process) else each for each in self._processes]
-        self._told: list[list[Any]] = [[] for _ in self._processes]
+        self._all = [*peers.gateways, peers.egress]
+        self._told: list[list[Any]] = [[] for _ in self._all]
         self._moves = Moves()
         self._samples: deque[tuple[float, int]] = deque()
 
@@ -50,15 +47,15 @@ class Flow:
         if error is not None:
             raise error
         self._tell_workers()
-        for keeper in self._keepers:
-            keeper.check()
+        for peer in self._all:
+            peer.check(self._note)
         for number, gateway in enumerate(self._peers.gateways):
             status = gateway.status()
             self._tell_sources(status.get("generators", ()))
             # Spark reports a micro-batch to its source when the next one begins, which never happens without messages.
             is_waiting = status.get("waits") or not status.get("reads", True)
             if is_waiting and (offsets := self._query.progress().offsets):
-                self._peers.tails[number].commit(offsets[number])
+                gateway.commit(offsets[number])
 
     def _tell_workers(self) -> None:
         """Report each process of a worker that ended by itself, once."""
@@ -77,8 +74,8 @@ class Flow:
     def new_findings(self) -> Iterator[Diagnostic]:
         """Yield what query, gateway and egress have found wrong since the last call."""
         yield from self._query.new_findings()
-        for number, process in enumerate(self._processes):
-            found = process.status().get("diagnostics", [])
+        for number, peer in enumerate(self._all):
+            found = peer.status().get("diagnostics", [])
             told = self._told[number]
             for finding in found:
                 if finding not in told:

@@ -1,30 +1,25 @@
-"""Gateway and egress of a run: local processes or remote services."""
+"""Gateways and egress of a run."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Protocol
 
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.peer.configuration import egress_of, gateway_of, needs_worker
+from wallaroo_runtime.peer.configuration import (
+    GatewaySource,
+    egress_request,
+    gateway_request,
+    gateway_sources,
+    needs_worker,
+)
 from wallaroo_runtime.peer.limits import Bounds
-from wallaroo_runtime.peer.process import Process, announce
-from wallaroo_runtime.peer.remote import RemoteOptions, RemoteProcess, driver_of, egress_at, gateways_of
+from wallaroo_runtime.peer.local import LocalPeer, announce
+from wallaroo_runtime.peer.peer import Peer, Request
+from wallaroo_runtime.peer.remote import RemoteOptions, driver_of, sources_by_gateway
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.storage.journal.head import Position
-from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.topology.model import Topology
 
-
-class Tail(Protocol):
-    """What the driver itself needs of a journal."""
-
-    def end(self) -> Position:
-        """Return how far it goes."""
-
-    def commit(self, offset: int) -> None:
-        """Release everything below `offset`."""
+LOCAL = "local"  # the checkpoint of a local service: its files are in no other one
 
 
 class Peers:
@@ -40,8 +35,9 @@ class Peers:
         archive: SHA-256 of the archive that is run; empty: of none.
 
     Attributes:
-        gateways: Started by `start`, or by `start_gateway` when they need a worker.
-        tails: The journal of each.
+        gateways: Each has a journal.
+        egress: Has the outbox.
+        waits_for_worker: Whether the gateway only has its journal until `serve_sources`.
         journals: Where tasks find them.
         output: Where tasks and driver put output.
         received_before: Messages that had come before this run.
@@ -63,69 +59,73 @@ class Peers:
         archive: str = "",
     ) -> None:
         self._topology, self._plan, self._checkpoint, self._bounds = topology, plan, checkpoint, bounds
-        self._fresh = fresh
-        self.gateways: list[Process | RemoteProcess] = []
-        self._remote = gateways_of(topology, plan, remote, bounds, archive) if remote.gateways else {}
-        self.tails: list[Tail] = list(self._remote.values())
-        self.egress: Process | RemoteProcess = (
-            egress_at(topology, plan, remote, bounds)
-            if remote.egress
-            else egress_of(topology, plan, checkpoint.path, bounds)
-        )
+        self._fresh, self._archive = fresh, archive
+        self._sources: list[list[GatewaySource]] = [list(gateway_sources(topology))]
+        self._names = ["gateway"]
+        self.gateways: list[Peer] = [LocalPeer("gateway", checkpoint.path)]
+        self.egress: Peer = LocalPeer("egress", checkpoint.path)
+        self.waits_for_worker = not remote.gateways and any(map(needs_worker, topology.sources()))
+        if remote.gateways:
+            served = sources_by_gateway(topology, remote, archive)
+            self._names, self._sources = [f"gateway {name}".strip() for name in served], list(served.values())
+            self.gateways = [Peer(remote.service("gateway", remote.gateways[name])) for name in served]
+        if remote.egress:
+            self.egress = Peer(remote.service("egress", remote.egress))
         self.journals: tuple[JournalPlace, ...] = ()
-        self.output = OutputPlace.on(checkpoint.path)
+        self.output = OutputPlace()
         self.received_before = self.delivered_before = 0
 
-    @property
-    def waits_for_worker(self) -> bool:
-        """Whether the gateway can only be started when the workers run."""
-        return any(map(needs_worker, self._topology.sources()))
+    def launch(self, stack: ExitStack) -> None:
+        """Begin to start those that are ours; `stack` ends them."""
+        announce(self._checkpoint.path)
+        for peer in (self.egress, *self.gateways):
+            stack.callback(peer.stop)
+            peer.launch()
 
-    def start(self, stack: ExitStack) -> None:
-        """Start or attach everything but a gateway that needs a worker; `stack` ends it.
+    def start(self) -> None:
+        """Attach to all of them, after `launch`, but to a gateway that needs a worker.
 
         Raises:
             RunError: Why something does not start, or is not what the checkpoint refers to.
         """
-        announce(self._checkpoint.path)
-        if not self._remote:
-            directory = self._checkpoint.path / "journal"
-            if not (directory / "head").exists():
-                JournalWriter(directory).close()  # the query needs one that exists
-            self.journals, self.tails = (JournalPlace(str(directory)),), [JournalReader(directory)]
-            self._checkpoint.record_journal(f"{JournalReader(directory).end().journal_id:016x}")
-        if isinstance(self.egress, RemoteProcess):
-            self._attach("egress", self.egress)
+        self._attach("egress", self.egress, egress_request(self._topology, self._plan, self._bounds))
+        if "egress" in self._checkpoint.services:
             self._checkpoint.check_published(self.egress.published)
-            self.output = OutputPlace(service=self.egress.service)
-        else:
-            _start(stack, self.egress)
-        self.delivered_before = self.delivered()
-        for name, gateway in self._remote.items():
-            self._attach(f"gateway {name}".strip(), gateway)
-            self.gateways.append(gateway)
-            self.journals = (*self.journals, JournalPlace(service=gateway.service))
-        self.received_before = self.received()
+        self.output, self.delivered_before = self.egress.output(), self.delivered()
         # A port that is in use should be reported at once. Only where workers cut the messages must they run first.
-        if not self._remote and not self.waits_for_worker:
-            self.start_gateway(stack, {})
+        if self.waits_for_worker:
+            self.gateways[0].wait_ready()
+            self._checkpoint.record_journal(f"{self.gateways[0].end().journal_id:016x}")
+        else:
+            for name, gateway, sources in zip(self._names, self.gateways, self._sources, strict=True):
+                self._attach(name, gateway, self._gateway_request(sources))
+        self.journals = tuple(gateway.journal() for gateway in self.gateways)
+        self.received_before = self.received()
 
-    def start_gateway(self, stack: ExitStack, targets: Mapping[str, str]) -> None:
-        """Start the local gateway.
+    def serve_sources(self, targets: Mapping[str, str]) -> None:
+        """Let the local gateway listen that waits for workers.
 
         Args:
-            stack: Ends it.
-            targets: Name of a worker to its gRPC target, for sources that a worker cuts.
+            targets: Name of a worker to its gRPC target, for sources that a worker cuts or makes.
         """
-        gateway = gateway_of(self._topology, self._plan, self._checkpoint.path, targets, self._bounds)
-        _start(stack, gateway)
-        self.gateways.append(gateway)
+        self._attach(self._names[0], self.gateways[0], self._gateway_request(self._sources[0], targets))
 
-    def _attach(self, name: str, service: RemoteProcess) -> None:
-        store = self._checkpoint.services[name]
-        application, checkpoint = self._topology.name, self._checkpoint.id
-        service.start(driver_of(application, checkpoint, store, fresh=self._fresh))
-        self._checkpoint.record(name, service.service.store)
+    def _gateway_request(self, sources: list[GatewaySource], targets: Mapping[str, str] | None = None) -> Request:
+        archive = self._archive
+        return gateway_request(self._topology, self._plan, sources, self._bounds, targets=targets, archive=archive)
+
+    def _attach(self, name: str, peer: Peer, request: Request) -> None:
+        application, services = self._topology.name, self._checkpoint.services
+        if name in services:
+            driver = driver_of(application, self._checkpoint.id, services[name], fresh=self._fresh)
+        else:
+            driver = driver_of(application, LOCAL, "", fresh=False)
+        request.driver.CopyFrom(driver)
+        peer.attach(request)
+        if name in services:
+            self._checkpoint.record(name, peer.service.store)
+        elif peer is not self.egress:
+            self._checkpoint.record_journal(peer.service.store)
 
     def addresses(self) -> list[tuple[str, str]]:
         """Return name and address of each source that is listened for."""
@@ -137,10 +137,4 @@ class Peers:
 
     def received(self) -> int:
         """Return how many messages have come since the checkpoint began."""
-        return sum(tail.end().sequence for tail in self.tails)
-
-
-def _start(stack: ExitStack, process: Process) -> None:
-    stack.callback(process.stop)
-    process.start()
-    process.wait_ready()
+        return sum(gateway.end().sequence for gateway in self.gateways)

@@ -4,9 +4,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,15 +16,15 @@ from wallaroo_runtime.checkpoint.directory import Place, default_directory
 from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory
 from wallaroo_runtime.checkpoint.url import check_answer, check_services, is_remote
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.peer.configuration import needs_worker, open_sources, stop_left_behind
-from wallaroo_runtime.peer.limits import Bounds
-from wallaroo_runtime.peer.remote import RemoteOptions
+from wallaroo_runtime.peer.configuration import needs_worker, open_sources
+from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, check_runnable, load_application
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
+from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.spark.java import check_java
@@ -34,52 +33,8 @@ from wallaroo_runtime.topology.model import Topology
 
 BUCKETS_PER_PARTITION = 4
 LOOK_S = 0.1
-PARTITIONS = "spark.sql.shuffle.partitions"
 PROGRESS_S = 1.0
 SIGNALS_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What the command line says about a run.
-
-    Attributes:
-        app: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.
-        args: What the application sees on its command line.
-        inputs: `--in`; overrides the sources of a topology file or archive.
-        outputs: `--out`; overrides the sinks of a topology file or archive.
-        master: Address of the Spark master.
-        checkpoint: The checkpoint directory; None: the application's own.
-        location: The checkpoint, when it is at a URL of a file system that Hadoop knows; else empty.
-        fresh: Whether to start over.
-        on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
-        pin_code: Whether to refuse a checkpoint that was last run with other code.
-        stop_when_idle: Seconds without input after which the run ends; None: it goes on.
-        check_persist: Whether a change of state that is not persisted is a dead letter; for development, slow.
-        worker_python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
-        kafka_jars: Spark's Kafka connector: a directory, or jars with commas between; empty: what fits PySpark.
-        conf: Further settings of Spark.
-        bounds: Limits of journal, outbox and state cache.
-        remote: The remote gateways and egress.
-    """
-
-    app: str
-    args: tuple[str, ...] = ()
-    inputs: str = ""
-    outputs: str = ""
-    master: str = "local[*]"
-    checkpoint: Path | None = None
-    location: str = ""
-    fresh: bool = False
-    on_error: str = ""
-    pin_code: bool = False
-    stop_when_idle: float | None = None
-    check_persist: bool = False
-    worker_python: str = ""
-    conf: Mapping[str, str] = field(default_factory=dict)
-    kafka_jars: str = ""
-    bounds: Bounds = field(default_factory=Bounds)
-    remote: RemoteOptions = field(default_factory=RemoteOptions)
 
 
 def execute(options: RunOptions, reporter: Reporter) -> None:
@@ -89,28 +44,27 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
         RunError: It cannot start, or it failed; everything that was started has ended.
     """
     with _stop_signals() as stopped:
-        application = load_application(options.app, options.args, options.inputs, options.outputs)
+        application = _load(options.app)
         topology = application.topology
         check_runnable(topology)
-        if application.archive and cores(options.master):
+        if application.archive and cores(options.spark.master):
             check_platform(application.path, application.archive.manifest)
-        check_services(options.location, options.remote)
+        check_services(options.checkpoint.location, options.remote)
         check_java()
-        check_master(options.master)
-        check_answer(options.location)
-        place = Place.take(_path_of(options, application))
+        check_master(options.spark.master)
+        check_answer(options.checkpoint.location)
+        place = Place.take(_path_of(options.checkpoint, application))
         try:
-            if options.fresh:
+            if options.checkpoint.fresh:
                 stop_left_behind(place.path)
                 place.clear()
             place.check_links()
-            wanted = int(options.conf.get(PARTITIONS, shuffle_partitions(options.master)))
-            checkpoint = Checkpoint(
+            checkpoint = Checkpoint.open(
                 place,
                 topology,
-                shuffle_partitions=wanted,
+                shuffle_partitions=options.spark.partitions,
                 buckets_per_partition=BUCKETS_PER_PARTITION,
-                pin_code=options.pin_code,
+                pin_code=options.checkpoint.pin_code,
                 remote=options.remote,
                 directory=_directory_of(options, topology, place),
             )
@@ -120,28 +74,33 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
                 buckets_per_partition=checkpoint.buckets_per_partition,
                 ports=checkpoint.ports,
             )
-            _run(options, reporter, application, plan, checkpoint, stopped)
+            _run(options, reporter, application=application, plan=plan, checkpoint=checkpoint, stopped=stopped)
         finally:
             place.release()
 
 
-def _path_of(options: RunOptions, application: Application) -> Path:
+def _load(options: AppOptions) -> Application:
+    return load_application(options.name, options.args, options.inputs, options.outputs)
+
+
+def _path_of(options: CheckpointOptions, application: Application) -> Path:
     """Return the directory of this machine that a run uses."""
     topology = application.topology
     if not options.location:
-        return options.checkpoint or default_directory(topology.name, topology.workers[0].language, application.path)
+        return options.path or default_directory(topology.name, topology.workers[0].language, application.path)
     return default_directory(topology.name, topology.workers[0].language, Path(options.location))
 
 
 def _directory_of(options: RunOptions, topology: Topology, place: Place) -> Directory:
     """Return where the record of the application is; Spark is started when only it gets there."""
-    if not options.location:
+    location = options.checkpoint.location
+    if not location:
         return LocalDirectory(place.path)
     from wallaroo_runtime.spark.hadoop import HadoopDirectory
 
-    session = _session(options, topology, shuffle_partitions(options.master), place.path / "logs")
-    directory = HadoopDirectory(session, options.location)
-    if options.fresh:
+    session = _session(options, topology, shuffle_partitions(options.spark.master), place.path / "logs")
+    directory = HadoopDirectory(session, location)
+    if options.checkpoint.fresh:
         directory.clear()
     return directory
 
@@ -152,21 +111,19 @@ def _session(options: RunOptions, topology: Topology, partitions: int, logs: Pat
     from wallaroo_runtime.spark.kafka import uses_kafka
     from wallaroo_runtime.spark.session import REMOTE_FILES, create_session, memory_settings
 
-    memory = memory_settings(options.master, options.bounds.state_cache_bytes)
-    files = REMOTE_FILES if is_remote(options.location) else {}
+    spark = options.spark
+    memory = memory_settings(spark.master, options.bounds.state_cache_bytes)
+    files = REMOTE_FILES if is_remote(options.checkpoint.location) else {}
     # spark-submit has been given them for a driver that it starts.
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ
-    jars = jar_settings(connector_jars(options.kafka_jars)) if needs_jars else {}
+    jars = jar_settings(connector_jars(spark.kafka_jars)) if needs_jars else {}
     with _kept_signals():
         return create_session(
             topology.name,
-            master=options.master,
+            master=spark.master,
             shuffle_partitions=partitions,
             directory=logs,
-            settings=memory
-            | files
-            | jars
-            | {name: value for name, value in options.conf.items() if name != PARTITIONS},
+            settings=memory | files | jars | spark.settings,
         )
 
 
@@ -208,25 +165,29 @@ def _kept_signals() -> Iterator[None]:
 def _run(
     options: RunOptions,
     reporter: Reporter,
+    *,
     application: Application,
     plan: Plan,
     checkpoint: Checkpoint,
     stopped: threading.Event,
 ) -> None:
-    # Late: pyspark takes a second to import, and a run that cannot start need not wait for it.
-    from wallaroo_runtime.spark.failure import JavaEnded, needing_java
-    from wallaroo_runtime.spark.kafka import check_kafka
-    from wallaroo_runtime.spark.query import QueryOptions, start_query
-    from wallaroo_runtime.spark.session import open_cluster, stop_session
-
     topology = application.topology
     logs = checkpoint.path / "logs"
     digest = application.archive.digest if application.archive else ""
-    peers = Peers(topology, plan, checkpoint, options.remote, options.bounds, fresh=options.fresh, archive=digest)
+    peers = Peers(
+        topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, archive=digest
+    )
     for finding in open_sources(topology):
         reporter.warn(finding)
     with ExitStack() as stack:
-        peers.start(stack)
+        peers.launch(stack)
+        # Late: pyspark takes a second to import. The peers start meanwhile, and a run that cannot start need not wait.
+        from wallaroo_runtime.spark.failure import JavaEnded, needing_java
+        from wallaroo_runtime.spark.kafka import check_kafka
+        from wallaroo_runtime.spark.query import QueryOptions, start_query
+        from wallaroo_runtime.spark.session import open_cluster, stop_session
+
+        peers.start()
         for finding in checkpoint.repairs:
             reporter.warn(finding)
         tell_past(reporter, checkpoint, peers.received())
@@ -250,7 +211,7 @@ def _run(
             check_persist=options.check_persist,
             max_outbox_bytes=options.bounds.outbox_bytes,
             archive=application.archive,
-            python=options.worker_python,
+            python=options.spark.worker_python,
         )
         try:
             with needing_java(logs / "spark.log"):
@@ -258,8 +219,8 @@ def _run(
         except RunError as error:
             raise explained(error, topology) from error
         stack.callback(query.stop)
-        if not peers.gateways:
-            peers.start_gateway(stack, query.targets if cores(options.master) else _beside(options, application, stack))
+        if peers.waits_for_worker:
+            peers.serve_sources(query.targets if cores(options.spark.master) else _beside(options, application, stack))
         flow = Flow(peers, query, reporter.note)
         flow.check()
         reporter.initialized(peers.addresses(), checkpoint.path)
@@ -281,8 +242,8 @@ def _beside(options: RunOptions, application: Application, stack: ExitStack) -> 
     from wallaroo_runtime.peer.gateway_workers import HostedWorkers
 
     topology = application.topology
-    directory = _path_of(options, application) / "workers"
-    workers = HostedWorkers(topology, directory, application.archive, options.worker_python)
+    directory = _path_of(options.checkpoint, application) / "workers"
+    workers = HostedWorkers(topology, directory, application.archive, options.spark.worker_python)
     stack.callback(workers.close)
     return {source.worker: workers.target(source.worker) for source in filter(needs_worker, topology.sources())}
 

@@ -53,6 +53,13 @@ def channel_to(service: Service) -> grpc.Channel:
         return _channels[key]
 
 
+def close_channel(service: Service) -> None:
+    """Close the channel of this process to a service."""
+    with _lock:
+        if (channel := _channels.pop((service.address, service.authority), None)) is not None:
+            channel.close()
+
+
 def close_channels() -> None:
     """Close all channels of this process."""
     with _lock:

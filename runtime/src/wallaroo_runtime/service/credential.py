@@ -18,14 +18,14 @@ class Listen:
     """Where a service listens, and what it asks of callers.
 
     Attributes:
-        address: HOST:PORT; port 0 lets the system choose one.
-        token: What each call must carry.
+        address: HOST:PORT, port 0 lets the system choose one; or `unix:PATH`.
+        token: What each call must carry; empty: nothing.
         certificate: The server's certificates (PEM); empty: no TLS.
         key: Its private key (PEM).
     """
 
     address: str
-    token: str = field(repr=False)
+    token: str = field(default="", repr=False)
     certificate: bytes = b""
     key: bytes = field(default=b"", repr=False)
 

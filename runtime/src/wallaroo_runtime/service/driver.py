@@ -1,8 +1,7 @@
-"""How a local process notices that its driver is gone."""
+"""How a local service notices that its driver is gone."""
 
 import json
 from pathlib import Path
-from typing import Any
 
 from wallaroo_runtime.system.process import process_start_time
 
@@ -14,13 +13,13 @@ class DriverWatch:
     takes the place of the one before. Without any announcement the process lives until it is stopped.
 
     Args:
-        path: Where a new driver announces itself.
-        driver: The driver that started this process, or None.
+        path: Where a driver announces itself.
         linger_s: How long to go on without a driver.
     """
 
-    def __init__(self, path: Path, driver: dict[str, Any] | None, linger_s: float) -> None:
-        self._path, self._driver, self._linger_s = path, driver, linger_s
+    def __init__(self, path: Path, linger_s: float) -> None:
+        self._path, self._linger_s = path, linger_s
+        self._driver: dict[str, int] | None = None
         self._seen: tuple[int, int] | None = None
         self._gone_since: float | None = None
 

@@ -4,7 +4,9 @@ import functools
 import hmac
 import inspect
 import os
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn, TypeVar
@@ -12,13 +14,16 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 
 from wallaroo_runtime.durable.file import NO_ROOM
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import RUN, USAGE, RunError
 from wallaroo_runtime.service.client import MESSAGE_BYTES
 from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.failure import FAILURES_KEY, pack_failures
+from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.store import Store
 
 THREADS = 256
+LOOK_S = 0.2
+GRACE_S = 2.0
 OPTIONS = (
     ("grpc.max_send_message_length", MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MESSAGE_BYTES),
@@ -101,13 +106,39 @@ def _answer(error: RunError, context: grpc.ServicerContext) -> NoReturn:
 def _refusal(address: str) -> str:
     """Return why the system lets nobody listen at an address, which gRPC only logs; empty: it does now."""
     host, _, port = address.rpartition(":")
-    family = socket.AF_INET6 if "]" in host else socket.AF_INET
     try:
-        socket.create_server((host.strip("[]"), int(port)), family=family).close()
+        if host == "unix":
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.bind(port)
+        else:
+            family = socket.AF_INET6 if "]" in host else socket.AF_INET
+            socket.create_server((host.strip("[]"), int(port)), family=family).close()
     except OSError as error:
         number = error.errno or 0
         return os.strerror(number) if number > 0 else error.strerror or str(error)
     return ""
+
+
+def stop_event() -> threading.Event:
+    """Return an event that SIGINT and SIGTERM set."""
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stopped.set())
+    return stopped
+
+
+def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Server) -> int:
+    """Serve until told, or until the host cannot go on; returns the exit code.
+
+    Args:
+        is_over: Waits for so many seconds; returns whether to end.
+        host: What runs; the caller closes it.
+        server: Serves it.
+    """
+    while not is_over(LOOK_S) and not host.ended.is_set():
+        pass
+    server.stop(GRACE_S).wait()
+    return RUN if host.ended.is_set() else 0
 
 
 def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tuple[grpc.Server, str]:
@@ -124,9 +155,9 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
     Raises:
         RunError: R714, it cannot listen there.
     """
-    server = grpc.server(
-        ThreadPoolExecutor(THREADS, thread_name_prefix=kind), options=OPTIONS, interceptors=[TokenCheck(listen.token)]
-    )
+    interceptors = [TokenCheck(listen.token)] if listen.token else []
+    executor = ThreadPoolExecutor(THREADS, thread_name_prefix=kind)
+    server = grpc.server(executor, options=OPTIONS, interceptors=interceptors)
     add(server)
     try:
         if listen.certificate:
@@ -136,6 +167,8 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
             port = server.add_insecure_port(listen.address)
     except (RuntimeError, ValueError) as error:
         reason = _refusal(listen.address) or str(error)[:200]
-        raise RunError.of("R714", USAGE, what=f"the {kind}", address=listen.address, reason=reason) from error
+        host, _, place = listen.address.rpartition(":")
+        address = os.path.realpath(place) if host == "unix" else listen.address
+        raise RunError.of("R714", USAGE, what=f"the {kind}", address=address, reason=reason) from error
     server.start()
     return server, f"{listen.address.rpartition(':')[0]}:{port}"

@@ -12,6 +12,7 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 
 PROTOCOL_VERSION = 1
 ATTACHMENT_FILE = "attachment.json"
+Config = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +24,14 @@ class Attachment:
         driver: Random id of the driver's process.
         application: Name of its application.
         checkpoint: Random id of its checkpoint.
-        config: What it wants the service to do.
+        config: What it wants the service to do: its request, as JSON.
     """
 
     epoch: int = 0
     driver: str = ""
     application: str = ""
     checkpoint: str = ""
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Config = field(default_factory=dict)
 
 
 class Store:
@@ -42,6 +43,7 @@ class Store:
         address: Where it listens, for errors.
 
     Attributes:
+        directory: Of the service.
         attachment: The latest driver.
 
     Raises:
@@ -49,15 +51,20 @@ class Store:
     """
 
     def __init__(self, directory: Path, kind: str, address: str) -> None:
-        self._path, self.kind, self.address = directory / ATTACHMENT_FILE, kind, address
+        self.directory, self.kind, self.address = directory, kind, address
+        self._path = directory / ATTACHMENT_FILE
         try:
             self.attachment = Attachment(**json.loads(self._path.read_bytes()))
         except FileNotFoundError:
             self.attachment = Attachment()
         except (OSError, ValueError, TypeError) as error:
-            raise RunError.of("R616", path=self._path, reason=f"it is damaged: {error}") from error
+            raise self.damaged(error) from error
 
-    def admit(self, driver: pb.Driver, store: str, config: Mapping[str, Any]) -> tuple[Attachment, bool]:
+    def damaged(self, error: Exception) -> RunError:
+        """Return an R616: the file cannot be read."""
+        return RunError.of("R616", path=self._path, reason=f"it is damaged: {error}")
+
+    def admit(self, driver: pb.Driver, store: str, config: Config) -> tuple[Attachment, bool]:
         """Return how a driver would be served, and whether the data of an earlier checkpoint must go first.
 
         Args:
@@ -96,6 +103,8 @@ class Store:
 
     def save(self, attachment: Attachment) -> None:
         """Serve this driver from now on; survives a loss of power."""
+        if attachment == self.attachment:
+            return
         replace_file(self._path, json.dumps(asdict(attachment), indent=2).encode(), durable=True)
         self.attachment = attachment
 

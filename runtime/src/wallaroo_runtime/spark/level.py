@@ -8,8 +8,9 @@ from pyspark.sql import SparkSession
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.bucket import later_ports
 from wallaroo_runtime.lowering.stage_message import stage_message
-from wallaroo_runtime.plan import NodeKind, Plan, Stage
+from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.account import Account, AccountParam, Accounts
 from wallaroo_runtime.spark.placement import Homes, executor_name, partition_name
 from wallaroo_runtime.spark.row import DATA, DONE, FrameHead, FrameRow
@@ -167,10 +168,6 @@ class Level:
         """Return what takes the outputs of an attempt."""
         return self.output.writer(attempt.query, attempt.batch, attempt.partition, attempt.stage, attempt.attempt)
 
-    def handed_ports(self) -> frozenset[int]:
-        """Return the ports of frames that pass from one stage to a later one within a task."""
-        return frozenset(node.port for stage in self.stages for node in stage.entries if node.kind is NodeKind.RECEIVE)
-
     def row_of(self, output: pb.Output, ordinal: int, account: Account) -> FrameRow:
         """Return an output as a row for the level that takes it.
 
@@ -203,7 +200,7 @@ def levels_of(
     counts: ReadCounts | None = None,
 ) -> list[Level]:
     """Return the levels of a plan, in order."""
-    ports = [frozenset().union(*(stage.entry_ports for stage in level)) for level in plan.levels]
+    later = later_ports(plan)
     return [
         Level(
             plan.application,
@@ -211,7 +208,7 @@ def levels_of(
             stages,
             {stage.worker: workers[stage.worker] for stage in stages},
             plan.bucket_ids,
-            frozenset().union(*ports[number + 1 :]),
+            later[number],
             number + 1 == len(plan.levels),
             tuple(journals),
             output,

@@ -57,6 +57,7 @@ class Publisher:
         self,
         outbox: Output,
         policy: ErrorPolicy,
+        *,
         rows: RowSinks | None = None,
         counts: ReadCounts | None = None,
         planned: Planned | None = None,

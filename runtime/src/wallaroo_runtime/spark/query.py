@@ -191,6 +191,7 @@ class RunningQuery:
         self,
         query: StreamingQuery,
         session: SparkSession,
+        *,
         specs: Mapping[str, WorkerSpec],
         targets: Mapping[str, str],
         publisher: Publisher,
@@ -338,7 +339,7 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     sinks = {plan.ports[sink.path]: sink for sink in topology.spark_sinks()}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
-    publisher = Publisher(outbox, policy, rows, counts, planned, Balance(plan))
+    publisher = Publisher(outbox, policy, rows=rows, counts=counts, planned=planned, balance=Balance(plan))
     publisher.letters_before = outbox.letters()
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.
@@ -353,7 +354,10 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         .outputMode("append")
         .start()
     )
-    return RunningQuery(query, session, specs, targets, publisher, room, counts, options, bool(records))
+    return RunningQuery(
+        query, session, specs=specs, targets=targets, publisher=publisher, room=room, counts=counts, options=options,
+        has_records=bool(records),
+    )  # fmt: skip
 
 
 def lower(

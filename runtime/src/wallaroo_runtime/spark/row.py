@@ -61,6 +61,11 @@ class FrameRow:
     task: int  # Spark's number of the attempt that made it
     payload: bytes
 
+    @property
+    def port(self) -> int:
+        """Port of the frame."""
+        return FrameHead.of(self.payload).port
+
     def as_tuple(self) -> tuple[int, int, int, int, int, bytes]:
         """Return the columns."""
         return self.bucket, self.sequence, self.ordinal, self.kind, self.task, self.payload

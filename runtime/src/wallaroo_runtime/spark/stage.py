@@ -83,13 +83,13 @@ class StatelessLevel:
 
     def _outputs(self, inputs: Inputs, attempt: Attempt) -> Iterator[list[pb.Output]]:
         reach("task.before_stage")
-        crossing = Crossing(self.level.handed_ports())
+        crossing = Crossing(self.level.stages)
         for stage in self.level.stages:
             channel = WorkerChannel(located(self.level.workers[stage.worker]))
             frames = chain(inputs(stage), crossing.take(stage))
             for outputs in ProcessCall(channel, self.level.opening(stage, attempt)).run(frames):
                 yield crossing.keep(outputs)
-        crossing.check(self.level.stages, attempt.batch)
+        crossing.check(attempt.batch)
 
     def _inputs(self, batches: Iterator[pa.RecordBatch], account: Account) -> Inputs:
         """Return what gives the frames that come in at a stage."""

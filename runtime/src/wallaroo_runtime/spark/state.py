@@ -1,6 +1,7 @@
 """Levels after a shuffle: keeps each bucket's state in Spark's store and lets the worker compute on it."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -9,6 +10,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from wallaroo.fault import reach
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.bucket import in_order, run_bucket
 from wallaroo_runtime.lowering.crossing import Crossing
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.account import Account
@@ -28,7 +30,6 @@ LARGE_LOG_BYTES = (
 )  # deltas of so many bytes are outweighed by no snapshot: a log is one value of RocksDB
 SMALL_LOG_BYTES = 256 * 1024  # deltas up to here are not worth a snapshot, however small the state is
 GOLDEN_RATIO = 0.6180339887498949
-FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
 
 
 def to_signed(nonce: int) -> int:
@@ -168,33 +169,28 @@ class BucketProcessor(StatefulProcessor):
             self._account = self.level.account(self._attempt)
             self.level.tell_home(self._attempt.partition)
         bucket = self.level.bucket_ids.index(bucket_id)
-        # Rows of one key come in any order; these two say in which they were made.
-        frames = sorted((FrameRow(*row) for row in rows), key=lambda row: (row.sequence, row.ordinal))
+        frames = in_order(FrameRow(*row) for row in rows)
         outputs = [row for row in frames if row.kind == DONE]
         if self.level.is_last:
             _take(self._account, bucket, outputs)
         data = [row for row in frames if row.kind == DATA]
-        passing = [row for row in data if FrameHead.of(row.payload).port in self.level.later_ports]
-        ordinal = bucket * FRAMES_PER_BUCKET
-        crossing = Crossing(self.level.handed_ports())
-        for stage in self.level.stages:
-            mine = [row for row in data if FrameHead.of(row.payload).port in stage.entry_ports]
-            _take(self._account, bucket, mine)
-            for output in crossing.keep(self._run_stage(stage, bucket, [row.payload for row in mine], crossing)):
-                outputs.append(self.level.row_of(output, ordinal, self._account))
-                ordinal += 1
-        crossing.check(self.level.stages, self._attempt.batch)
+        passing = [row for row in data if row.port in self.level.later_ports]
+        made = run_bucket(
+            self.level.stages, bucket, data, batch=self._attempt.batch, run=partial(self._run_stage, bucket=bucket)
+        )
+        outputs += [self.level.row_of(output, ordinal, self._account) for ordinal, output in made]
         self.level.tell_endings()
         if self.level.is_last:
             yield from self._stage_all(outputs, self._attempt, self._account)
         else:
             yield from (Row(**dict(zip(FrameRow.__slots__, row.as_tuple(), strict=True))) for row in passing + outputs)
 
-    def _run_stage(self, stage: Stage, bucket: int, frames: list[bytes], crossing: Crossing) -> Iterator[pb.Output]:
-        """Run a stage that begins with state on a bucket's frames, or one that follows on what it receives."""
+    def _run_stage(self, stage: Stage, rows: list[FrameRow], crossing: Crossing, *, bucket: int) -> Iterable[pb.Output]:
+        """Run a stage that begins with state on a bucket's rows, or one that follows on what it receives."""
+        assert self._attempt is not None and self._account is not None
+        _take(self._account, bucket, rows)
         if stage.has_state:
-            return iter(self._call(stage, bucket, frames).outputs if frames else ())
-        assert self._attempt is not None
+            return self._call(stage, bucket, [row.payload for row in rows]).outputs if rows else ()
         channel = WorkerChannel(located(self.level.workers[stage.worker]))
         call = ProcessCall(channel, self.level.opening(stage, self._attempt))
         return chain.from_iterable(call.run(crossing.take(stage)))

@@ -12,13 +12,12 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.audit import DamageError, RuleError
 from wallaroo_runtime.worker.capability import check_capabilities
-from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.deadline import Deadline
 from wallaroo_runtime.worker.discovery import ensure_worker, excuse_endings, find_ending, kill_worker, recover_worker
-from wallaroo_runtime.worker.ending import Blame, Cause, Ending
 from wallaroo_runtime.worker.endpoint import Endpoints, connect, remote_error
 from wallaroo_runtime.worker.flight import FlightFile, Mark
 from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.poison import Cause, Ending, Quarantine, Suspect
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 BROKEN_CODES = frozenset(
@@ -40,18 +39,18 @@ class Broken(Exception):
     """The stream ended before its time; what was not answered is to be sent again.
 
     Args:
-        blame: The message of this stream that was in flight, if it is a suspect.
+        suspect: The message of this stream that was in flight, if it is a suspect.
     """
 
-    def __init__(self, blame: Blame | None = None) -> None:
+    def __init__(self, suspect: Suspect | None = None) -> None:
         super().__init__()
-        self.blame = blame
+        self.suspect = suspect
 
 
 class AnyStream(Protocol):
     """One open call: what `Stream` has, wherever the worker is."""
 
-    def arm(self, care: Care) -> None:
+    def arm(self, quarantine: Quarantine) -> None:
         """Begin to wait for the answer of a call, as long as is right for it."""
 
     def rest(self) -> None:
@@ -139,21 +138,21 @@ class WorkerChannel:
             _endings[endpoints.connection.pid] = ending.told(self.spec.name, endpoints.connection.pid, following.pid)
         return ending
 
-    def learn(self, care: Care, blame: Blame | None) -> None:
-        """Take note in `care` of what a broken stream shows about a message of its call."""
-        if blame is None:
+    def learn(self, quarantine: Quarantine, suspect: Suspect | None) -> None:
+        """Take note in `quarantine` of what a broken stream shows about a message of its call."""
+        if suspect is None:
             return
-        if care.is_beyond(blame):
-            doing = blame.note or "read or wrote states"
-            reason = f"no answer within {blame.text} s" if blame.cause is Cause.HUNG else blame.text
+        if quarantine.is_beyond(suspect):
+            doing = suspect.note or "read or wrote states"
+            reason = f"no answer within {suspect.text} s" if suspect.cause is Cause.HUNG else suspect.text
             raise RunError.of("W415", WORKER, worker=self.spec.name, doing=doing, reason=reason)
         try:
-            is_certain = care.learn(blame)
+            is_certain = quarantine.learn(suspect)
         except ValueError as error:
             raise self.broke_rules(str(error)) from error
         if is_certain:
             self.progressed()
-        if is_certain and blame.cause is Cause.KILLED:
+        if is_certain and suspect.cause is Cause.KILLED:
             excuse_endings(self.endpoints().connection, 2)
 
     @property
@@ -161,9 +160,9 @@ class WorkerChannel:
         """The deadline of a call, for people."""
         return f"{self.spec.deadline_ms / 1000:g}"
 
-    def seconds_for(self, care: Care) -> float:
+    def seconds_for(self, quarantine: Quarantine) -> float:
         """Return how long a message of a call may take."""
-        return care.seconds(self.spec.deadline_ms / 1000, self.slowest)
+        return quarantine.seconds(self.spec.deadline_ms / 1000, self.slowest)
 
     def kill_hung(self, endpoints: Endpoints, stage: str, seconds: float, *, is_certain: bool) -> None:
         """Kill the worker that missed a deadline; the second time in a row is an error without a suspect."""
@@ -261,9 +260,9 @@ class Stream:
         stream.send(request(opening=noted))
         return stream
 
-    def arm(self, care: Care) -> None:
+    def arm(self, quarantine: Quarantine) -> None:
         """Begin to wait for the answer of a call, as long as is right for it."""
-        self.deadline.seconds = self.channel.seconds_for(care)
+        self.deadline.seconds = self.channel.seconds_for(quarantine)
         self.deadline.arm()
 
     def rest(self) -> None:
@@ -292,10 +291,10 @@ class Stream:
             raise self.channel.broke_rules(msg) from error
         except grpc.RpcError as error:
             try:
-                blame = self._find_blame(error)
+                suspect = self._find_suspect(error)
             finally:
                 self.close()
-            raise Broken(blame) from error
+            raise Broken(suspect) from error
         if reply.HasField("failure"):
             self.close()
             self.channel.failed(reply.failure)
@@ -304,7 +303,7 @@ class Stream:
         self.outputs = self.outputs + (kind == "output") if kind != "done" else 0
         return reply
 
-    def _find_blame(self, error: grpc.RpcError) -> Blame | None:
+    def _find_suspect(self, error: grpc.RpcError) -> Suspect | None:
         """Wait until the worker serves again; return the message of this stream that is the suspect."""
         self.deadline.close()
         self.call.cancel()
@@ -320,9 +319,9 @@ class Stream:
             return None
         note = self.flight.note()
         if stalled.message:
-            return Blame(stalled.call, stalled.message - 1, Cause.HUNG, f"{seconds:g}", note=note)
-        blame = ending.blame(self.flight.path.name) if ending else None
-        return blame and replace(blame, note=note)
+            return Suspect(stalled.call, stalled.message - 1, Cause.HUNG, f"{seconds:g}", note=note)
+        suspect = ending.suspect(self.flight.path.name) if ending else None
+        return suspect and replace(suspect, note=note)
 
     def finish(self) -> None:
         """Close this side and wait for the other.

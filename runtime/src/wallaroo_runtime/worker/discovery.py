@@ -9,9 +9,9 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker import control, supervisor
 from wallaroo_runtime.worker.directory import check_existing, locked, make_private, worker_directory
-from wallaroo_runtime.worker.ending import Ending
 from wallaroo_runtime.worker.launch import SOCKET
 from wallaroo_runtime.worker.owner import Owner, find_owner
+from wallaroo_runtime.worker.poison import Ending
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 MARGIN_SECONDS = 30.0

@@ -8,6 +8,30 @@ from wallaroo_runtime.worker.retry import RESTART_SECONDS, Asking
 
 PRIVATE = 16  # encodings from here on are the worker's own
 
+# Messages, their encoding, whether the generator has ended, and why it cannot go on (empty: it can).
+Made = tuple[list[bytes], int, bool, str]
+
+
+def request_of(
+    path: str, previous: bytes | None, encoding: int, *, max_count: int, max_bytes: int
+) -> pb.GenerateRequest:
+    """Return what asks for the messages that follow `previous`; parameters as for `WorkerMaker.make`."""
+    return pb.GenerateRequest(
+        path=path,
+        previous=previous or b"",
+        previous_encoding=encoding,
+        begins=previous is None,
+        max_count=max_count,
+        max_bytes=max_bytes,
+    )
+
+
+def made_of(reply: pb.GenerateReply) -> Made:
+    """Return what an answer has."""
+    failure = reply.failure
+    reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
+    return list(reply.values), reply.encoding, reply.ended, reason
+
 
 class WorkerMaker(Asking):
     """Asks the worker at a gRPC target; waits for it while it is being restarted.
@@ -21,9 +45,7 @@ class WorkerMaker(Asking):
     def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, path, timeout, GENERATE, "a generator")
 
-    def make(
-        self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int
-    ) -> tuple[list[bytes], int, bool, str]:
+    def make(self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int) -> Made:
         """Ask for the messages that follow `previous`.
 
         Args:
@@ -39,19 +61,10 @@ class WorkerMaker(Asking):
             RunError: W410, the worker cannot be reached in time, or gives what was not asked for; W416, it has no
                 generators.
         """
-        request = pb.GenerateRequest(
-            path=self.path,
-            previous=previous or b"",
-            previous_encoding=encoding,
-            begins=previous is None,
-            max_count=max_count,
-            max_bytes=max_bytes,
-        )
+        request = request_of(self.path, previous, encoding, max_count=max_count, max_bytes=max_bytes)
         reply: pb.GenerateReply = self.ask("Generate", request, "the next messages")
         self._check(reply, max_count, max_bytes)
-        failure = reply.failure
-        reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
-        return list(reply.values), reply.encoding, reply.ended, reason
+        return made_of(reply)
 
     def _check(self, reply: pb.GenerateReply, max_count: int, max_bytes: int) -> None:
         size = sum(map(len, reply.values[:-1]))

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.worker.audit import Audit, messages_by_port
-from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.channel import AnyStream, Broken, WorkerChannel
-from wallaroo_runtime.worker.ending import Blame
+from wallaroo_runtime.worker.poison import Quarantine, Suspect
 
 IN_FLIGHT_BYTES = 8 * 1024 * 1024
 
@@ -18,12 +17,12 @@ class Unanswered:
     """Data that was sent, with what is known of it when it is sent again."""
 
     frames: bytes
-    care: Care = field(default_factory=Care)
+    quarantine: Quarantine = field(default_factory=Quarantine)
 
     def request(self, index: int) -> pb.ProcessRequest:
         """Return what to send."""
         return pb.ProcessRequest(
-            data=pb.Data(index=index, frames=self.frames, skips=self.care.skips, alone=self.care.is_alone)
+            data=pb.Data(index=index, frames=self.frames, skips=self.quarantine.skips, alone=self.quarantine.is_alone)
         )
 
 
@@ -57,15 +56,15 @@ class ProcessCall:
                 yield from self._exchange(stream, source)
                 stream.finish()
             except Broken as broken:
-                self._learn(broken.blame)
+                self._learn(broken.suspect)
                 continue
             finally:
                 stream.close()
 
-    def _learn(self, blame: Blame | None) -> None:
-        position = blame.index - self._answered if blame else -1
+    def _learn(self, suspect: Suspect | None) -> None:
+        position = suspect.index - self._answered if suspect else -1
         if 0 <= position < len(self._unanswered):
-            self.channel.learn(self._unanswered[position].care, blame)
+            self.channel.learn(self._unanswered[position].quarantine, suspect)
 
     def _open(self) -> AnyStream:
         number = self.opening.partition
@@ -95,7 +94,7 @@ class ProcessCall:
             self._arm(stream)
 
     def _arm(self, stream: AnyStream) -> None:
-        stream.arm(self._unanswered[0].care if self._unanswered else Care())
+        stream.arm(self._unanswered[0].quarantine if self._unanswered else Quarantine())
 
     def _receive_one(self, stream: AnyStream, index: int, frames: bytes) -> list[pb.Output]:
         outputs: list[pb.Output] = []

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.worker.audit import Audit, messages_by_port
-from wallaroo_runtime.worker.care import Care
 from wallaroo_runtime.worker.channel import AnyStream, Broken, WorkerChannel
+from wallaroo_runtime.worker.poison import Quarantine
 
 REQUEST_BYTES = 8 * 1024 * 1024
 T = TypeVar("T")
@@ -95,20 +95,20 @@ class StateSession:
             load_log: Gives the entries of the log, oldest first; called when the worker lacks the state.
             wants_snapshot: Whether the changes shall be the whole state.
         """
-        care = Care()
+        quarantine = Quarantine()
         while True:
             index = -1
             try:
                 stream, index = self._stream(bucket)
                 call = pb.Bucket(index=index, bucket=bucket, wants_snapshot=wants_snapshot)
                 call.version.counter, call.version.nonce = version.counter, version.nonce
-                self._send(stream, call, frames, care)
+                self._send(stream, call, frames, quarantine)
                 came = sum(map(messages_by_port, frames), Counter[int]())
                 result = self._receive(stream, index, version, load_log, came)
             except Broken as broken:
                 self._drop()
-                if broken.blame and broken.blame.index == index:
-                    self.channel.learn(care, broken.blame)
+                if broken.suspect and broken.suspect.index == index:
+                    self.channel.learn(quarantine, broken.suspect)
                 continue
             self.channel.progressed()
             return result
@@ -138,11 +138,11 @@ class StateSession:
         return stream, calls
 
     @staticmethod
-    def _send(stream: AnyStream, call: pb.Bucket, frames: Sequence[bytes], care: Care) -> None:
-        stream.arm(care)
-        skips = care.skips
+    def _send(stream: AnyStream, call: pb.Bucket, frames: Sequence[bytes], quarantine: Quarantine) -> None:
+        stream.arm(quarantine)
+        skips = quarantine.skips
         for group, more in with_more(grouped(frames, len)):
-            request = pb.Bucket(more=more, skips=skips, alone=care.is_alone, careful=care.is_careful)
+            request = pb.Bucket(more=more, skips=skips, alone=quarantine.is_alone, careful=quarantine.is_careful)
             request.MergeFrom(call)
             request.frames = group[0] if len(group) == 1 else b"".join(group)
             stream.send(pb.StateRequest(bucket=request))

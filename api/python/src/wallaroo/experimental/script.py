@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from wallaroo.connector.config import hint_of
+from wallaroo.connector import hint_of
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.error import WallarooParameterError
 from wallaroo.experimental.stream import LENGTH

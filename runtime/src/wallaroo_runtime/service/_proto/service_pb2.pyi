@@ -69,7 +69,7 @@ class AttachJournalRequest(_message.Message):
     def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., tick_ms: _Optional[int] = ..., generators: _Optional[_Iterable[_Union[Generator, _Mapping]]] = ..., archive: _Optional[str] = ...) -> None: ...
 
 class Source(_message.Message):
-    __slots__ = ("port", "path", "name", "host", "tcp_port", "framing", "max_message_bytes", "connector", "header_bytes", "worker")
+    __slots__ = ("port", "path", "name", "host", "tcp_port", "framing", "max_message_bytes", "connector", "header_bytes", "worker", "target")
     PORT_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +80,7 @@ class Source(_message.Message):
     CONNECTOR_FIELD_NUMBER: _ClassVar[int]
     HEADER_BYTES_FIELD_NUMBER: _ClassVar[int]
     WORKER_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
     port: int
     path: str
     name: str
@@ -90,19 +91,22 @@ class Source(_message.Message):
     connector: Connector
     header_bytes: int
     worker: str
-    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., framing: _Optional[str] = ..., max_message_bytes: _Optional[int] = ..., connector: _Optional[_Union[Connector, _Mapping]] = ..., header_bytes: _Optional[int] = ..., worker: _Optional[str] = ...) -> None: ...
+    target: str
+    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., framing: _Optional[str] = ..., max_message_bytes: _Optional[int] = ..., connector: _Optional[_Union[Connector, _Mapping]] = ..., header_bytes: _Optional[int] = ..., worker: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
 
 class Generator(_message.Message):
-    __slots__ = ("port", "path", "name", "worker")
+    __slots__ = ("port", "path", "name", "worker", "target")
     PORT_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORKER_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
     port: int
     path: str
     name: str
     worker: str
-    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., worker: _Optional[str] = ...) -> None: ...
+    target: str
+    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., worker: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
 
 class Connector(_message.Message):
     __slots__ = ("cookie", "max_credits", "refill_credits")
@@ -127,32 +131,55 @@ class AttachOutboxRequest(_message.Message):
     def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sinks: _Optional[_Iterable[_Union[Sink, _Mapping]]] = ..., resend_bytes: _Optional[int] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ...) -> None: ...
 
 class Sink(_message.Message):
-    __slots__ = ("port", "name", "host", "tcp_port", "cookie")
+    __slots__ = ("port", "name", "host", "tcp_port", "cookie", "kafka")
     PORT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     TCP_PORT_FIELD_NUMBER: _ClassVar[int]
     COOKIE_FIELD_NUMBER: _ClassVar[int]
+    KAFKA_FIELD_NUMBER: _ClassVar[int]
     port: int
     name: str
     host: str
     tcp_port: int
     cookie: str
-    def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., cookie: _Optional[str] = ...) -> None: ...
+    kafka: KafkaTopic
+    def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., cookie: _Optional[str] = ..., kafka: _Optional[_Union[KafkaTopic, _Mapping]] = ...) -> None: ...
+
+class KafkaTopic(_message.Message):
+    __slots__ = ("application", "brokers", "topic", "options")
+    class OptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    BROKERS_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    application: str
+    brokers: _containers.RepeatedScalarFieldContainer[str]
+    topic: str
+    options: _containers.ScalarMap[str, str]
+    def __init__(self, application: _Optional[str] = ..., brokers: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., options: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class AttachReply(_message.Message):
-    __slots__ = ("epoch", "store", "query", "batch", "offsets")
+    __slots__ = ("epoch", "store", "query", "batch", "offsets", "directory")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     STORE_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     store: str
     query: str
     batch: int
     offsets: str
-    def __init__(self, epoch: _Optional[int] = ..., store: _Optional[str] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., offsets: _Optional[str] = ...) -> None: ...
+    directory: str
+    def __init__(self, epoch: _Optional[int] = ..., store: _Optional[str] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., offsets: _Optional[str] = ..., directory: _Optional[str] = ...) -> None: ...
 
 class Position(_message.Message):
     __slots__ = ("offset", "sequence", "journal")

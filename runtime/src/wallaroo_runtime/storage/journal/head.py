@@ -69,8 +69,7 @@ def read_committed(directory: Path) -> int:
     # After a loss of power the file may be empty. A smaller offset only keeps bytes for longer.
     if not text.strip(b"\0\n"):
         return 0
-    # Earlier versions wrote no checksum.
-    if not offset.isdigit() or checksum and checksum != [_checksum(offset)]:
+    if not offset.isdigit() or checksum != [_checksum(offset)]:
         raise RunError.of("R612", path=path, offset=0, reason="the file does not fit its checksum")
     return int(offset)
 

@@ -59,8 +59,7 @@ def _before(record: Record, after: Base) -> Base:
 
 def _check_port(directory: Path, port: int, begin: Base, records: list[Record], total: Base) -> None:
     name, position = f"position-{port}", read_position(directory, port)
-    # Records of earlier versions do not say how long their position was there.
-    if not (directory / name).exists() and any(record.offsets for record in records):
+    if not (directory / name).exists():
         raise _damaged(directory, f"{name} is missing; {total.messages[port]} messages were published for that sink")
     if position.record > total.number:
         raise _damaged(directory, f"{name} is at record {position.record}; the log ends before record {total.number}")
@@ -107,7 +106,7 @@ def _check_file(directory: Path, port: int, place: tuple[int, int], file: Outbox
         raise _damaged(directory, f"{file.name} is missing; it is not delivered yet") from None
     if size != file.bytes:
         raise _damaged(directory, f"{file.name} has {size} bytes; expected {file.bytes}")
-    if file.crc32 is not None and crc != file.crc32:
+    if crc != file.crc32:
         raise _damaged(directory, f"{file.name} has checksum {crc:08x}; expected {file.crc32:08x}")
 
 

@@ -24,7 +24,7 @@ class OutboxFile:
     name: str
     bytes: int
     messages: int
-    crc32: int | None = None  # of the whole file; earlier versions recorded none
+    crc32: int  # of the whole file
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,10 +77,6 @@ class Outbox:
         """Yield the content of a staged file."""
         yield Path(file.path).read_bytes()
 
-    def last_batch(self, query: str) -> int | None:
-        """Return the highest batch of a query that was published; None when there is none."""
-        return self._base.batches.get(query)
-
     def last(self) -> Published:
         """Return which micro-batch was the last."""
         return Published.of(self._base)

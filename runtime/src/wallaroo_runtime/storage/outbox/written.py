@@ -1,6 +1,5 @@
 """The last micro-batch that sinks of Spark have got: `written.json` of a checkpoint."""
 
-import json
 from pathlib import Path
 
 from wallaroo_runtime.durable.file import replace_file
@@ -20,8 +19,7 @@ def read_written(path: Path) -> Published:
     except FileNotFoundError:
         return Published()
     try:
-        # Earlier versions wrote no checksum.
-        value = json.loads(content) if content.startswith(b"{") else unpack_line(content.rstrip(b"\n"))
+        value = unpack_line(content.rstrip(b"\n"))
         if value is None:
             reason = "it does not fit its checksum"
             raise ValueError(reason)

@@ -1,0 +1,1 @@
+"""Connector programs: each brings messages of another system to an application, or takes its output there."""

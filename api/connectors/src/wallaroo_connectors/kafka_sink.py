@@ -1,0 +1,60 @@
+"""Each message becomes a record of a topic of Kafka.
+
+    kafka_sink --application-module app --connector out --out-topic TOPIC [--out-bootstrap_brokers HOST:PORT,...]
+
+The decoder gives a pair: the key, None or bytes or text, and the value, bytes or text. By default the broker is at
+127.0.0.1:9092. `KafkaSinkConfig` writes to Kafka without a program between. Needs `wallaroo-connectors[kafka]`.
+
+Source: Wallaroo 0.5.3.
+"""
+
+import sys
+from threading import Event
+from typing import Any
+
+from wallaroo.experimental.script import SinkConnector
+from wallaroo_connectors.program import library, octets, pair, run_sink, say, values
+
+FLUSH_S = 30.0
+MOST_WAITING = 10_000
+
+
+def serve(connector: SinkConnector, stop: Event) -> None:
+    """Produce what the application gives."""
+    kafka, params = library("confluent_kafka", "kafka"), connector.params
+    producer = kafka.Producer(
+        {"bootstrap.servers": params.bootstrap_brokers or "127.0.0.1:9092", "enable.idempotence": True}
+    )
+    failed: list[Any] = []
+
+    def delivered(error: Any, _: Any) -> None:
+        if error is not None:
+            failed.append(error)
+
+    def look(timeout_s: float = 0) -> None:
+        producer.poll(timeout_s)
+        if failed:
+            raise kafka.KafkaException(failed[0])
+
+    connector.listen()
+    say(f"producing to {params.topic}")
+    for value in values(connector, stop, idle=look):
+        key, data = pair(value)
+        producer.produce(params.topic, octets(data), None if key is None else octets(key), on_delivery=delivered)
+        look()
+        while len(producer) >= MOST_WAITING:
+            look(1.0)
+    left = producer.flush(FLUSH_S)
+    look()
+    if left:
+        msg = f"{left} records were not taken by the broker within {FLUSH_S:g} s"
+        raise TimeoutError(msg)
+
+
+def main() -> int:
+    """Run the program."""
+    return run_sink(serve, ["topic"], ["bootstrap_brokers"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

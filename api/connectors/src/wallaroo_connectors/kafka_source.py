@@ -1,0 +1,54 @@
+"""Each record of some topics of Kafka becomes a message: its value. A consumer group shares the partitions.
+
+    kafka_source --application-module app --connector feed --feed-topics A,B
+        [--feed-bootstrap_brokers HOST:PORT,...] [--feed-consumer_group GROUP] [--feed-auto_offset_reset earliest]
+
+By default the broker is at 127.0.0.1:9092, the group is `wallaroo`, and a group that is new begins with the records
+that come now. A record counts as read once it is handed to the connection. `KafkaSourceConfig` reads Kafka without a
+program between, and each record counts once. Needs `wallaroo-connectors[kafka]`.
+
+Source: Wallaroo 0.5.3.
+"""
+
+import sys
+from threading import Event
+
+from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import LOOK_S, connect, library, run_source, say
+
+
+def serve(connector: SourceConnector, stop: Event) -> None:
+    """Send the records of the topics."""
+    kafka, params = library("confluent_kafka", "kafka"), connector.params
+    consumer = kafka.Consumer(
+        {
+            "bootstrap.servers": params.bootstrap_brokers or "127.0.0.1:9092",
+            "group.id": params.consumer_group or "wallaroo",
+            "auto.offset.reset": params.auto_offset_reset or "latest",
+            "enable.auto.offset.store": False,
+        }
+    )
+    connect(connector, stop)
+    consumer.subscribe([topic.strip() for topic in params.topics.split(",")])
+    say(f"consuming {params.topics}")
+    try:
+        while not stop.is_set():
+            record = consumer.poll(LOOK_S)
+            if record is None:
+                continue
+            if record.error() is not None:
+                raise kafka.KafkaException(record.error())
+            if record.value() is not None:
+                connector.write(record.value())
+            consumer.store_offsets(record)
+    finally:
+        consumer.close()
+
+
+def main() -> int:
+    """Run the program."""
+    return run_source(serve, ["topics"], ["bootstrap_brokers", "consumer_group", "auto_offset_reset"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""Each record of a shard of an AWS Kinesis stream becomes a message, beginning with those that come now.
+
+    kinesis_source --application-module app --connector feed --feed-stream STREAM --feed-shard SHARD
+
+Credentials, region and endpoint are those that boto3 finds. It ends when the shard is closed.
+Needs `wallaroo-connectors[aws]`.
+
+Source: Wallaroo 0.5.3.
+"""
+
+import sys
+from threading import Event
+
+from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import LOOK_S, connect, library, run_source, say
+
+
+def serve(connector: SourceConnector, stop: Event) -> None:
+    """Send the records of the shard."""
+    params, kinesis = connector.params, library("boto3", "aws").client("kinesis")
+    begin = kinesis.get_shard_iterator(StreamName=params.stream, ShardId=params.shard, ShardIteratorType="LATEST")
+    iterator = begin["ShardIterator"]
+    connect(connector, stop)
+    say(f"reading {params.stream}, {params.shard}")
+    while iterator and not stop.is_set():
+        answer = kinesis.get_records(ShardIterator=iterator)
+        for record in answer["Records"]:
+            connector.write(record["Data"])
+        iterator = answer.get("NextShardIterator")
+        if not answer["Records"]:
+            # A shard may be read five times a second.
+            stop.wait(LOOK_S)
+
+
+def main() -> int:
+    """Run the program."""
+    return run_source(serve, ["stream", "shard"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

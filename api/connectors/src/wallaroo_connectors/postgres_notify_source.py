@@ -1,0 +1,67 @@
+"""Each notification on a channel of PostgreSQL becomes a message; with a table, each row that is inserted there.
+
+    postgres_notify_source --application-module app --connector feed --feed-connection "host=db dbname=shop"
+        [--feed-channel CHANNEL] [--feed-table TABLE]
+
+The channel is `wallaroo` unless it is given. With a table the program gives it a trigger that notifies the channel of
+each new row, as JSON of at most 7,999 bytes. PostgreSQL keeps nothing for a listener that is away.
+Needs `wallaroo-connectors[postgres]`.
+
+Source: Wallaroo 0.5.3, where it was a template.
+"""
+
+import sys
+from threading import Event
+from typing import Any
+
+from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import LOOK_S, connect, library, run_source, say
+
+NAME = "wallaroo_notify"
+FUNCTION = f"""
+CREATE OR REPLACE FUNCTION {NAME}() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify(TG_ARGV[0], row_to_json(NEW)::text);
+    RETURN NEW;
+END $$
+"""
+TRIGGER = f"""
+CREATE OR REPLACE TRIGGER {{name}} AFTER INSERT ON {{table}} FOR EACH ROW
+EXECUTE FUNCTION {NAME}({{channel}})
+"""
+
+
+def serve(connector: SourceConnector, stop: Event) -> None:
+    """Send what is notified."""
+    psycopg, params = library("psycopg", "postgres"), connector.params
+    channel = params.channel or "wallaroo"
+    with psycopg.connect(params.connection, autocommit=True) as database:
+        connect(connector, stop)
+        if params.table:
+            _notify(psycopg.sql, database, params.table, channel)
+        database.execute(psycopg.sql.SQL("LISTEN {}").format(psycopg.sql.Identifier(channel)))
+        say(f"listening on {channel}")
+        while not stop.is_set():
+            for found in database.notifies(timeout=LOOK_S):
+                connector.write(found.payload.encode())
+
+
+def _notify(sql: Any, database: Any, table: str, channel: str) -> None:
+    with database.transaction():
+        database.execute(FUNCTION)
+        database.execute(
+            sql.SQL(TRIGGER).format(
+                name=sql.Identifier(f"{NAME}_{channel}"),
+                table=sql.Identifier(*table.split(".")),
+                channel=sql.Literal(channel),
+            )
+        )
+
+
+def main() -> int:
+    """Run the program."""
+    return run_source(serve, ["connection"], ["channel", "table"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

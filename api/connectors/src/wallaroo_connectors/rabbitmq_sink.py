@@ -1,0 +1,39 @@
+"""Each message goes to a queue of RabbitMQ, or of another broker of AMQP 0-9-1.
+
+    rabbitmq_sink --application-module app --connector out --out-amqpurl amqp://guest:guest@broker/%2F
+        --out-queue QUEUE
+
+A queue that does not exist is made, durable; messages survive a restart of the broker, which confirms each of them
+if it can.
+The decoder gives bytes or text. Needs `wallaroo-connectors[rabbitmq]`.
+"""
+
+import sys
+from threading import Event
+
+from wallaroo.experimental.script import SinkConnector
+from wallaroo_connectors.program import library, octets, run_sink, say, values
+from wallaroo_connectors.rabbitmq_queue import channel_of
+
+
+def serve(connector: SinkConnector, stop: Event) -> None:
+    """Publish what the application gives."""
+    queue = connector.params.queue
+    channel = channel_of(connector.params.amqpurl, queue)
+    properties = library("pika", "rabbitmq").BasicProperties(delivery_mode=2)
+    if channel.connection.publisher_confirms_supported:
+        channel.confirm_delivery()
+    connector.listen()
+    say(f"publishing to {queue}")
+    for value in values(connector, stop, idle=channel.connection.process_data_events):
+        channel.basic_publish("", queue, octets(value), properties, mandatory=True)
+    channel.connection.close()
+
+
+def main() -> int:
+    """Run the program."""
+    return run_sink(serve, ["amqpurl", "queue"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

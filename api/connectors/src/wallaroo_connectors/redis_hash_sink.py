@@ -1,0 +1,34 @@
+"""Each message sets a field of a hash of Redis, so that the hash has the latest value of each key.
+
+    redis_hash_sink --application-module app --connector out --out-key HASH
+        [--out-host HOST] [--out-port PORT] [--out-password WORD]
+
+The decoder gives a pair of key and value, each bytes, text or a number. Needs `wallaroo-connectors[redis]`.
+
+Source: Wallaroo 0.5.3.
+"""
+
+import sys
+from threading import Event
+
+from wallaroo.experimental.script import SinkConnector
+from wallaroo_connectors.program import pair, run_sink, say, values
+from wallaroo_connectors.redis_client import OPTIONS, client
+
+
+def serve(connector: SinkConnector, stop: Event) -> None:
+    """Set what the application gives."""
+    with client(connector.params) as redis:
+        connector.listen()
+        say(f"setting fields of {connector.params.key}")
+        for value in values(connector, stop):
+            redis.hset(connector.params.key, *pair(value))
+
+
+def main() -> int:
+    """Run the program."""
+    return run_sink(serve, ["key"], OPTIONS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

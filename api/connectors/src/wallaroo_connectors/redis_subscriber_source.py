@@ -1,0 +1,38 @@
+"""Each message that is published on a channel of Redis becomes a message.
+
+    redis_subscriber_source --application-module app --connector feed --feed-topic CHANNEL
+        [--feed-host HOST] [--feed-port PORT] [--feed-password WORD]
+
+Redis keeps nothing for a subscriber that is away. Needs `wallaroo-connectors[redis]`.
+
+Source: Wallaroo 0.5.3.
+"""
+
+import sys
+from threading import Event
+
+from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import LOOK_S, connect, run_source, say
+from wallaroo_connectors.redis_client import OPTIONS, client
+
+
+def serve(connector: SourceConnector, stop: Event) -> None:
+    """Send what is published."""
+    with client(connector.params).pubsub() as subscription:
+        connect(connector, stop)
+        subscription.subscribe(connector.params.topic)
+        while not stop.is_set():
+            found = subscription.get_message(timeout=LOOK_S)
+            if found is not None and found["type"] == "subscribe":
+                say(f"subscribed to {connector.params.topic}")
+            elif found is not None and found["type"] == "message":
+                connector.write(found["data"])
+
+
+def main() -> int:
+    """Run the program."""
+    return run_source(serve, ["topic"], OPTIONS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""Each object of an S3 bucket becomes a message, in the order of their names; new ones as they come.
+
+    s3_bucket_source --application-module app --connector feed --feed-bucket BUCKET
+        [--feed-prefix PREFIX] [--feed-start-after NAME]
+
+An object whose name comes before one that was read already is not seen, so name them by time or number. Credentials,
+region and endpoint are those that boto3 finds. Needs `wallaroo-connectors[aws]`.
+"""
+
+import sys
+from threading import Event
+
+from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import connect, library, run_source, say
+
+POLL_S = 1.0
+
+
+def serve(connector: SourceConnector, stop: Event) -> None:
+    """Send the objects of the bucket."""
+    params, s3 = connector.params, library("boto3", "aws").client("s3")
+    s3.head_bucket(Bucket=params.bucket)
+    connect(connector, stop)
+    say(f"reading {params.bucket}")
+    last = params.start_after or ""
+    while not stop.is_set():
+        found = s3.list_objects_v2(Bucket=params.bucket, Prefix=params.prefix or "", StartAfter=last)
+        for entry in found.get("Contents", ()):
+            if stop.is_set():
+                return
+            last = entry["Key"]
+            connector.write(s3.get_object(Bucket=params.bucket, Key=last)["Body"].read())
+        if not found["IsTruncated"]:
+            stop.wait(POLL_S)
+
+
+def main() -> int:
+    """Run the program."""
+    return run_source(serve, ["bucket"], ["prefix", "start_after"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Each datagram that arrives at an address becomes a message.
+
+    udp_source --application-module celsius --connector feed --feed-host 127.0.0.1 --feed-port 6789
+
+Datagrams of more than 65,507 bytes do not exist; what the system drops when it has no room is lost.
+
+Source: Wallaroo 0.5.3.
+"""
+
+import socket
+import sys
+from threading import Event
+
+from wallaroo.experimental.script import SourceConnector
+from wallaroo_connectors.program import LOOK_S, connect, run_source, say
+
+MOST_BYTES = 65536
+
+
+def serve(connector: SourceConnector, stop: Event) -> None:
+    """Send what arrives."""
+    ((family, _, _, _, address), *_) = socket.getaddrinfo(
+        connector.params.host, int(connector.params.port), type=socket.SOCK_DGRAM
+    )
+    with socket.socket(family, socket.SOCK_DGRAM) as listener:
+        listener.bind(address)
+        listener.settimeout(LOOK_S)
+        connect(connector, stop)
+        say(f"listening at {connector.params.host}:{listener.getsockname()[1]}")
+        while not stop.is_set():
+            try:
+                data = listener.recv(MOST_BYTES)
+            except TimeoutError:
+                continue
+            connector.write(data)
+
+
+def main() -> int:
+    """Run the program."""
+    return run_source(serve, ["host", "port"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

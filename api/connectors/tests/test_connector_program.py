@@ -1,0 +1,229 @@
+"""The connector programs' own rules: what they need, what decoders may give, which connectors they are for."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo import WallarooParameterError
+from wallaroo_connectors import program
+
+FOLDER = Path(program.__file__).parent
+SECONDS = 90
+RESET = b"\1\0\0\0\0\0\0\0"
+APPLICATION = """
+import wallaroo
+from wallaroo import experimental
+
+
+def application_setup(args):
+    source = experimental.SourceConnectorConfig("feed", text, read, {feed})
+    careful = experimental.SourceConnectorConfig("careful", octets, octets, 7101, cookie="word")
+    sink = experimental.SinkConnectorConfig("out", text, read, 7200)
+    lines = [wallaroo.source(f"line {{number}}", config) for number, config in enumerate((source, careful))]
+    return wallaroo.build_application("app", lines[0].merge(lines[1]).to_sink(sink))
+
+
+@experimental.stream_message_encoder
+def text(data):
+    return data
+
+
+@experimental.stream_message_decoder
+def read(bs):
+    return bs
+
+
+@experimental.octet_message_decoder
+def octets(bs):
+    return bs
+"""
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.py") if path.stem.endswith(("_source", "_sink")))
+
+
+def said(name: str, *arguments: str, **environment: str) -> tuple[int, str]:
+    """Run a program to its end; returns its exit code and the end of what it said."""
+    command = [sys.executable, "-m", f"wallaroo_connectors.{name}", *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=SECONDS, check=False, env=os.environ | environment
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> list[str]:
+    file = tmp_path / f"program_app_{tmp_path.name}.py"
+    file.write_text(APPLICATION.format(feed=7100), encoding="utf-8")
+    return ["--application-module", str(file)]
+
+
+def test_every_program_is_a_command() -> None:
+    commands = {
+        entry.name: entry.value
+        for entry in metadata.entry_points(group="console_scripts")
+        if entry.value.startswith("wallaroo_connectors.")
+    }
+    assert commands == {name: f"wallaroo_connectors.{name}:main" for name in names()}
+    assert len(commands) == 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_help_shows_the_command_line(name: str) -> None:
+    code, text = said(name, "--help")
+    assert code == 0
+    assert f"    {name} --application-module" in text
+
+
+@pytest.mark.slow
+def test_a_missing_library_names_its_extra(app: list[str], tmp_path: Path) -> None:
+    (tmp_path / "redis.py").write_text("raise ImportError('no redis here')")
+    arguments = [*app, "--connector", "out", "--out-key", "k"]
+    code, text = said("redis_hash_sink", *arguments, PYTHONPATH=str(tmp_path))
+    assert code == 2
+    assert text == "T267 this connector needs redis; no redis here\n  fix: pip install 'wallaroo-connectors[redis]'\n"
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "expected"),
+    [(program.octets, 5, "bytes or text"), (program.pair, b"ab", "a pair of key and value"),
+     (program.row, (), "a tuple of fields")],
+)  # fmt: skip
+def test_what_a_decoder_may_not_give(function: Any, value: Any, expected: str) -> None:
+    with pytest.raises(WallarooParameterError) as caught:
+        function(value)
+    (finding,) = caught.value.diagnostics
+    assert (finding.code, finding.message) == (
+        "T268",
+        f"the connector's decoder returned {value!r}; expected {expected}",
+    )
+
+
+def test_what_a_decoder_may_give() -> None:
+    assert [program.octets(value) for value in (b"a", bytearray(b"b"), "é")] == [b"a", b"b", "é".encode()]
+    assert (program.pair(["k", 1]), program.row([1, 2, 3])) == (("k", 1), (1, 2, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "connector", "expected"),
+    [
+        ("udp_sink", "feed", 'T269 connector "feed" is a source; this program is for a sink without a cookie'),
+        ("udp_source", "out", 'T269 connector "out" is a sink; this program is for a source without a cookie'),
+        (
+            "udp_source",
+            "careful",
+            'T269 connector "careful" is a source that has a cookie; this program is for a source without a cookie',
+        ),
+    ],
+)
+def test_a_program_refuses_what_it_is_not_for(app: list[str], name: str, connector: str, expected: str) -> None:
+    at = [f"--{connector}-host", "127.0.0.1", f"--{connector}-port", "0"]
+    code, text = said(name, *app, "--connector", connector, *at)
+    assert (code, text.splitlines()[0]) == (2, expected)
+
+
+@pytest.fixture
+def feeding(tmp_path: Path) -> Iterator[Callable[[int], "subprocess.Popen[str]"]]:
+    """Give what starts `udp_source` for an application at a port."""
+    with ExitStack() as stack:
+
+        def started(port: int) -> "subprocess.Popen[str]":
+            file = tmp_path / f"feeding_app_{tmp_path.name}.py"
+            file.write_text(APPLICATION.format(feed=port), encoding="utf-8")
+            command = [sys.executable, "-m", "wallaroo_connectors.udp_source", "--application-module", str(file)]
+            command += ["--connector", "feed", "--feed-host", "127.0.0.1", "--feed-port", "0"]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield started
+
+
+def address_of(process: "subprocess.Popen[str]") -> tuple[str, int]:
+    """Return where a program says that it listens."""
+    assert process.stdout is not None
+    host, _, port = process.stdout.readline().split()[-1].rpartition(":")
+    return host, int(port)
+
+
+@pytest.fixture
+def sender() -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+        yield found
+
+
+@pytest.mark.slow
+def test_a_broken_connection_ends_a_program(feeding: Any, sender: socket.socket) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(SECONDS)
+        process = feeding(server.getsockname()[1])
+        connection, _ = server.accept()
+        address = address_of(process)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        connection.close()
+    deadline = time.monotonic() + SECONDS
+    while process.poll() is None:
+        assert time.monotonic() < deadline, "the program did not see the broken connection"
+        sender.sendto(b"x", address)
+    errors = process.stderr.read()
+    assert process.returncode == 1
+    assert errors.startswith("R692 the connector ended; UnexpectedSocketError: [Errno ")
+    assert errors.endswith("fix: correct what is named, and start the connector again\n")
+
+
+@pytest.mark.slow
+def test_a_source_waits_for_its_application_and_ends_when_all_is_safe(feeding: Any, sender: socket.socket) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        process = feeding(server.getsockname()[1])
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
+        server.listen()
+        server.settimeout(SECONDS)
+        connection, _ = server.accept()
+    connection.settimeout(SECONDS)
+    sender.sendto(b"one", address_of(process))
+    with connection, connection.makefile("rb") as received:
+        assert received.read(15) == b"\x0b\0\0\0" + bytes(8) + b"one"
+        process.send_signal(signal.SIGTERM)
+        assert received.read() == b""
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+    assert process.wait(SECONDS) == 0
+
+
+@pytest.mark.slow
+def test_a_source_that_waits_for_its_application_can_be_ended(feeding: Any) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        process = feeding(server.getsockname()[1])
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(2)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == 0
+    assert process.stderr.read() == ""
+
+
+@pytest.mark.slow
+def test_programs_need_nothing_but_the_standard_library_to_be_imported() -> None:
+    clients = ["redis", "pika", "psycopg", "boto3", "confluent_kafka"]
+    code = (
+        f"import sys, importlib; sys.modules.update(dict.fromkeys({clients}));"
+        f"[importlib.import_module(f'wallaroo_connectors.{{name}}') for name in {names()}]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,143 @@
+"""Connectors: programs of their own that bring messages to an application, or take its output."""
+
+from typing import Any
+
+from wallaroo import check
+from wallaroo.application import Source
+from wallaroo.component import Place
+from wallaroo.config import MAX_MESSAGE_BYTES, decode_of
+from wallaroo.tcp import TCPSinkConfig, TCPSourceConfig
+
+__all__ = ["SinkConnectorConfig", "SourceConnectorConfig"]
+LOCAL = "127.0.0.1"
+SOURCE_PORT, SINK_PORT = 7100, 7200
+MAX_CREDITS, REFILL_CREDITS = 100_000, 50_000
+
+
+class SourceConnectorConfig(TCPSourceConfig):
+    """A listener for a connector.
+
+    Without a cookie the connector sends frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6): it is not informed
+    what was processed. With one it speaks the connector protocol: each message is acknowledged once it is
+    processed, and a connector that connects again learns where to continue.
+
+    Two orders of parameters are taken: `(host, port, decoder)`, and `(name, encoder, decoder, port, ...)`.
+
+    Args:
+        name: Name of the connector.
+        encoder: What connectors use to send a message.
+        decoder: What the application uses to read it.
+        port: Port as text or number.
+        host: Host name or address to listen at.
+        cookie: Word that the connector must say; None: it does not speak the connector protocol.
+        max_credits: How many messages it may send before it gets new credits.
+        refill_credits: Credits are refilled when fewer than so many are left.
+        on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
+
+    Raises:
+        TypeError: The parameters are in neither order.
+
+    Example:
+        >>> from wallaroo.experimental import octet_message_decoder, octet_message_encoder
+        >>> encode, decode = octet_message_encoder(str.encode), octet_message_decoder(bytes.decode)
+        >>> feed = SourceConnectorConfig("feed", encode, decode, 7100, cookie="word", max_credits=10, refill_credits=4)
+        >>> feed.name, feed.host, feed.cookie, feed.credits
+        ('feed', '127.0.0.1', 'word', (10, 4))
+
+    Source: Wallaroo 0.5.4, 0.6.1, and its unreleased version, which has the cookie.
+    """
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        on_error = keywords.pop("on_error", None)
+        if len(args) == 3 and not keywords:
+            host, port, decoder = args
+            name, encoder, cookie, credits = None, None, None, (MAX_CREDITS, REFILL_CREDITS)
+        else:
+            form = _with_cookie if "cookie" in keywords or len(args) > 5 else _plain
+            name, encoder, decoder, port, cookie, credits, host = form(*args, **keywords)
+        super().__init__(host, port, decoder, name=name, on_error=on_error)
+        self.encoder, self.cookie, self.credits = encoder, cookie, credits
+
+    def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
+        """Return the source; None after a finding."""
+        if self.cookie is None:
+            return super().declare(place, path, name, found)
+        host, port = check.address(place, "source", self.host, self.port, self.location)
+        most, least = self.credits
+        fields = {
+            "host": host, "port": port, "cookie": self.cookie, "max_credits": most, "refill_credits": least,
+            "max_message_bytes": MAX_MESSAGE_BYTES,
+        }  # fmt: skip
+        if not 1 <= least <= most <= 1_000_000:
+            place.add(
+                "T207", method=place.method, parameter="refill_credits", actual=f"{least} of {most}",
+                expected="1 to max_credits, at most 1000000", fix="leave both out",
+            )  # fmt: skip
+        decode = decode_of(place, found)
+        return decode and Source(path, name, "connector", fields, decode, gives_keys=True, gives_time=True)
+
+
+class SinkConnectorConfig(TCPSinkConfig):
+    """A connector that takes output; it listens, and the application connects to it.
+
+    Without a cookie it takes frames of `stream_message_encoder` (Wallaroo 0.5 and 0.6): what its TCP has acknowledged
+    counts as delivered. With one it speaks the connector protocol, and takes messages in transactions, each exactly
+    once: see `TransactionalSinkConnector`.
+
+    Two orders of parameters are taken: `(host, port, encoder)`, and `(name, encoder, decoder, port, ...)`.
+
+    Args:
+        name: Name of the connector.
+        encoder: What the application uses to send a message.
+        decoder: What connectors use to read it.
+        port: Port as text or number.
+        host: Host name or address of the connector.
+        cookie: Word that the application says; None: the connector does not speak the connector protocol.
+        on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
+
+    Raises:
+        TypeError: The parameters are in neither order.
+
+    Example:
+        >>> from wallaroo.experimental import stream_message_decoder, stream_message_encoder
+        >>> encode, decode = stream_message_encoder(str.encode), stream_message_decoder(bytes.decode)
+        >>> out = SinkConnectorConfig("out", encode, decode, 7200, host="sink.local")
+        >>> out.name, out.host, out.cookie
+        ('out', 'sink.local', None)
+
+    Source: Wallaroo 0.5.4, 0.6.1, and its unreleased version, which has the cookie.
+    """
+
+    def __init__(self, *args: Any, on_error: str | None = None, **keywords: Any) -> None:
+        self.name: str | None = None
+        self.decoder: Any = None
+        self.cookie: str | None = None
+        if len(args) == 3 and not keywords:
+            host, port, encoder = args
+        else:
+            form = _with_cookie if "cookie" in keywords or len(args) > 5 else _plain
+            self.name, encoder, self.decoder, port, self.cookie, _, host = form(*args, **keywords)
+        super().__init__(host, port, encoder, on_error=on_error)
+
+    def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
+        """Return the kind, the address, and the cookie."""
+        kind, fields = super().fields(place)
+        if self.cookie is None:
+            return kind, fields
+        return "connector", fields | {"cookie": self.cookie}
+
+
+def _plain(name: str, encoder: Any, decoder: Any, port: str | int, host: str = LOCAL) -> tuple[Any, ...]:
+    return name, encoder, decoder, port, None, (MAX_CREDITS, REFILL_CREDITS), host
+
+
+def _with_cookie(
+    name: str, encoder: Any, decoder: Any, port: str | int, cookie: str, max_credits: int = MAX_CREDITS,
+    refill_credits: int = REFILL_CREDITS, host: str = LOCAL,
+) -> tuple[Any, ...]:  # fmt: skip
+    return name, encoder, decoder, port, cookie, (max_credits, refill_credits), host
+
+
+def hint_of(connectors: Any) -> str:
+    """Return the connectors that there are, for an error's text."""
+    return f"; there are {', '.join(sorted(connectors))}" if connectors else "; there are none"

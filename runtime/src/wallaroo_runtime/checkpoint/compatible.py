@@ -1,0 +1,92 @@
+"""Whether a program may go on where another version of it ended: its states, its interface and its code."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan.change import Change, Impact, compare
+from wallaroo_runtime.topology.model import Step, Topology
+
+MAX_REASONS = 3
+
+
+def states_of(topology: Topology) -> dict[str, tuple[Step, str]]:
+    """Return for each state name the first step that has it and the name of its class."""
+    found: dict[str, tuple[Step, str]] = {}
+    for step in topology.state_steps():
+        component = topology.component(step.worker, f"{step.path}/state")
+        if step.state is not None:
+            found.setdefault(step.state.name, (step, component.symbol if component else ""))
+    return found
+
+
+def check_states(known: Mapping[str, Any], topology: Topology, path: str) -> None:
+    """Refuse states of another language or class.
+
+    Args:
+        known: Language and class of each state, as a checkpoint records them.
+        topology: What is to be run.
+        path: Of the checkpoint.
+
+    Raises:
+        RunError: R604, R605.
+    """
+    if findings := list(_state_findings(known, topology, path)):
+        raise RunError(findings)
+
+
+def safe_changes(before: Topology, topology: Topology, path: str) -> list[Change]:
+    """Return what changed in the interface.
+
+    Raises:
+        RunError: R615 with the changes that state would not survive.
+    """
+    changes = compare(before, topology)
+    if breaking := [change for change in changes if change.impact is Impact.BREAKS_STATE]:
+        raise RunError.of("R615", path=path, reason=listed(breaking))
+    return [change for change in changes if change.is_interface]
+
+
+def draining(before: Topology, topology: Topology) -> list[Change]:
+    """Return the changes that are safe once all input is processed and delivered."""
+    return [change for change in compare(before, topology) if change.impact is Impact.NEEDS_DRAIN]
+
+
+def listed(changes: Sequence[Change]) -> str:
+    """Return the first changes as a reason."""
+    more = [f"and {len(changes) - MAX_REASONS} more changes"] if len(changes) > MAX_REASONS else []
+    return "; ".join([change.text for change in changes[:MAX_REASONS]] + more)
+
+
+def changed_code(known: Mapping[str, str], topology: Topology, *, is_pinned: bool, path: str) -> list[str]:
+    """Return the names of workers whose code hash is not the known one.
+
+    Raises:
+        RunError: R622, there are some, and code is pinned.
+    """
+    changed = [worker for worker in topology.workers if known.get(worker.name, worker.code_hash) != worker.code_hash]
+    if is_pinned and changed:
+        raise RunError(
+            Diagnostic.of("R622", path=path, worker=worker.name, actual=worker.code_hash, expected=known[worker.name])
+            for worker in changed
+        )
+    return [worker.name for worker in changed]
+
+
+def _state_findings(known: Mapping[str, Any], topology: Topology, path: str) -> Iterator[Diagnostic]:
+    languages: set[tuple[str, str]] = set()
+    for name, (step, symbol) in states_of(topology).items():
+        before = known.get(name)
+        if before is None:
+            continue
+        language = topology.worker(step.worker).language
+        if before["language"] != language:
+            if (before["language"], language) not in languages:
+                yield Diagnostic.of("R604", path=path, actual=before["language"], expected=language)
+            languages.add((before["language"], language))
+        elif before["class"] != symbol:
+            component = topology.component(step.worker, f"{step.path}/state")
+            place = {"file": component.file, "line": component.line} if component else {}
+            values: dict[str, Any] = {"state": name, "actual": before["class"], "expected": symbol, **place}
+            yield Diagnostic.of("R605", path=path, **values)

@@ -1,0 +1,222 @@
+"""A gateway or an egress of this machine: a child of the driver that outlives it, so that nobody notices its death."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.peer.peer import Peer, Request
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.client import Away, Client, close_channel
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.service.failure import read_failures
+from wallaroo_runtime.service.local import READY, socket_in
+from wallaroo_runtime.system.process import process_start_time
+
+NAMES = ("gateway", "egress")
+ENDED = "R617"
+READY_DEADLINE_S = 60.0
+ATTACH_S = 60.0  # an egress that is to do something else delivers for some seconds first
+STOP_DEADLINE_S = 10.0
+POLL_S = 0.05
+RESTART_LIMIT, RESTART_WINDOW_S = 10, 60.0
+
+
+def announce(checkpoint: Path) -> None:
+    """Notify processes of an earlier driver that there is a driver again."""
+    driver = {"pid": os.getpid(), "start_time": process_start_time(os.getpid()) or 0}
+    replace_file(checkpoint / "driver.json", json.dumps(driver).encode())
+
+
+def stop_left_behind(checkpoint: Path) -> None:
+    """End gateway and egress of an earlier driver, before their files are removed."""
+    for name in NAMES:
+        LocalPeer(name, checkpoint).stop()
+
+
+class LocalPeer(Peer):
+    """A process of its own session, which serves on a Unix socket in the checkpoint.
+
+    Args:
+        name: `gateway` or `egress`; also the name of its files.
+        checkpoint: The checkpoint directory.
+
+    Attributes:
+        log: Where it prints.
+    """
+
+    def __init__(self, name: str, checkpoint: Path) -> None:
+        super().__init__(Service(name, f"{checkpoint}/{name}/socket"), checkpoint)
+        self._checkpoint = checkpoint
+        self.log = checkpoint / "logs" / f"{name}.log"
+        self._status_path = checkpoint / f"{name}.json"
+        self._child: subprocess.Popen[bytes] | None = None
+        self._ready: int | None = None
+        self._log_begin = 0
+        self._request: Request | None = None
+        self._starts: deque[float] = deque()
+
+    def launch(self) -> None:
+        """Start a process, if there is none of an earlier driver that serves."""
+        if not self._serves():
+            self._start()
+
+    def _serves(self) -> bool:
+        try:
+            with socket_in(self._checkpoint / self.name) as path, socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(STOP_DEADLINE_S)
+                probe.connect(path)
+        except OSError:
+            return False
+        return True
+
+    def _start(self) -> None:
+        self.stop()
+        self._status_path.unlink(missing_ok=True)
+        ready, driver = os.pipe2(os.O_CLOEXEC)
+        with self.log.open("ab") as log, os.fdopen(driver, "wb"):
+            self._log_begin = log.tell()
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", f"wallaroo_runtime.{self.name}", str(self._checkpoint), str(driver)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
+                umask=0o077,
+                pass_fds=[driver],
+            )
+        self._ready = ready
+
+    def wait_ready(self) -> None:
+        """Wait until the child says that it serves, or why not."""
+        if self._ready is None:
+            return
+        with os.fdopen(self._ready, "rb") as ready:
+            self._ready = None
+            said = ready.read() if select.select([ready], [], [], READY_DEADLINE_S)[0] else None
+        if said == READY:
+            return
+        findings = read_failures(said or b"")
+        if said is None:
+            reason = f"it was not ready after {READY_DEADLINE_S:g} s"
+            error = RunError.of(ENDED, process=self.name, reason=reason, log=self.log)
+        else:
+            self._wait_end()
+            error = RunError(findings) if findings else self.failure()
+        self.stop()
+        raise error
+
+    def attach(self, request: Request) -> None:
+        """Attach, as `Peer` does; a process of an earlier driver that cannot do it is replaced."""
+        self._request = request
+        try:
+            self._attach(request)
+        except RunError:
+            if self._child is not None:
+                raise
+            self._start()
+            self._attach(request)
+
+    def _attach(self, request: Request) -> None:
+        self.wait_ready()
+        with socket_in(self._checkpoint / self.name) as path:
+            service = replace(self.service, address=f"unix:{path}")
+            try:
+                reply: pb.AttachReply = Client(service).look("Attach", request, ATTACH_S)
+            except Away as error:
+                if self.is_alive():
+                    raise
+                raise self.failure() from error
+            finally:
+                close_channel(service)  # files say the rest
+        self._take(reply)
+        self._directory = Path(reply.directory)
+
+    def is_alive(self) -> bool:
+        """Say whether it still runs."""
+        if self._child is not None:
+            return self._child.poll() is None
+        return self._pid() is not None
+
+    def _pid(self) -> int | None:
+        """Return the process that the status is of, if it lives."""
+        status = self.status()
+        pid, started = status.get("pid"), status.get("start_time")
+        is_alive = isinstance(pid, int) and isinstance(started, int) and process_start_time(pid) == started
+        return pid if is_alive else None
+
+    def failure(self) -> RunError:
+        """Return the error that states why it ended: the findings of its status, else the last line of its log."""
+        if (failure := super().failure()) is not None:
+            return failure
+        code = self._child.poll() if self._child is not None else None
+        reason = "exit code unknown" if code is None else f"exit code {code}" if code >= 0 else f"signal {-code}"
+        last = _last_line(self.log, self._log_begin)
+        return RunError.of(ENDED, process=self.name, reason=f"{reason}; {last}" if last else reason, log=self.log)
+
+    def check(self, note: Callable[[str], None]) -> None:
+        """Look, as `Peer` does; a process that has ended is started again: journal and outbox carry it over its end."""
+        while not self.is_alive():
+            error, before = self.failure(), self.addresses()
+            if error.diagnostics[0].code != ENDED or not self._may_start():
+                raise error
+            assert self._request is not None
+            self._start()
+            try:
+                self._attach(self._request)
+            except RunError as again:
+                if again.diagnostics[0].code != ENDED:
+                    raise
+                continue
+            note(f"{error.diagnostics[0].message}; it was started again")
+            for name, address in self.addresses():
+                if (name, address) not in before:
+                    note(f'source "{name}" now listens at {address}')
+
+    def _may_start(self) -> bool:
+        now = time.monotonic()
+        while self._starts and now - self._starts[0] > RESTART_WINDOW_S:
+            self._starts.popleft()
+        self._starts.append(now)
+        return len(self._starts) <= RESTART_LIMIT
+
+    def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
+        """End it: politely, and after the deadline by force."""
+        if self._ready is not None:
+            os.close(self._ready)
+            self._ready = None
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            pid = self._child.pid if self._child is not None else self._pid()
+            if pid is None or not self.is_alive():
+                return
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+            self._wait_end(deadline_s)
+
+    def _wait_end(self, deadline_s: float = STOP_DEADLINE_S) -> None:
+        end = time.monotonic() + deadline_s
+        while self.is_alive() and time.monotonic() < end:
+            time.sleep(POLL_S)
+
+
+def _last_line(path: Path, begin: int) -> str:
+    """Return the last line of a log that is not of an earlier process."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(begin, path.stat().st_size - 4096))
+            lines = file.read().decode("utf-8", "replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")[:300]

@@ -1,0 +1,155 @@
+"""Gateway and egress as a driver sees them: services, which differ in who starts them and who uses their files."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.client import Away, Client
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.storage.journal.head import Position
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.outbox.log import Published
+from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
+
+ATTACH_PATIENCE_S = 15.0
+AWAY_LIMIT_S = 60.0
+STATUS_S = 0.1
+STATUS_CALL_S = 3.0
+
+Request = pb.AttachJournalRequest | pb.AttachOutboxRequest
+
+
+class Peer:
+    """A gateway or an egress that somebody else runs; `LocalPeer` is one of ours.
+
+    Args:
+        service: Where it is.
+        directory: Where its files are, if driver and tasks use them; None: they call it.
+
+    Attributes:
+        name: `gateway` or `egress`.
+        service: With its epoch and the id of its journal or outbox, once `attach` was called.
+        published: The last micro-batch of an egress whose files are not here, once `attach` was called.
+    """
+
+    def __init__(self, service: Service, directory: Path | None = None) -> None:
+        self.name, self.service, self._directory = service.kind, service, directory
+        self.published = Published()
+        self._document: dict[str, Any] = {}
+        self._end = Position(0, 0, 0)
+        self._looked_at = 0.0
+        self._away_since: float | None = None
+        self._away: Away | None = None
+
+    def launch(self) -> None:
+        """Let there be a process to attach to; does not wait for it."""
+
+    def wait_ready(self) -> None:
+        """Wait until the process that was launched serves; its journal is there then.
+
+        Raises:
+            RunError: What it says is wrong, e.g. R610; else R617.
+        """
+
+    def attach(self, request: Request) -> None:
+        """Attach as the driver that is served from now on; again, to change what is to be done.
+
+        Raises:
+            RunError: R617, R641, R642, R643, R647, R648, R649, or what keeps it from listening, e.g. R601.
+        """
+        self._take(Client(self.service, ATTACH_PATIENCE_S).call("Attach", request))
+        self._look()
+
+    def _take(self, reply: pb.AttachReply) -> None:
+        self.service = self.service.attached(reply.epoch, reply.store)
+        if reply.query:
+            self.published = Published(reply.query, reply.batch, reply.offsets)
+
+    def status(self) -> dict[str, Any]:
+        """Return what it last said of itself; empty when that is not known."""
+        if self._directory is not None:
+            return _read_status(self._directory / f"{self.name}.json")
+        if time.monotonic() - self._looked_at >= STATUS_S:
+            self._look()
+        return self._document
+
+    def _look(self) -> None:
+        client = Client(self.service)
+        try:
+            reply = client.look("Status", pb.StatusRequest(epoch=self.service.epoch), STATUS_CALL_S)
+            self._document = json.loads(reply.document)
+            self._end = Position(reply.end.offset, reply.end.sequence, int(reply.end.journal or "0", 16))
+            self._away_since = None
+        except Away as error:
+            self._away = error
+            if self._away_since is None:
+                self._away_since = time.monotonic()
+        except ValueError as error:
+            raise client.broke_rules(reason=f"its status is no JSON: {error}") from error
+        self._looked_at = time.monotonic()
+
+    def addresses(self) -> list[tuple[str, str]]:
+        """Return name and address of each source that it listens for; none for an egress."""
+        return [(str(source["name"]), str(source["address"])) for source in self.status().get("sources", [])]
+
+    def failure(self) -> RunError | None:
+        """Return why it cannot go on; None: it can."""
+        status = self.status()
+        if status.get("state") == "failed" and status.get("diagnostics"):
+            return RunError([Diagnostic.from_json(finding) for finding in status["diagnostics"]])
+        return None
+
+    def check(self, note: Callable[[str], None]) -> None:
+        """Look once; `note` notifies the user of what was mended.
+
+        Raises:
+            RunError: It serves another driver (R644), was away for too long (R642), ends again and again (R617), or
+                says why it cannot go on.
+        """
+        if (failure := self.failure()) is not None:
+            raise failure
+        if self._away_since is not None and time.monotonic() - self._away_since > AWAY_LIMIT_S:
+            assert self._away is not None
+            raise self._away
+
+    def stop(self) -> None:
+        """End a process of ours; leave others as they are: senders and receivers notice nothing of our end."""
+
+    def end(self) -> Position:
+        """Return how far its journal goes, as far as that is known."""
+        if self._directory is not None:
+            return JournalReader(self._directory / "journal").end()
+        self.status()
+        return self._end
+
+    def commit(self, offset: int) -> None:
+        """Release everything of its journal below `offset`."""
+        if self._directory is not None:
+            JournalReader(self._directory / "journal").commit(offset)
+            return
+        request = pb.CommitRequest(epoch=self.service.epoch, journal=self.service.store, offset=offset)
+        Client(self.service, STATUS_CALL_S).call("Commit", request)
+
+    def journal(self) -> JournalPlace:
+        """Return where tasks find its journal."""
+        if self._directory is not None:
+            return JournalPlace(str(self._directory / "journal"))
+        return JournalPlace(service=self.service)
+
+    def output(self) -> OutputPlace:
+        """Return where driver and tasks put output."""
+        return OutputPlace(service=self.service) if self._directory is None else OutputPlace.on(self._directory)
+
+
+def _read_status(path: Path) -> dict[str, Any]:
+    """Return what a process of this machine last said of itself, which is there after its end, too."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,97 @@
+"""What the command line says about a run, by topic."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wallaroo_runtime.peer.limits import Bounds
+from wallaroo_runtime.peer.remote import RemoteOptions
+from wallaroo_runtime.spark.master import shuffle_partitions
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class AppOptions:
+    """What is run.
+
+    Attributes:
+        name: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.
+        args: What the application sees on its command line.
+        inputs: `--in`; overrides the sources of a topology file or archive.
+        outputs: `--out`; overrides the sinks of a topology file or archive.
+    """
+
+    name: str
+    args: tuple[str, ...] = ()
+    inputs: str = ""
+    outputs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointOptions:
+    """Where a run continues from.
+
+    Attributes:
+        path: The directory; None: the application's own.
+        location: The checkpoint, when it is at a URL of a file system that Hadoop knows; else empty.
+        fresh: Whether to start over.
+        pin_code: Whether to refuse a checkpoint that was last run with other code.
+    """
+
+    path: Path | None = None
+    location: str = ""
+    fresh: bool = False
+    pin_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """The Spark that runs it.
+
+    Attributes:
+        master: Address of the Spark master.
+        conf: Further settings of Spark.
+        worker_python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
+        kafka_jars: Spark's Kafka connector: a directory, or jars with commas between; empty: what fits PySpark.
+    """
+
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    worker_python: str = ""
+    kafka_jars: str = ""
+
+    @property
+    def partitions(self) -> int:
+        """Shuffle partitions of a new checkpoint."""
+        return int(self.conf.get(PARTITIONS, shuffle_partitions(self.master)))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings that only concern Spark; a checkpoint decides on the partitions."""
+        return {name: value for name, value in self.conf.items() if name != PARTITIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """A run.
+
+    Attributes:
+        app: What is run.
+        checkpoint: Where it continues from.
+        spark: The Spark that runs it.
+        bounds: Limits of journal, outbox and state cache.
+        remote: The remote gateways and egress.
+        on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
+        check_persist: Whether a change of state that is not persisted is a dead letter; for development, slow.
+        stop_when_idle: Seconds without input after which the run ends; None: it goes on.
+    """
+
+    app: AppOptions
+    checkpoint: CheckpointOptions = field(default_factory=CheckpointOptions)
+    spark: SparkOptions = field(default_factory=SparkOptions)
+    bounds: Bounds = field(default_factory=Bounds)
+    remote: RemoteOptions = field(default_factory=RemoteOptions)
+    on_error: str = ""
+    check_persist: bool = False
+    stop_when_idle: float | None = None

@@ -1,0 +1,173 @@
+"""What gateway and egress have in common as services: one driver at a time, and what runs for it."""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import grpc
+from google.protobuf import json_format
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.status import StatusFile
+from wallaroo_runtime.service.store import Attachment, Config, Store
+from wallaroo_runtime.system.lock import lock_directory
+
+STOP_S = 30.0
+
+
+class Part(Protocol):
+    """A gateway or an egress.
+
+    Attributes:
+        status: What it reports.
+    """
+
+    status: StatusFile
+
+    def run(self) -> None:
+        """Work until stopped; raises RunError or OSError when it cannot go on, and has said why in its status."""
+
+    def stop(self) -> None:
+        """Let `run` come to its end."""
+
+
+class Host(ABC):
+    """Runs a gateway or an egress for the latest driver that has attached.
+
+    A remote one goes on at once after a restart; a local one waits for its driver, which is near.
+
+    Args:
+        kind: `gateway` or `egress`.
+        directory: Of the service.
+        address: Where it serves, for errors.
+        checkpoint: Holds the data of a local service, which driver and tasks use, too; None: `directory` does.
+        has_driver: Says whether a driver lives.
+
+    Attributes:
+        store: Knows the latest driver.
+        data: The directory with the data.
+        is_local: Whether driver and tasks use the files themselves.
+        ended: Set when it cannot go on; the process is to end.
+
+    Raises:
+        RunError: R610, another process has the directory; R616, the file of the latest driver is damaged.
+    """
+
+    request: Callable[[], Any]  # the message of the protocol that attaches a driver
+
+    def __init__(
+        self,
+        kind: str,
+        directory: Path,
+        address: str,
+        checkpoint: Path | None = None,
+        has_driver: Callable[[], bool] = lambda: True,
+    ) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.lock_file = lock_directory(directory)
+        self.store = Store(directory, kind, address)
+        self.data, self.is_local, self.has_driver = checkpoint or directory, checkpoint is not None, has_driver
+        self.ended = threading.Event()
+        self.lock = threading.Lock()
+        self._part: Part | None = None
+        self._thread: threading.Thread | None = None
+
+    @abstractmethod
+    def id(self) -> str:
+        """Return the id of the journal or outbox."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Remove the data of an earlier checkpoint."""
+
+    @abstractmethod
+    def answer(self, server: grpc.Server) -> None:
+        """Add the service to a server."""
+
+    @abstractmethod
+    def make(self, config: Any) -> Part:
+        """Return what does as a driver wants; `config` is of the type `request`."""
+
+    def fault(self, config: Any) -> RunError | None:
+        """Return why that cannot be done here."""
+        return None
+
+    def resume(self) -> None:
+        """Go on for the driver that was served before this process began, if it said what to do."""
+        config = self._parsed(self.store.attachment.config)
+        if self.store.attachment.config and not self.is_local and self.fault(config) is None:
+            self._start(config)
+
+    def attach(self, request: Any) -> pb.AttachReply:
+        """Serve a driver: do as it says, or go on when nothing has changed."""
+        driver = request.driver
+        wanted = type(request)()
+        wanted.CopyFrom(request)
+        wanted.ClearField("driver")
+        config: Config = json_format.MessageToDict(
+            wanted, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+        )
+        with self.lock:
+            if self.ended.is_set():
+                raise self.store.refused(reason="it ends")
+            if (fault := self.fault(wanted)) is not None:
+                raise fault
+            before = self.store.attachment
+            attachment, is_cleared = self.store.admit(driver, self.id(), config)
+            if is_cleared or before.config != config or self._part is None:
+                self._stop()
+                if is_cleared:
+                    self.clear()
+                self._replace(wanted, {} if is_cleared else before.config)
+            self.store.save(attachment)
+            return self.reply(attachment)
+
+    def reply(self, attachment: Attachment) -> pb.AttachReply:
+        """Return the answer to a driver that is served from now on."""
+        directory = str(self.data) if self.is_local else ""
+        return pb.AttachReply(epoch=attachment.epoch, store=self.id(), directory=directory)
+
+    def _replace(self, config: Any, before: Config) -> None:
+        """Start with `config`; where that fails go on with `before`, for the driver that is still served."""
+        try:
+            self._start(config)
+        except RunError:
+            if before and not self.is_local and self.fault(known := self._parsed(before)) is None:
+                self._start(known)
+            raise
+
+    def _parsed(self, config: Config) -> Any:
+        try:
+            return json_format.ParseDict(config, type(self).request())
+        except json_format.ParseError as error:
+            raise self.store.damaged(error) from error
+
+    def _start(self, config: Any) -> None:
+        self._part = part = self.make(config)
+        self._thread = threading.Thread(target=self._run, args=(part,), name=self.store.kind, daemon=True)
+        self._thread.start()
+
+    def _run(self, part: Part) -> None:
+        try:
+            part.run()
+        except (OSError, RunError):
+            self.ended.set()
+
+    def _stop(self) -> None:
+        if self._part is not None and self._thread is not None:
+            self._part.stop()
+            self._thread.join(STOP_S)
+        self._part = self._thread = None
+
+    def close(self) -> None:
+        """End what runs: a gateway makes safe what it has taken, an egress delivers what it can for some seconds."""
+        with self.lock:
+            self._stop()
+
+    def status(self) -> str:
+        """Return what it says of itself; not from its file, which a full disk does not take."""
+        part = self._part
+        return part.status.text if part is not None else "{}"

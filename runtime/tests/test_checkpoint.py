@@ -1,0 +1,336 @@
+"""The checkpoint directory: where it lies, who may use it, which program may go on with it."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wallaroo.frame import encode_frame
+from wallaroo_runtime.checkpoint.checkpoint import HERE, Checkpoint
+from wallaroo_runtime.checkpoint.directory import Place, default_directory
+from wallaroo_runtime.checkpoint.manifest import sealed, unsealed
+from wallaroo_runtime.cli.reporter import TextReporter
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.peer.configuration import open_sources
+from wallaroo_runtime.peer.remote import RemoteOptions
+from wallaroo_runtime.plan.change import Impact
+from wallaroo_runtime.run.run import tell_past
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.outbox.position import Delivered, write_position
+from wallaroo_runtime.storage.outbox.staging import StagingWriter
+from wallaroo_runtime.topology.load import load_document
+
+VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
+WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").read_bytes())
+CLASS = next(part for part in WORD_COUNT["workers"][0]["components"] if part["path"] == "0/steps/1/state")["symbol"]
+
+
+def open_checkpoint(
+    path: Path,
+    change: Callable[[Any], object] = lambda _: None,
+    *,
+    pin_code: bool = False,
+    remote: RemoteOptions = HERE,
+    partitions: int = 3,
+) -> Checkpoint:
+    document = copy.deepcopy(WORD_COUNT)
+    change(document)
+    place = Place.take(path)
+    try:
+        topology = load_document(document)
+        return Checkpoint.open(
+            place,
+            topology,
+            shuffle_partitions=partitions,
+            buckets_per_partition=4,
+            pin_code=pin_code,
+            remote=remote,
+        )
+    finally:
+        place.release()
+
+
+def refused(path: Path, change: Callable[[Any], object]) -> str:
+    before = (path / "application.json").read_bytes()
+    with pytest.raises(RunError) as caught:
+        open_checkpoint(path, change)
+    assert (path / "application.json").read_bytes() == before
+    assert caught.value.exit_code == 1
+    return str(caught.value)
+
+
+def test_default_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    app = tmp_path / "word_count.py"
+    found = default_directory("Word Count: é!", "python", app)
+    assert found.parent == tmp_path / "wallaroo"
+    assert found.name.startswith("word-count-e-python-")
+    assert found == default_directory("Word Count: é!", "python", app)
+    assert found != default_directory("Word Count: é!", "go", app)
+    assert found != default_directory("Word Count: é!", "python", tmp_path / "other" / "word_count.py")
+    assert default_directory("数", "go", app).name.startswith("application-go-")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert default_directory("a", "go", app).is_relative_to(tmp_path / "home" / ".local" / "state" / "wallaroo")
+
+
+def test_a_new_checkpoint_is_private_and_has_its_folders(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    checkpoint = open_checkpoint(path)
+    assert not checkpoint.continues
+    assert path.stat().st_mode & 0o777 == 0o700
+    assert (path / "application.json").stat().st_mode & 0o777 == 0o600
+    assert {"spark", "journal", "staging", "outbox", "dead-letters", "logs"} <= {entry.name for entry in path.iterdir()}
+    manifest = json.loads((path / "application.json").read_bytes())
+    assert manifest["topology"] == WORD_COUNT
+    assert manifest["states"] == {"word totals": {"language": "python", "class": CLASS}}
+
+
+def test_going_on_keeps_partitions_and_tells_changed_code(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    document = unsealed((tmp_path / "application.json").read_bytes())
+    document["shuffle_partitions"] = 7
+    (tmp_path / "application.json").write_bytes(sealed(document))
+    again = open_checkpoint(tmp_path)
+    assert (again.continues, again.shuffle_partitions, again.changed_code) == (True, 7, [])
+    hash_ = "sha256:" + "7" * 64
+    changed = open_checkpoint(tmp_path, lambda document: document["workers"][0].update(code_hash=hash_))
+    assert changed.changed_code == ["main"]
+
+
+def test_names_and_addresses_may_change(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+
+    def change(document: Any) -> None:
+        document["pipelines"][0]["name"] = "other"
+        document["pipelines"][0]["steps"][0]["name"] = "other"
+        document["pipelines"][0]["sources"][0]["port"] = 1
+
+    assert open_checkpoint(tmp_path, change).continues
+
+
+def test_another_application(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    assert refused(tmp_path, lambda document: document.update(name="Alphabet")) == (
+        f'R603 checkpoint {tmp_path} belongs to application "Word Count Application", not to "Alphabet"\n'
+        "  fix: give another --checkpoint, or --fresh to start over"
+    )
+
+
+def test_another_language(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    assert refused(tmp_path, lambda document: document["workers"][0].update(language="go")) == (
+        f"R604 checkpoint {tmp_path} holds state written by a python worker; this worker is go\n"
+        "  fix: run the python program, or --fresh to start over without its state"
+    )
+
+
+def test_another_state_class(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+
+    def change(document: Any) -> None:
+        parts = document["workers"][0]["components"]
+        next(part for part in parts if part["path"] == "0/steps/1/state").update(symbol="New", file="app.py", line=9)
+
+    assert refused(tmp_path, change) == (
+        f'R605 state "word totals" of checkpoint {tmp_path} was written with {CLASS}; the program now has New\n'
+        "  at app.py:9\n  fix: rename the class back, or --fresh to start over without its state"
+    )
+
+
+def test_another_topology(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+
+    def change(document: Any) -> None:
+        document["pipelines"][0]["steps"][1]["state"]["name"] = "totals"
+
+    assert refused(tmp_path, change) == (
+        f"R615 checkpoint {tmp_path} was written by another version of the application: state of step "
+        '"Count Word" (0/steps/1) was "word totals" and is "totals"; what it has kept would be lost\n'
+        "  fix: run the old program, or --fresh to start over without its state"
+    )
+
+
+def test_a_safe_change_is_accepted_and_recorded(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+
+    def change(document: Any) -> None:
+        pipeline = document["pipelines"][0]
+        pipeline["steps"][0]["kind"] = "computation"
+        pipeline["sources"][0]["max_message_bytes"] = 9
+
+    assert [change.text for change in open_checkpoint(tmp_path, change).changes] == [
+        'max_message_bytes of source "Split and Count" (0/sources/0) was 16777216 and is 9',
+        'kind of step "split into words" (0/steps/0) was computation_multi and is computation',
+    ]
+    assert open_checkpoint(tmp_path, change).changes == []
+
+
+def test_pinned_code(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    assert not open_checkpoint(tmp_path, pin_code=True).changed_code
+    hash_ = "sha256:" + "7" * 64
+    with pytest.raises(RunError) as caught:
+        open_checkpoint(tmp_path, lambda document: document["workers"][0].update(code_hash=hash_), pin_code=True)
+    known = WORD_COUNT["workers"][0]["code_hash"]
+    assert str(caught.value) == (
+        f'R622 the code of worker "main" has hash {hash_}; checkpoint {tmp_path} was last run with {known}\n'
+        "  fix: run the program of the last run, or leave out --pin-code"
+    )
+
+
+def test_a_change_that_needs_a_drain(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    writer = JournalWriter(tmp_path / "journal")
+    writer.append(0, 2, [b"\0\0\0\1a\0\0\0\1b"], timestamp_ms=1)
+    writer.close()
+
+    def change(document: Any) -> None:
+        document["pipelines"][0]["sources"][0]["framing"]["kind"] = "u16be"
+
+    assert refused(tmp_path, change) == (
+        f"R623 checkpoint {tmp_path} was written by another version of the application, and 2 messages in the journal "
+        'are not processed; framing of source "Split and Count" (0/sources/0) was u32be and is u16be; the journal '
+        "holds messages as they came\n"
+        "  fix: run the old program until all is done, e.g. with --stop-when-idle 10, then this one"
+    )
+    end = JournalReader(tmp_path / "journal").end()
+    offset = {"journal": f"{end.journal_id:016x}", "offset": end.offset, "sequence": end.sequence}
+    plan = "v1\n{}\n" + json.dumps(offset)
+    (tmp_path / "spark" / "metadata").write_text('{"id":"q"}')
+    for folder, text in (("commits", "v1\n{}"), ("offsets", plan)):
+        (tmp_path / "spark" / folder).mkdir()
+        (tmp_path / "spark" / folder / "0").write_text(text)
+    Outbox(tmp_path / "outbox", tmp_path / "dead-letters").publish("q", 0, [], plan)
+    assert open_checkpoint(tmp_path, change).changes[0].impact is Impact.NEEDS_DRAIN
+
+
+def test_output_for_a_sink_that_is_gone(tmp_path: Path) -> None:
+    def two_sinks(document: Any) -> None:
+        pipeline = document["pipelines"][0]
+        pipeline["sinks"].append({**pipeline["sinks"][0], "path": "0/sinks/1", "name": "second"})
+
+    port = open_checkpoint(tmp_path, two_sinks).ports.parts["0/sinks/1"]
+    staging = StagingWriter(tmp_path / "staging", "q", 0, 0, 0, 0)
+    staging.write(port, encode_frame([b"a", b"b", b"c"], port=port))
+    outbox = Outbox(tmp_path / "outbox", tmp_path / "dead-letters")
+    outbox.publish("q", 0, staging.finish())
+    assert refused(tmp_path, lambda _: None).startswith(
+        f"R623 checkpoint {tmp_path} was written by another version of the application, and 3 messages of its outbox "
+        'are not delivered; sink "second" (0/sinks/1) is gone; output that waits for it would never be delivered\n'
+    )
+    write_position(tmp_path / "outbox", port, Delivered(record=1, messages=3, total_bytes=3), durable=True)
+    assert open_checkpoint(tmp_path).ports.parts == {"0/sources/0": 0, "0/steps/1": 1, "0/sinks/0": 2}
+    again = open_checkpoint(tmp_path, two_sinks)
+    assert again.ports.parts["0/sinks/1"] == 4, "a number is never given to a second part"
+
+
+def test_services_that_run_elsewhere_are_remembered(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    remote = RemoteOptions({"": "127.0.0.1:1"}, "127.0.0.1:2")
+    first = open_checkpoint(path, remote=remote)
+    first.record("gateway", "0123456789abcdef")
+    again = open_checkpoint(path, remote=remote)
+    assert again.id == first.id
+    assert again.services == {"gateway": "0123456789abcdef", "egress": ""}
+    with pytest.raises(RunError) as caught:
+        open_checkpoint(path)
+    assert str(caught.value).startswith(
+        f"R650 checkpoint {path} was begun with remote egress and remote gateway; this run has local gateway and egress"
+    )
+
+
+def test_sources_beyond_loopback_are_told() -> None:
+    document = copy.deepcopy(WORD_COUNT)
+    assert not list(open_sources(load_document(document)))
+    document["pipelines"][0]["sources"][0]["host"] = "0.0.0.0"
+    (finding,) = open_sources(load_document(document))
+    assert str(finding).startswith("R646 source ")
+    assert "where other machines may reach it" in str(finding)
+
+
+def test_a_manifest_of_another_format_or_damaged(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path)
+    manifest = tmp_path / "application.json"
+    for version in (1, 9):
+        manifest.write_text(f'{{"format_version": {version}}}')
+        said = refused(tmp_path, lambda _: None)
+        assert f"format version {version} is not known; this runtime reads version 2" in said
+    manifest.write_text("{")
+    told = refused(tmp_path, lambda _: None)
+    assert told.startswith(f"R698 {manifest} is damaged; ")
+    assert told.endswith("  fix: restore it from a backup of the checkpoint, or start over with `wallaroo run --fresh`")
+
+
+def test_a_second_driver_is_refused(tmp_path: Path) -> None:
+    holder = Place.take(tmp_path)
+    with pytest.raises(RunError) as caught:
+        Place.take(tmp_path)
+    assert str(caught.value) == (
+        f"R610 another run (process {os.getpid()}) uses checkpoint {tmp_path}\n"
+        "  fix: stop it, or give another --checkpoint"
+    )
+    holder.release()
+    Place.take(tmp_path).release()
+
+
+@pytest.mark.slow
+def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
+    code = "import sys; from pathlib import Path; from wallaroo_runtime.checkpoint.directory import Place; Place.take(Path(sys.argv[1]))"  # noqa: E501
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    Place.take(tmp_path).release()
+
+
+def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(RunError) as caught:
+        Place.take(tmp_path)
+    assert caught.value.exit_code == 2
+    assert str(caught.value) == (
+        f"R715 {tmp_path} cannot be used as a checkpoint; it holds other files\n  fix: give another --checkpoint"
+    )
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("")
+    with pytest.raises(RunError, match="cannot be used as a checkpoint; File exists"):
+        Place.take(path)
+
+
+def test_clear_removes_everything_and_follows_no_link(tmp_path: Path) -> None:
+    outside, path = tmp_path / "outside", tmp_path / "checkpoint"
+    outside.mkdir()
+    (outside / "kept").write_text("")
+    open_checkpoint(path)
+    (path / "link").symlink_to(outside)
+    (path / "journal" / "link").symlink_to(outside)
+    place = Place.take(path)
+    place.clear()
+    place.release()
+    assert [entry.name for entry in path.iterdir()] == ["driver.lock"]
+    assert (outside / "kept").exists()
+    assert not open_checkpoint(path).continues
+
+
+def test_number_of_partitions_stays_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "checkpoint"
+    open_checkpoint(path)
+    tell_past(TextReporter(), open_checkpoint(path), 5)
+    assert capsys.readouterr().out == f"continuing from {path}, 5 messages so far; --fresh starts over\n"
+    again = open_checkpoint(path, partitions=8)
+    assert again.shuffle_partitions == 3
+    tell_past(TextReporter(), again, 5)
+    assert (
+        "the checkpoint keeps its 3 shuffle partitions; a new one would get 8; `wallaroo state rescale` changes it\n"
+        in capsys.readouterr().out
+    )

@@ -1,0 +1,168 @@
+"""Sorting logs by other buckets, and what refuses a rescale before anything is changed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wallaroo import piece
+from wallaroo.frame import encode_frame, read_frame
+from wallaroo.key import bucket_of
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.state_log import latest_states
+from wallaroo_runtime.spark import state_log
+from wallaroo_runtime.spark.rescale import pending_batch
+from wallaroo_runtime.spark.state_log import bucket_frames
+from wallaroo_runtime.topology.load import load
+
+WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
+
+
+def open_checkpoint(path: Path) -> Checkpoint:
+    place = Place.take(path)
+    try:
+        return Checkpoint.open(place, load(WORD_COUNT.read_bytes()), shuffle_partitions=3, buckets_per_partition=4)
+    finally:
+        place.release()
+
+
+def entry(states: dict[bytes, bytes | None], port: int = 1, encoding: int = 17) -> bytes:
+    keys = list(states)
+    absent = [number for number, value in enumerate(states.values()) if value is None]
+    values = [value or b"" for value in states.values()]
+    return encode_frame(values, port=port, encoding=encoding, keys=keys, key_indexes=range(len(keys)), absent=absent)
+
+
+def test_the_last_entry_of_a_key_counts_and_a_key_without_state_is_gone() -> None:
+    entries = [
+        entry({b"a": b"1", b"b": b"2", b"c": b""}),
+        entry({b"a": b"3"}, port=2, encoding=16),
+        entry({b"b": None, b"a": b"4"}),
+        entry({b"d": b"5"}),
+        entry({b"d": None}),
+        entry({b"d": b"6"}),
+    ]
+    expected = {(1, b"a"): (17, b"4"), (1, b"c"): (17, b""), (2, b"a"): (16, b"3"), (1, b"d"): (17, b"6")}
+    assert latest_states(entries) == expected
+
+
+@pytest.mark.parametrize(("entry_bytes", "count"), [(1, 100), (100, 38), (state_log.ENTRY_BYTES, 14)])
+def test_each_state_goes_to_the_bucket_of_its_key(
+    monkeypatch: pytest.MonkeyPatch, entry_bytes: int, count: int
+) -> None:
+    monkeypatch.setattr(state_log, "ENTRY_BYTES", entry_bytes)
+    states = {(port, f"key {key}".encode()): (16 + port, b"x" * key) for port in (1, 2) for key in range(50)}
+    frames = list(bucket_frames(states, 7))
+    assert latest_states(frame for _, frame in frames) == states
+    for bucket, data in frames:
+        assert {bucket_of(key, 7) for key in read_frame(data).keys} == {bucket}
+    assert len({bucket for bucket, _ in frames}) == 7
+    assert len(frames) == count
+
+
+@settings(max_examples=50, deadline=None)
+@given(sizes=st.lists(st.integers(0, 60), max_size=20), piece_bytes=st.integers(1, 30), cut=st.integers(0, 99))
+def test_pieces_of_a_state_stay_together(sizes: list[int], piece_bytes: int, cut: int) -> None:
+    states = {(1, b"%d" % at): (17, b"x" * size + b"%d" % at) for at, size in enumerate(sizes)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(piece, "PIECE_BYTES", piece_bytes)
+        patch.setattr(state_log, "ENTRY_BYTES", 1)
+        frames = list(bucket_frames(states, 3))
+        assert max((len(data) for _, data in frames), default=0) < piece_bytes + 120
+        buckets = [[data for number, data in frames if number == bucket] for bucket in range(3)]
+        moved = [latest_states(entries) for entries in buckets]
+        assert {key: state for part in moved for key, state in part.items()} == states
+        again = [data for part in moved for _, data in bucket_frames(part, 1)]
+        assert latest_states(again) == states
+        pieces = [at for at, (_, data) in enumerate(frames) if read_frame(data).headers]
+        if pieces:
+            at = pieces[cut % len(pieces)]
+            with pytest.raises(RunError, match="R664"):
+                latest_states(data for number, (_, data) in enumerate(frames) if number != at)
+
+
+def test_a_damaged_log_is_told() -> None:
+    with pytest.raises(RunError, match="R664 the state was not moved; the checkpoint is as before; the log of a bu"):
+        latest_states([entry({b"a": b"1"})[:-1] + b"x"])
+
+
+def plan_batch(path: Path, batch: int, log_name: str = "offsets") -> None:
+    folder = path / "spark" / log_name
+    folder.mkdir(exist_ok=True)
+    (folder / str(batch)).write_text("v1\n{}\n{}", encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_micro_batch_that_is_not_committed_must_be_finished_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    open_checkpoint(tmp_path)
+    for batch, name in ((9, "offsets"), (10, "offsets"), (9, "commits")):
+        plan_batch(tmp_path, batch, name)
+    assert pending_batch(tmp_path / "spark") == 10
+    before = (tmp_path / "application.json").read_bytes()
+    assert main(["state", "rescale", str(tmp_path), "--partitions", "5"]) == 1
+    said = capsys.readouterr().err
+    assert f"R662 checkpoint {tmp_path} cannot be rescaled now; micro-batch 10 is planned and not committed\n" in said
+    assert "fix: run the application once more as before, with --stop-when-idle 5, and rescale then" in said
+    assert (tmp_path / "application.json").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_checkpoint_without_state_gets_the_numbers_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    open_checkpoint(tmp_path)
+    assert main(["state", "rescale", str(tmp_path), "--partitions", "5", "--buckets", "2"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("5 shuffle partitions of 2 buckets, were 3 of 4; no state to move, in ")
+    checkpoint = open_checkpoint(tmp_path)
+    assert (checkpoint.shuffle_partitions, checkpoint.buckets_per_partition, checkpoint.spark) == (5, 2, "spark")
+
+
+@pytest.mark.slow
+def test_a_changed_application_that_has_processed_nothing_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    open_checkpoint(tmp_path)
+    record = tmp_path / "spark" / "state" / "0" / "_metadata" / "v2" / "0"
+    record.parent.mkdir(parents=True)
+    variables = [{"stateName": name} for name in ("version_s1", "log_s1", "version_s2", "log_s2")]
+    properties = json.dumps({"stateVariables": variables})
+    record.write_text("v2\n" + json.dumps({"operatorPropertiesJson": properties}), encoding="utf-8")
+    assert main(["state", "rescale", str(tmp_path), "--buckets", "5"]) == 2
+    reason = "its last run has changed the application and has not processed anything since"
+    assert f"R663 checkpoint {tmp_path} cannot be rescaled; {reason}" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    open_checkpoint(tmp_path)
+    place = Place.take(tmp_path)
+    try:
+        assert main(["state", "rescale", str(tmp_path), "--buckets", "5"]) == 1
+    finally:
+        place.release()
+    assert "R610 another run (process" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            ["s3a://bucket/c", "--buckets", "5"],
+            "R717 the options for gateway and egress do not fit; --checkpoint s3a://bucket/c needs a remote gateway",
+        ),
+        (["c"], "R608 nothing says what shall change"),
+        (["c", "--partitions", "0"], "R608 --partitions 0 is not possible"),
+        (["c", "--buckets", "1025"], "R608 --buckets 1025 is not possible"),
+    ],
+)
+def test_what_the_command_line_cannot_ask_for(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["state", "rescale", *arguments]) == 2
+    assert text in capsys.readouterr().err

@@ -1,0 +1,75 @@
+"""The window vectors through the engine in memory, from wire bytes to the sink, in both languages."""
+
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from conformance.application import VECTOR_WINDOWS, WINDOW_CASES
+from support.run import TESTS
+from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, FrameHeader, read_frame, write_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
+from wallaroo_runtime.memory import Batch, Engine, MemoryRun, start
+from wallaroo_runtime.memory.source_frame import tick_frame
+from wallaroo_runtime.memory.state import read_states
+
+ARGS = ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002", "--windows", json.dumps(VECTOR_WINDOWS)]
+Event = dict[str, Any]
+
+
+@pytest.fixture(scope="module", params=["app.py", pytest.param("", marks=pytest.mark.slow)], ids=["python", "go"])
+def app(request: pytest.FixtureRequest) -> Iterator[MemoryRun]:
+    """Start the application of a language, with a window for each of the vectors."""
+    run = start(str(TESTS / "vector" / request.param), ARGS)
+    yield run
+    run.close()
+
+
+def frame_of(event: Event, port: int) -> bytes:
+    """Return the frame that the gateway would write."""
+    if "tick" in event:
+        return tick_frame(event["sequence"], event["tick"])
+    payload = f"{event['key']} {event['time']} {event['value']}".encode()
+    head = FrameHeader(port, 1, event["sequence"], 0, FRAMED, event["time"])
+    return write_frame(head, [struct.pack(">I", len(payload)), payload])
+
+
+def given(batch: Batch) -> Iterator[tuple[int, str]]:
+    """Yield sequence and text of what the sink got."""
+    for frame in (read_frame(data) for frames in batch.frames.values() for data in frames):
+        yield from ((frame.sequence_of(at), value.decode()) for at, value in enumerate(frame.values()))
+
+
+def dead(batch: Batch) -> Iterator[tuple[int, str, str]]:
+    """Yield sequence, key and code of the dead letters."""
+    for frame in map(read_frame, batch.letters):
+        assert frame.header.port == DEAD_LETTER_PORT
+        for letter in map(pb.DeadLetter.FromString, frame.values()):
+            yield letter.sequence, letter.key.decode(), letter.code
+
+
+def check(app: MemoryRun, case: Event, batches: Sequence[Sequence[Event]]) -> None:
+    """Run the events in micro-batches; buckets give their output in any order, the keys of one keep theirs."""
+    number = VECTOR_WINDOWS.index(case["window"])
+    port = app.plan.ports[app.source(f"in{number}").path]
+    engine = Engine(app.plan, app._channels, ErrorPolicy.of(app.topology))
+    done = [engine.run([[frame_of(event, port) for event in events]]) for events in batches]
+    outputs = [(each["sequence"], " ".join((each["key"], *map(str, each["values"])))) for each in case["outputs"]]
+    letters = [(each["sequence"], each["key"], each["code"]) for each in case["dead_letters"]]
+
+    def by_key(item: tuple[int, str]) -> str:
+        return item[1].partition(" ")[0]
+
+    assert sorted((each for batch in done for each in given(batch)), key=by_key) == sorted(outputs, key=by_key)
+    assert sorted(each for batch in done for each in dead(batch)) == sorted(letters)
+    assert len(read_states(app.plan, engine.store, f"values {number}")) == len(case["keys"])
+
+
+@pytest.mark.parametrize("case", WINDOW_CASES, ids=[case["name"] for case in WINDOW_CASES])
+def test_vector(app: MemoryRun, case: Event) -> None:
+    check(app, case, [case["events"]])
+    if not case["is_one_call"]:
+        check(app, case, [[event] for event in case["events"]])
