@@ -15,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 from process_guard import ProcessGuard
 
 if TYPE_CHECKING:
+    from support.kafka import Broker
     from support.standalone import Cluster, Deployment
 
 HERE = Path(__file__).resolve().parent
@@ -172,6 +173,17 @@ def go_conformance() -> Path:
     from wallaroo_runtime.program.build import build
 
     return build(HERE / "conformance")
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Broker"]:
+    """Give the one Kafka broker of this test run."""
+    from support.kafka import Broker
+
+    found = Broker(tmp_path_factory.mktemp("broker"))
+    found.start()
+    yield found
+    found.stop()
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from wallaroo_runtime.peer.gateway_workers import HostedWorkers
 from wallaroo_runtime.program.pack import PackOptions, pack
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.storage.remote_journal import RemoteJournal
 from wallaroo_runtime.topology.load import load
 
@@ -72,7 +73,7 @@ def workers(archive: Archive, tmp_path: Path) -> Iterator[HostedWorkers]:
 def request(archive: str, worker: str = "main") -> pb.AttachJournalRequest:
     """Return what a driver of the program asks for."""
     return pb.AttachJournalRequest(
-        driver=pb.Driver(protocol_version=1, id="d", application="Pairs", checkpoint="c"),
+        driver=pb.Driver(protocol_version=PROTOCOL_VERSION, id="d", application="Pairs", checkpoint="c"),
         sources=[
             pb.Source(
                 port=1, path="0/sources/0", name="pairs", host="127.0.0.1", framing="worker", max_message_bytes=1000,

@@ -10,12 +10,13 @@ from unittest.mock import Mock
 import pytest
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.peer.configuration import gateway_request, gateway_sources
+from wallaroo_runtime.peer.configuration import egress_request, gateway_request, gateway_sources
 from wallaroo_runtime.plan import NodeKind, compile_topology, dot, explain, mermaid
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.program.application import check_runnable
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.spark.kafka import uses_kafka
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.canonical import canonical_text, interface_hash
@@ -301,6 +302,33 @@ def test_sinks_of_spark_need_an_egress_beside_the_driver() -> None:
         'P304 "0/sinks/0": a sink of kind "kafka" with a remote egress cannot be run by this release\n'
         "  fix: let the driver start the egress"
     )
+
+
+def transactional(exactly_once: bool = True) -> dict[str, Any]:
+    value = document([source("tcp")], [], "kafka")
+    value["pipelines"][0]["sinks"][0].update(exactly_once=exactly_once)
+    return value
+
+
+def test_what_the_egress_is_told_of_a_transactional_sink() -> None:
+    topology = load_document(transactional())
+    plan = compile_topology(topology, shuffle_partitions=1)
+    assert not list(topology.spark_sinks())
+    assert not uses_kafka(topology)
+    (found,) = egress_request(topology, plan).sinks
+    topic = topology.document["pipelines"][0]["sinks"][0]
+    expected = {name: topic[name] for name in ("brokers", "topic", "options")}
+    assert found.kafka == pb.KafkaTopic(application="kinds", **expected)
+    assert "  egress             writes kafka " in explain(plan, topology)
+
+
+def test_changes_of_exactly_once() -> None:
+    on, off = load_document(transactional()), load_document(transactional(exactly_once=False))
+    begun, ended = compare(off, on), compare(on, off)
+    text = 'exactly_once of sink "out" (0/sinks/0) was'
+    assert [(change.text, change.impact) for change in begun] == [(f"{text} False and is True", SAFE)]
+    reason = "; output that waits for its egress would never be delivered"
+    assert (f"{text} True and is False{reason}", DRAIN) in [(change.text, change.impact) for change in ended]
 
 
 def test_what_a_gateway_is_told_of_a_connector_source() -> None:

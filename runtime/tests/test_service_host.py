@@ -14,6 +14,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.status import StatusFile
+from wallaroo_runtime.service.store import PROTOCOL_VERSION
 
 RESTART = None
 Sink = tuple[int, str, str | None]
@@ -119,7 +120,7 @@ def attach(
     host: Service, reference: Reference, driver: str, checkpoint: str, fresh: bool, resend_bytes: int, sinks: list[Sink]
 ) -> None:
     request = wanted(resend_bytes, sinks)
-    who = pb.Driver(protocol_version=1, id=driver, application="app", checkpoint=checkpoint, fresh=fresh)
+    who = pb.Driver(protocol_version=PROTOCOL_VERSION, id=driver, application="app", checkpoint=checkpoint, fresh=fresh)
     sent = pb.AttachOutboxRequest(driver=who)
     sent.MergeFrom(request)
     if not reference.attach(driver, checkpoint, fresh, request):

@@ -20,6 +20,7 @@ DOCUMENTS = (
     "docs/windows.md",
     "docs/languages.md",
     "docs/connectors.md",
+    "docs/kafka.md",
     *(f"docs/internals/{path.name}" for path in sorted((ROOT / "docs/internals").glob("*.md"))),
     "tests/conformance/README.md",
     "topology-schema/SPECIFICATION.md",

@@ -9,8 +9,8 @@ from architecture.source import PYTHON_SDK, RUNTIME, Import, imports
 # What each package of the runtime may import; the packages stand from top to bottom.
 IMPORTS: dict[str, set[str]] = {
     "cli": {
-        *("archive", "checkpoint", "errors", "gateway", "memory", "peer", "plan", "program", "run"),
-        *("spark", "submit", "topology"),
+        *("archive", "checkpoint", "errors", "gateway", "kafka", "memory", "peer", "plan", "program", "run"),
+        *("service", "spark", "submit", "topology"),
     },
     "run": {"archive", "checkpoint", "errors", "peer", "plan", "program", "spark", "storage", "topology"},
     "checkpoint": {
@@ -24,12 +24,13 @@ IMPORTS: dict[str, set[str]] = {
     },
     # Two lowerings of a plan: neither knows the other.
     "spark": {
-        *("archive", "durable", "errors", "lowering", "plan", "program", "storage", "system", "topology", "worker"),
+        *("archive", "durable", "errors", "lowering", "plan", "storage", "system", "topology", "worker"),
     },
     "memory": {"errors", "gateway", "lowering", "plan", "program", "service", "system", "topology", "worker"},
-    "lowering": {"errors", "plan", "topology"},
     "gateway": {"durable", "errors", "service", "storage"},
-    "egress": {"durable", "errors", "service", "storage", "system"},
+    "egress": {"durable", "errors", "kafka", "lowering", "service", "storage", "system"},
+    "lowering": {"errors", "plan", "topology"},
+    "kafka": {"durable", "errors", "system"},
     "storage": {"durable", "errors", "service", "system"},
     "service": {"durable", "errors", "system"},
     "program": {"archive", "errors", "plan", "system", "topology", "worker"},

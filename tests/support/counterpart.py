@@ -19,9 +19,9 @@ from pathlib import Path
 
 import psycopg
 
-from support import maven
 from support.kafka import free_port
 from support.run import wait_until
+from wallaroo_runtime.system.maven import fetched_jars
 
 START_S, STOP_S = 180.0, 60.0
 POSTGRES = "io.zonky.test.postgres:embedded-postgres-binaries-linux-{machine}:17.5.0"
@@ -94,7 +94,7 @@ def redis(directory: Path) -> Iterator[int]:
 def postgres(log: Path) -> Iterator[str]:
     """Run PostgreSQL; gives what a client connects with."""
     machine = {"x86_64": "amd64", "aarch64": "arm64v8"}[os.uname().machine]
-    (jar,) = maven.jars(f"postgres-{machine}", POSTGRES.format(machine=machine)).glob("*.jar")
+    (jar,) = fetched_jars(f"postgres-{machine}", [POSTGRES.format(machine=machine)]).glob("*.jar")
     # PostgreSQL does not run as root; another user cannot reach the directories of root's tests.
     user = "nobody" if os.getuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="wallaroo-postgres-") as folder:
@@ -127,7 +127,7 @@ def amqp(directory: Path) -> Iterator[str]:
     port, config = free_port(), directory / "broker.json"
     config.write_text(json.dumps(BROKER))
     command = [
-        "java", "-Xmx192m", "-XX:TieredStopAtLevel=1", "-cp", f"{maven.jars('qpid-9.2.0', *QPID, alone=QPID_MAIN)}/*",
+        "java", "-Xmx192m", "-XX:TieredStopAtLevel=1", "-cp", f"{fetched_jars('qpid-9.2.0', QPID, QPID_MAIN)}/*",
         "org.apache.qpid.server.Main", "-st", "Memory", "-icp", config, "-prop", f"qpid.amqp_port={port}",
         "-prop", f"qpid.work_dir={directory / 'broker'}",
     ]  # fmt: skip

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pyspark
 
-from support import maven
 from support.host import descendants
 from support.life import free_port
 from support.run import wait_until
 from support.standalone import cmdline
+from wallaroo_runtime.system.maven import fetched_jars
 
 JARS = Path(pyspark.__file__).parent / "jars"
 VERSION = next(JARS.glob("hadoop-client-api-*.jar")).stem.removeprefix("hadoop-client-api-")
@@ -42,7 +42,7 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 
 def jars() -> Path:
     """Return the directory of Hadoop's jars, of the version that Spark has."""
-    return maven.jars(f"hadoop-{VERSION}", *COORDINATES)
+    return fetched_jars(f"hadoop-{VERSION}", COORDINATES)
 
 
 class Daemon:

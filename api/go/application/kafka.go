@@ -27,7 +27,10 @@ func MakeKafkaHostPort(host string, port uint64) *KafkaHostPort { return &KafkaH
 type KafkaSourceConfig struct{ declared declaration.Source }
 
 // KafkaSinkConfig is a sink that writes to a Kafka topic.
-type KafkaSinkConfig struct{ declared declaration.Sink }
+type KafkaSinkConfig struct {
+	declared declaration.Sink
+	edge     *topology.Kafka
+}
 
 // MakeKafkaSourceConfig describes a source that reads a topic. It has two forms:
 //
@@ -64,7 +67,7 @@ func MakeKafkaSourceConfig(nameOrTopic string, rest ...interface{}) *KafkaSource
 //	MakeKafkaSinkConfig(topic string, brokers []*KafkaHostPort, logLevel string, maxProduceBufferMs, maxMessageSize uint64, encoder)
 //
 // In the first, of Wallaroo 0.5, the application's arguments say the rest: --NAME_topic and --NAME_brokers must be there;
-// settings of the client, e.g. --NAME_max_message_size and --NAME_produce_acks, may be. In the second, of Wallaroo 0.4, they
+// settings of the client, e.g. --NAME_max_message_size and --NAME_produce_acks, may be, and --NAME_exactly_once, which has no value. In the second, of Wallaroo 0.4, they
 // stand in the program. The encoder is a wallarooapi.KafkaEncoder or a wallarooapi.KafkaPairEncoder in either form.
 // maxProduceBufferMs is how many milliseconds a record may wait for others, maxMessageSize the most bytes of a request. Findings
 // are as for MakeKafkaSourceConfig.
@@ -73,7 +76,7 @@ func MakeKafkaSinkConfig(nameOrTopic string, rest ...interface{}) *KafkaSinkConf
 	switch len(rest) {
 	case 1:
 		edge, found := kafka.Sink(nameOrTopic, arguments())
-		c.declared = declaration.Sink{Edge: edge, Found: found}
+		c.declared, c.edge = declaration.Sink{Edge: edge, Found: found}, edge
 	case 5:
 		edge, found := kafkaEdge("MakeKafkaSinkConfig", nameOrTopic, rest[0], rest[1])
 		buffer, first := unsigned(rest[2])
@@ -82,9 +85,10 @@ func MakeKafkaSinkConfig(nameOrTopic string, rest ...interface{}) *KafkaSinkConf
 			found = append(found, wrongForm("MakeKafkaSinkConfig", rest, "numbers as maxProduceBufferMs and maxMessageSize")...)
 		}
 		edge.Options = kafka.SinkSettings(buffer, size)
-		c.declared = declaration.Sink{Edge: edge, Found: found}
+		c.declared, c.edge = declaration.Sink{Edge: edge, Found: found}, edge
 	default:
-		c.declared = declaration.Sink{Edge: &topology.Kafka{}, Found: wrongForm("MakeKafkaSinkConfig", rest,
+		c.edge = &topology.Kafka{}
+		c.declared = declaration.Sink{Edge: c.edge, Found: wrongForm("MakeKafkaSinkConfig", rest,
 			"(name, encoder) or (topic, brokers, logLevel, maxProduceBufferMs, maxMessageSize, encoder)")}
 		return c
 	}
@@ -119,6 +123,13 @@ func (c *KafkaSourceConfig) OnError(policy string) *KafkaSourceConfig {
 // application says. It returns the config.
 func (c *KafkaSinkConfig) OnError(policy string) *KafkaSinkConfig {
 	c.declared.OnError = policy
+	return c
+}
+
+// ExactlyOnce lets readers of committed records (isolation.level=read_committed) see each record exactly once, whatever dies:
+// records are written in transactions. Without it a micro-batch may be written twice when the driver dies. It returns the config.
+func (c *KafkaSinkConfig) ExactlyOnce() *KafkaSinkConfig {
+	c.edge.ExactlyOnce = true
 	return c
 }
 

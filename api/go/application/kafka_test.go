@@ -36,6 +36,8 @@ type kafkaPart struct {
 		Start  string
 	}
 	Options map[string]string
+
+	ExactlyOnce bool `json:"exactly_once"`
 }
 
 func kafkaParts(t *testing.T, source *app.KafkaSourceConfig, sink *app.KafkaSinkConfig) (kafkaPart, kafkaPart, error) {
@@ -67,19 +69,20 @@ func TestKafkaOfWallaroo05ReadsTheArguments(t *testing.T) {
 	withArgs(t, "--kafka_source_topic", "in", "--kafka_source_brokers=h1,h2:1234", "--kafka_source_partitions", "0,2:5,7:END",
 		"--kafka_source_consumer_offset_default", "-3", "--kafka_source_consumer_check_crc", "--kafka_source_fetch_interval", "2000000",
 		"--kafka_sink_topic", "out", "--kafka_sink_brokers", "127.0.0.1:9092", "--kafka_sink_max_message_size", "100000",
-		"--kafka_sink_max_produce_buffer_ms", "10", "--kafka_sink_produce_acks", "-1", "--kafka_sink_log_level", "Info")
+		"--kafka_sink_max_produce_buffer_ms", "10", "--kafka_sink_produce_acks", "-1", "--kafka_sink_log_level", "Info",
+		"--kafka_sink_exactly_once")
 	source, sink, err := kafkaParts(t, app.MakeKafkaSourceConfig("kafka_source", textDecoder{}), app.MakeKafkaSinkConfig("kafka_sink", recordEncoder{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const wantSource = `{"Kind":"kafka","Topic":"in","Start":"-3","Brokers":["h1:9092","h2:1234"],` +
 		`"Partitions":[{"Number":0,"Start":""},{"Number":2,"Start":"5"},{"Number":7,"Start":"end"}],` +
-		`"Options":{"kafka.check.crcs":"true","kafka.fetch.max.wait.ms":"2"}}`
+		`"Options":{"kafka.check.crcs":"true","kafka.fetch.max.wait.ms":"2"},"exactly_once":false}`
 	if got := shown(t, source); got != wantSource {
 		t.Errorf("the source is\n%s\nwant\n%s", got, wantSource)
 	}
 	const wantSink = `{"Kind":"kafka","Topic":"out","Start":"","Brokers":["127.0.0.1:9092"],"Partitions":null,` +
-		`"Options":{"kafka.acks":"-1","kafka.linger.ms":"10","kafka.max.request.size":"100000"}}`
+		`"Options":{"kafka.acks":"-1","kafka.linger.ms":"10","kafka.max.request.size":"100000"},"exactly_once":true}`
 	if got := shown(t, sink); got != wantSink {
 		t.Errorf("the sink is\n%s\nwant\n%s", got, wantSink)
 	}
@@ -88,15 +91,15 @@ func TestKafkaOfWallaroo05ReadsTheArguments(t *testing.T) {
 func TestKafkaOfWallaroo04StandsInTheProgram(t *testing.T) {
 	brokers := []*app.KafkaHostPort{app.MakeKafkaHostPort("127.0.0.1", 9092)}
 	source, sink, err := kafkaParts(t, app.MakeKafkaSourceConfig("in", brokers, "Warn", textDecoder{}),
-		app.MakeKafkaSinkConfig("out", brokers, "Fine", uint64(5), 1000, pairEncoder{}))
+		app.MakeKafkaSinkConfig("out", brokers, "Fine", uint64(5), 1000, pairEncoder{}).ExactlyOnce())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := shown(t, source), `{"Kind":"kafka","Topic":"in","Start":"start","Brokers":["127.0.0.1:9092"],"Partitions":null,"Options":{}}`; got != want {
+	if got, want := shown(t, source), `{"Kind":"kafka","Topic":"in","Start":"start","Brokers":["127.0.0.1:9092"],"Partitions":null,"Options":{},"exactly_once":false}`; got != want {
 		t.Errorf("the source is\n%s\nwant\n%s", got, want)
 	}
 	if got, want := shown(t, sink), `{"Kind":"kafka","Topic":"out","Start":"","Brokers":["127.0.0.1:9092"],"Partitions":null,`+
-		`"Options":{"kafka.linger.ms":"5","kafka.max.request.size":"1000"}}`; got != want {
+		`"Options":{"kafka.linger.ms":"5","kafka.max.request.size":"1000"},"exactly_once":true}`; got != want {
 		t.Errorf("the sink is\n%s\nwant\n%s", got, want)
 	}
 }

@@ -116,13 +116,14 @@ func ExamplePlainConnectorSource() {
 func ExampleKafkaSource() {
 	brokers := []string{"kafka1:9092", "kafka2:9092"}
 	source := stream.KafkaSource(stream.Kafka{Topic: "orders", Brokers: brokers, Start: "-100", Partitions: []int{0, 1}}, readOrder)
-	sink := stream.KafkaSink(stream.Kafka{Topic: "checked", Brokers: brokers, Options: map[string]string{"kafka.acks": "all"}}, writeOrder)
+	options := map[string]string{"kafka.acks": "all"}
+	sink := stream.KafkaSink(stream.Kafka{Topic: "checked", Brokers: brokers, Options: options, ExactlyOnce: true}, writeOrder)
 	app := passed(source, sink)
 	example.Show(app.ToJson(), "sources", "kind", "topic", "brokers", "start", "partitions")
-	example.Show(app.ToJson(), "sinks", "kind", "topic", "options")
+	example.Show(app.ToJson(), "sinks", "kind", "topic", "options", "exactly_once")
 	// Output:
 	// kafka orders [kafka1:9092 kafka2:9092] -100 [map[number:0] map[number:1]]
-	// kafka checked map[kafka.acks:all]
+	// kafka checked map[kafka.acks:all] true
 }
 
 // The application's arguments name topics and brokers, as in Wallaroo.

@@ -71,6 +71,8 @@ type Kafka struct {
 	Partitions []int
 	// Options are settings of Kafka's client, with "kafka." in front of their names.
 	Options map[string]string
+	// ExactlyOnce is of sinks: readers of committed records see each record exactly once, whatever dies.
+	ExactlyOnce bool
 }
 
 // Spark describes a format that Spark reads or writes.

@@ -99,6 +99,21 @@ def test_kafka_in_the_program() -> None:
     )
     assert (source["start"], source["brokers"], source["options"]) == ("end", ["127.0.0.1:9092", "[::1]:9093"], {})
     assert sink["options"] == {"kafka.acks": "all", "kafka.linger.ms": "5", "kafka.max.request.size": "1000"}
+    assert "exactly_once" not in sink
+
+
+def test_exactly_once_into_kafka() -> None:
+    source = wallaroo.KafkaSourceConfig("in", [("h", 1)], "Warn", Text)
+    kafka = wallaroo.KafkaSinkConfig("out", [("h", 1)], "Warn", 5, 1000, Text, exactly_once=True)
+    _, sink = parts(source, kafka)
+    assert list(fields(sink)) == ["kind", "topic", "brokers", "options", "exactly_once"]
+    assert sink["exactly_once"] is True
+    with argument.given([*ARGS, "--kafka_sink_exactly_once"]):
+        _, sink = parts(source, wallaroo.DefaultKafkaSinkCLIParser(Text))
+    assert sink["exactly_once"] is True
+    wrong: Any = "yes"
+    with pytest.raises(WallarooParameterError, match="T207 .*parameter exactly_once is 'yes'; expected True or False"):
+        parts(source, wallaroo.KafkaSinkConfig("out", [("h", 1)], "Warn", 5, 1000, Text, exactly_once=wrong))
 
 
 def test_the_functions_that_parse_kafka_s_options() -> None:

@@ -4,6 +4,7 @@ package kafka
 import (
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,6 +107,7 @@ func Sink(name string, args []string) (*topology.Kafka, []diagnostic.Diagnostic)
 	values, found := read("sink", name, args, sinkOptions)
 	return &topology.Kafka{
 		Topic: values["topic"], Brokers: brokers(values["brokers"]), Options: settings(values, sinkOptions),
+		ExactlyOnce: slices.Contains(args, "--"+name+"_exactly_once"),
 	}, found
 }
 

@@ -31,6 +31,8 @@ func appendValue(out []byte, value any, newline string) []byte {
 		return AppendString(out, v)
 	case int:
 		return strconv.AppendInt(out, int64(v), 10)
+	case bool:
+		return strconv.AppendBool(out, v)
 	case uint64:
 		return strconv.AppendUint(out, v, 10)
 	case Object:

@@ -35,13 +35,15 @@ func address(host, port string) Object {
 	return Object{{"host", host}, {"port", number}}
 }
 
-// Kafka is a topic. Start and Partitions are those of sources.
+// Kafka is a topic. Start and Partitions are those of sources, ExactlyOnce is of sinks.
 type Kafka struct {
 	Topic      string
 	Brokers    []string
 	Start      string // start, end, an offset, or -n: n before the end; empty for sinks
 	Partitions []Partition
 	Options    map[string]string
+
+	ExactlyOnce bool
 }
 
 // Partition is a partition of a topic that is read; Start is empty where the topic's counts.
@@ -64,7 +66,11 @@ func (e *Kafka) members() Object {
 		}
 		members = append(members, Member{"partitions", partitions})
 	}
-	return append(members, Member{"options", options(e.Options)})
+	members = append(members, Member{"options", options(e.Options)})
+	if e.ExactlyOnce {
+		members = append(members, Member{"exactly_once", true})
+	}
+	return members
 }
 
 // Generator is a source whose messages user code makes.

@@ -89,6 +89,9 @@ class KafkaSinkConfig(SinkConfig):
         encoder: Object (or class) with `encode(data)`; it returns `(value, key)` or `(value, key, partition_id)`, key
             and partition being None where Kafka may choose, or the value alone.
         options: Settings of Kafka's client.
+        exactly_once: Whether readers of committed records (`isolation.level=read_committed`) see each record exactly
+            once, whatever dies. Records are then written in transactions, and `wallaroo run` needs confluent_kafka,
+            whose settings the options are. Else a micro-batch may be written twice when the driver dies.
         on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
 
     Attributes:
@@ -116,15 +119,23 @@ class KafkaSinkConfig(SinkConfig):
         encoder: Any,
         *,
         options: Mapping[str, Any] | None = None,
+        exactly_once: bool = False,
         on_error: str | None = None,
     ) -> None:
         super().__init__(encoder, on_error)
         settings = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size, **(options or {})}
         self.said = Topic(topic, list(brokers), log_level, options=settings)  # type: ignore[arg-type]
+        self.said.exactly_once = exactly_once
 
     def fields(self, place: Place) -> tuple[str, dict[str, Any]]:
         """Return the kind, and what the document says of it."""
-        return "kafka", _fields(place, self.said) or {}
+        fields = _fields(place, self.said) or {}
+        if not isinstance(self.said.exactly_once, bool):
+            place.add(
+                "T207", method=place.method, parameter="exactly_once", actual=shown(self.said.exactly_once),
+                expected="True or False", fix="pass exactly_once=True",
+            )  # fmt: skip
+        return "kafka", fields | ({"exactly_once": True} if self.said.exactly_once else {})
 
 
 class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
@@ -191,7 +202,7 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
 
     `--NAME_topic` and `--NAME_brokers HOST:PORT,...` must be there. `--NAME_produce_timeout_ms`,
     `_max_produce_buffer_ms`, `_max_produce_message_size` (or `_max_message_size`), `_max_inflight_requests`,
-    `_produce_acks` and `_producer_compression` may be.
+    `_produce_acks` and `_producer_compression` may be, and `--NAME_exactly_once`, which has no value.
 
     Args:
         encoder: As for `KafkaSinkConfig`.

@@ -67,6 +67,7 @@ class Topic:
         start: Where reading begins, as in the document.
         partitions: The partitions that are read, as in the document; empty: all.
         options: Settings of Kafka's client.
+        exactly_once: Whether a sink writes in transactions.
         findings: What was wrong.
     """
 
@@ -76,6 +77,7 @@ class Topic:
     start: str = "start"
     partitions: list[dict[str, Any]] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)
+    exactly_once: bool = False
     findings: list[Diagnostic] = field(default_factory=list)
 
 
@@ -93,7 +95,9 @@ def source_topic(name: str, args: Sequence[str]) -> Topic:
 
 def sink_topic(name: str, args: Sequence[str]) -> Topic:
     """Read the options of a sink."""
-    return _read("sink", name, args, _SINK)[1]
+    topic = _read("sink", name, args, _SINK)[1]
+    topic.exactly_once = f"--{name}_exactly_once" in args
+    return topic
 
 
 def kafka_parse_source_options(args: Sequence[str]) -> tuple[str, list[tuple[str, str]], str]:

@@ -28,7 +28,7 @@ def default_directory(application: str, language: str, app: Path) -> Path:
         language: Language of its first worker.
         app: File or directory that was run.
     """
-    return _state_directory() / f"{slug(application)}-{language}-{_digest(app)}"
+    return state_directory() / f"{slug(application)}-{language}-{_digest(app)}"
 
 
 def find_directory(text: str) -> Path:
@@ -42,7 +42,7 @@ def find_directory(text: str) -> Path:
         refuse_links(path.absolute(), [WORKERS])
         return path.absolute()
     app = path if path.exists() else Path(resolve(text).path)
-    found = sorted(entry for entry in _state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
+    found = sorted(entry for entry in state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
     if not found:
         reason = "it is no checkpoint, and no program that was run without --checkpoint"
         raise RunError.of("R616", USAGE, path=text, reason=reason)
@@ -53,7 +53,8 @@ def find_directory(text: str) -> Path:
     return found[0]
 
 
-def _state_directory() -> Path:
+def state_directory() -> Path:
+    """Return where this user's programs keep what lasts."""
     root = os.environ.get("XDG_STATE_HOME", "")
     return (Path(root) if os.path.isabs(root) else Path.home() / ".local" / "state") / "wallaroo"
 

@@ -13,6 +13,7 @@ from types import ModuleType
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo_runtime.cli import (
+    broker,
     build,
     dead_letters,
     diff,
@@ -27,6 +28,7 @@ from wallaroo_runtime.cli import (
     send,
     state,
     submit,
+    topics,
     validate,
 )
 from wallaroo_runtime.cli.option import Split
@@ -35,7 +37,7 @@ from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
 COMMANDS: tuple[ModuleType, ...] = (
     *(run, emit, build, pack, submit, validate, explain, graph, send, receive, dead_letters, diff),
-    *(gateway, egress, state),
+    *(gateway, egress, state, broker, topics),
 )
 INTERRUPTED = 130
 

@@ -22,6 +22,7 @@ class Piece:
         before: Position in front of it.
         after: Position after it.
         finished: The file that ends with this piece.
+        frame: The frame that they are of.
         ends: Where its messages end, once `position` was asked for.
     """
 
@@ -30,6 +31,7 @@ class Piece:
     before: Delivered
     after: Delivered
     finished: OutboxFile | None = None
+    frame: Frame | None = field(default=None, repr=False)
     ends: list[int] = field(default_factory=list, repr=False)
 
     def position(self, size: int) -> Delivered:
@@ -108,7 +110,7 @@ class Feed:
             skip, before = 0, self._at
             after = _moved(before, len(lengths), len(data))
             self._at = replace(after, file=index + 1, byte=0) if is_last else after
-            yield Piece(data, lengths, before, self._at, file if is_last else None)
+            yield Piece(data, lengths, before, self._at, file if is_last else None, values)
         if self._at.file == index:
             # Everything in it had been delivered, only that was not recorded.
             before, self._at = self._at, replace(self._at, file=index + 1, byte=0)

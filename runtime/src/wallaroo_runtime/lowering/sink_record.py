@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator
 
-from wallaroo.frame import read_frame
+from wallaroo.frame import Frame, read_frame
 
 PARTITION = b"partition"
 
 
 def rows_of(data: bytes, at: int) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
     """Yield key, value and partition of each message of a frame; None: it has none."""
-    frame = read_frame(data, at)
+    return records_of(read_frame(data, at))
+
+
+def records_of(frame: Frame) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
+    """Do what `rows_of` does, for a frame that was read."""
     absent = set(frame.absent)
     for number, value in enumerate(frame.values()):
         key = frame.keys[frame.key_indexes[number]] if frame.keys else b""

@@ -102,6 +102,13 @@ def egress_request(topology: Topology, plan: Plan, bounds: Bounds = UNSET) -> pb
         cookie = sink.cookie if isinstance(sink, ConnectorSink) else None
         place = {"host": sink.host, "tcp_port": sink.port}
         request.sinks.add(port=plan.ports[sink.path], name=sink.name, **place, cookie=cookie)
+    for topic in topology.transactional_sinks():
+        host, _, port = topic.brokers[0].rpartition(":")
+        place = {"host": host.strip("[]"), "tcp_port": int(port)}
+        kafka = pb.KafkaTopic(
+            application=topology.name, brokers=topic.brokers, topic=topic.topic, options=dict(topic.options)
+        )
+        request.sinks.add(port=plan.ports[topic.path], name=topic.name, **place, kafka=kafka)
     for source in listeners(topology):
         known = {"port": plan.ports[source.path], "path": source.path, "name": source.name}
         request.sources.add(**known, framing=framing_of(source))

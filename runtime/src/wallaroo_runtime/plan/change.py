@@ -166,6 +166,9 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
         if was != now_is:
             text = _was(f"{what} of {called(new)}", was, now_is)
             yield Change(Impact.BREAKS_STATE, new.path, f"{text}; Spark's checkpoint has the offsets of the former")
+    if _is_transactional(old) and not _is_transactional(new):
+        text = _was(f"exactly_once of {called(new)}", True, False)
+        yield Change(Impact.NEEDS_DRAIN, old.path, f"{text}; output that waits for its egress would never be delivered")
     if not isinstance(old, Source) and not isinstance(new, Source):
         now = [matched.get(path, f"{path} (new)") for path in new.inputs]
         if list(old.inputs) != now:
@@ -196,7 +199,7 @@ def _settings(old: Part, new: Part) -> Iterator[Setting]:
     elif isinstance(new, KafkaSource):
         names = ("max_message_bytes", "start", "partitions", "options")
     elif isinstance(new, KafkaSink):
-        names = ("topic", "options")
+        names = ("topic", "options", "exactly_once")
     elif isinstance(new, SparkSource):
         names = ("max_message_bytes", "options", "value", "key", "timestamp")
     elif isinstance(new, SparkSink):
@@ -214,6 +217,10 @@ def _spark_identity(old: Part, new: Part) -> Iterator[Setting]:
     if isinstance(old, SparkSource) and isinstance(new, SparkSource):
         yield "format", old.format, new.format
         yield "schema", old.schema, new.schema
+
+
+def _is_transactional(part: Part) -> bool:
+    return isinstance(part, KafkaSink) and part.exactly_once
 
 
 def _address(part: Part) -> str:

@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 
 from wallaroo_runtime.plan.stage import Node, NodeKind, Plan, Stage
-from wallaroo_runtime.topology.model import KafkaSource, Part, Sink, Source, SparkSource, Step, TcpSink, Topology
+from wallaroo_runtime.topology.model import (
+    KafkaSink,
+    KafkaSource,
+    Part,
+    Sink,
+    Source,
+    SparkSource,
+    Step,
+    TcpSink,
+    Topology,
+)
 
 _VERBS = {
     NodeKind.SOURCE: "decode",
@@ -105,5 +115,7 @@ def _spark_lines(plan: Plan, topology: Topology) -> Iterator[str]:
         yield f"  transformWithState {names}: version and log of each bucket in RocksDB"
     yield "  foreachBatch       publishes the staged output to the outbox, once for each batch"
     for sink in topology.sinks():
-        if not isinstance(sink, TcpSink):
+        if isinstance(sink, KafkaSink) and sink.exactly_once:
+            yield f"  egress             writes kafka {sink.place} in transactions, each record exactly once"
+        elif not isinstance(sink, TcpSink):
             yield f"                     writes what is staged for {sink.kind} {sink.place}"

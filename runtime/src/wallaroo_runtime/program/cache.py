@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.lock import SHARE, TRY, locked
 
 BOUND_BYTES = 1 << 30  # some seventy binaries
@@ -69,10 +70,3 @@ def _running() -> set[Path]:
         with suppress(OSError):  # another user's, or gone
             found.add((process / "exe").readlink())
     return found
-
-
-def cache_directory() -> Path:
-    """Return where this user's programs keep what can be made again."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
-    return root / "wallaroo"

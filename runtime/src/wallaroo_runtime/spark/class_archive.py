@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyspark
 
-from wallaroo_runtime.program.cache import cache_directory
+from wallaroo_runtime.system.cache import cache_directory
 
 KEPT = 2  # archives: of two versions of Spark or Java
 WRITING_S = 120.0

@@ -10,6 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.system.cache import cache_directory
+from wallaroo_runtime.system.maven import maven_reason
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 DEADLINE_S = 300
@@ -39,7 +41,7 @@ def connector_jars(given: str = "", cache: Path | None = None) -> list[Path]:
     """
     if given:
         return _given(given)
-    cache = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "wallaroo", "jars")
+    cache = cache or cache_directory() / "jars"
     cache.mkdir(parents=True, exist_ok=True)
     return [_fetched(coordinate, cache) for coordinate in coordinates(version("pyspark"))]
 
@@ -82,14 +84,9 @@ def _fetched(coordinate: str, cache: Path) -> Path:
             raise RunError.of("R675", USAGE, coordinate=coordinate, reason=reason) from error
         fetched = Path(directory, target.name)
         if done.returncode or not fetched.is_file():
-            raise RunError.of("R675", USAGE, coordinate=coordinate, reason=_reason(done.stdout + done.stderr))
+            raise RunError.of("R675", USAGE, coordinate=coordinate, reason=maven_reason(done.stdout + done.stderr))
         fetched.replace(target)
     return target
-
-
-def _reason(output: str) -> str:
-    lines = [line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")]
-    return (lines[0] if lines else "Maven failed")[:300]
 
 
 def jar_settings(jars: list[Path]) -> dict[str, str]:

@@ -78,8 +78,9 @@ def check_kafka(session: SparkSession, topology: Topology) -> None:
 
 
 def uses_kafka(topology: Topology) -> bool:
-    """Say whether an application reads or writes Kafka."""
-    return any(isinstance(part, KafkaSource | KafkaSink) for part in topology.parts())
+    """Say whether Spark reads or writes Kafka for an application."""
+    parts = (*topology.sources(), *topology.spark_sinks())
+    return any(isinstance(part, KafkaSource | KafkaSink) for part in parts)
 
 
 def _reach(part: KafkaSource | KafkaSink) -> None:

@@ -36,7 +36,7 @@ from wallaroo_runtime.spark.state import BucketProcessor
 from wallaroo_runtime.spark.warmup import rehearse
 from wallaroo_runtime.spark.worker_start import start_workers, stop_workers, worker_specs
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
-from wallaroo_runtime.topology.model import KafkaSink, SparkSink, Topology
+from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
 
 
@@ -336,7 +336,7 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     outbox = options.output.open(
         {node.port for stage in plan.stages for node in stage.nodes if node.kind is NodeKind.SINK}
     )
-    sinks = {plan.ports[sink.path]: sink for sink in topology.sinks() if isinstance(sink, KafkaSink | SparkSink)}
+    sinks = {plan.ports[sink.path]: sink for sink in topology.spark_sinks()}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
     publisher = Publisher(outbox, policy, rows=rows, counts=counts, planned=planned, balance=Balance(plan))

@@ -286,11 +286,16 @@ class ConnectorSink(TcpSink):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSink(Sink):
-    """A Kafka topic; the encoder gives value, key and partition."""
+    """A Kafka topic; the encoder gives value, key and partition.
+
+    Attributes:
+        exactly_once: Whether the egress writes it, in transactions; else Spark does, at least once.
+    """
 
     topic: str
     brokers: tuple[str, ...]
     options: Mapping[str, str]
+    exactly_once: bool = False
 
     @property
     def place(self) -> str:
@@ -360,8 +365,23 @@ class Topology:
         return (sink for pipeline in self.pipelines for sink in pipeline.sinks)
 
     def tcp_sinks(self) -> Iterator[TcpSink]:
-        """Yield the sinks that the egress writes."""
+        """Yield the sinks that the egress reaches by TCP alone."""
         return (sink for sink in self.sinks() if isinstance(sink, TcpSink))
+
+    def transactional_sinks(self) -> Iterator[KafkaSink]:
+        """Yield the topics that the egress writes in transactions."""
+        return (sink for sink in self.sinks() if isinstance(sink, KafkaSink) and sink.exactly_once)
+
+    def spark_sinks(self) -> "Iterator[KafkaSink | SparkSink]":
+        """Yield the sinks that Spark writes."""
+        for sink in self.sinks():
+            if isinstance(sink, SparkSink) or (isinstance(sink, KafkaSink) and not sink.exactly_once):
+                yield sink
+
+    def egress_sinks(self) -> Iterator[Sink]:
+        """Yield the sinks that the egress writes."""
+        yield from self.tcp_sinks()
+        yield from self.transactional_sinks()
 
     def parts(self) -> Iterator[Part]:
         """Yield all sources, then all steps, then all sinks: each after its inputs."""

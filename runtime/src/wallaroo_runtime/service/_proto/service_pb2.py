@@ -24,13 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\rservice.proto\x12\x13wallaroo.service.v1\":\n\x08\x46\x61ilures\x12.\n\x08\x66\x61ilures\x18\x01 \x03(\x0b\x32\x1c.wallaroo.service.v1.Failure\"\x88\x01\n\x07\x46\x61ilure\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\tretriable\x18\x03 \x01(\x08\x12\x11\n\ttraceback\x18\x04 \x01(\t\x12\x0b\n\x03\x66ix\x18\x05 \x01(\t\x12\x0f\n\x07pointer\x18\x06 \x01(\t\x12\x0c\n\x04\x66ile\x18\x07 \x01(\t\x12\x0c\n\x04line\x18\x08 \x01(\r\"u\n\x06\x44river\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\n\n\x02id\x18\x02 \x01(\t\x12\x13\n\x0b\x61pplication\x18\x03 \x01(\t\x12\x12\n\ncheckpoint\x18\x04 \x01(\t\x12\r\n\x05store\x18\x05 \x01(\t\x12\r\n\x05\x66resh\x18\x06 \x01(\x08\"\x88\x02\n\x14\x41ttachJournalRequest\x12+\n\x06\x64river\x18\x01 \x01(\x0b\x32\x1b.wallaroo.service.v1.Driver\x12,\n\x07sources\x18\x02 \x03(\x0b\x32\x1b.wallaroo.service.v1.Source\x12\r\n\x05\x66sync\x18\x03 \x01(\t\x12\x19\n\x11\x66sync_interval_ms\x18\x04 \x01(\r\x12\x15\n\rbacklog_bytes\x18\x05 \x01(\x04\x12\x0f\n\x07tick_ms\x18\x06 \x01(\r\x12\x32\n\ngenerators\x18\x07 \x03(\x0b\x32\x1e.wallaroo.service.v1.Generator\x12\x0f\n\x07\x61rchive\x18\x08 \x01(\t\"\xe7\x01\n\x06Source\x12\x0c\n\x04port\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\x10\n\x08tcp_port\x18\x05 \x01(\r\x12\x0f\n\x07\x66raming\x18\x06 \x01(\t\x12\x19\n\x11max_message_bytes\x18\x07 \x01(\x04\x12\x31\n\tconnector\x18\x08 \x01(\x0b\x32\x1e.wallaroo.service.v1.Connector\x12\x14\n\x0cheader_bytes\x18\t \x01(\r\x12\x0e\n\x06worker\x18\n \x01(\t\x12\x0e\n\x06target\x18\x0b \x01(\t\"U\n\tGenerator\x12\x0c\n\x04port\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0e\n\x06worker\x18\x04 \x01(\t\x12\x0e\n\x06target\x18\x05 \x01(\t\"H\n\tConnector\x12\x0e\n\x06\x63ookie\x18\x01 \x01(\t\x12\x13\n\x0bmax_credits\x18\x02 \x01(\r\x12\x16\n\x0erefill_credits\x18\x03 \x01(\r\"\xb0\x01\n\x13\x41ttachOutboxRequest\x12+\n\x06\x64river\x18\x01 \x01(\x0b\x32\x1b.wallaroo.service.v1.Driver\x12(\n\x05sinks\x18\x02 \x03(\x0b\x32\x19.wallaroo.service.v1.Sink\x12\x14\n\x0cresend_bytes\x18\x03 \x01(\x04\x12,\n\x07sources\x18\x04 \x03(\x0b\x32\x1b.wallaroo.service.v1.Source\"b\n\x04Sink\x12\x0c\n\x04port\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x10\n\x08tcp_port\x18\x04 \x01(\r\x12\x13\n\x06\x63ookie\x18\x05 \x01(\tH\x00\x88\x01\x01\x42\t\n\x07_cookie\"m\n\x0b\x41ttachReply\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05store\x18\x02 \x01(\t\x12\r\n\x05query\x18\x03 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x04 \x01(\x12\x12\x0f\n\x07offsets\x18\x05 \x01(\t\x12\x11\n\tdirectory\x18\x06 \x01(\t\"=\n\x08Position\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x10\n\x08messages\x18\x02 \x01(\x04\x12\x0f\n\x07journal\x18\x03 \x01(\t\",\n\nEndRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0f\n\x07journal\x18\x02 \x01(\t\"b\n\x0cLimitRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0f\n\x07journal\x18\x02 \x01(\t\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x11\n\tmax_bytes\x18\x04 \x01(\x04\x12\x10\n\x08messages\x18\x05 \x01(\x04\"Y\n\x0cSplitRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0f\n\x07journal\x18\x02 \x01(\t\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x04 \x01(\x04\x12\r\n\x05parts\x18\x05 \x01(\r\"\x1a\n\nSplitReply\x12\x0c\n\x04\x65nds\x18\x01 \x03(\x04\"I\n\x0bReadRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0f\n\x07journal\x18\x02 \x01(\t\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x04 \x01(\x04\"+\n\x05\x43hunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x14\n\x0cis_continued\x18\x02 \x01(\x08\"?\n\rCommitRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0f\n\x07journal\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\"\r\n\x0b\x43ommitReply\"v\n\x0cStageRequest\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.wallaroo.service.v1.Attempt\x12\x0c\n\x04port\x18\x02 \x01(\r\x12)\n\x05\x63hunk\x18\x03 \x01(\x0b\x32\x1a.wallaroo.service.v1.Chunk\"v\n\x07\x41ttempt\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05query\x18\x02 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x03 \x01(\x04\x12\x11\n\tpartition\x18\x04 \x01(\r\x12\x15\n\rstage_attempt\x18\x05 \x01(\x04\x12\x14\n\x0ctask_attempt\x18\x06 \x01(\x04\"<\n\nStageReply\x12.\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x1f.wallaroo.service.v1.StagedFile\"k\n\nStagedFile\x12\x0c\n\x04port\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12\r\n\x05\x63rc32\x18\x04 \x01(\r\x12\x10\n\x08messages\x18\x05 \x01(\x04\x12\x11\n\tpartition\x18\x06 \x01(\r\"~\n\x0ePublishRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05query\x18\x02 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x03 \x01(\x04\x12.\n\x05\x66iles\x18\x04 \x03(\x0b\x32\x1f.wallaroo.service.v1.StagedFile\x12\x0f\n\x07offsets\x18\x05 \x01(\t\"\x1e\n\x0cPublishReply\x12\x0e\n\x06is_new\x18\x01 \x01(\x08\"Q\n\x11ReadStagedRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12-\n\x04\x66ile\x18\x02 \x01(\x0b\x32\x1f.wallaroo.service.v1.StagedFile\"-\n\rStatusRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05ports\x18\x02 \x03(\r\"\xa1\x01\n\x0bStatusReply\x12\x10\n\x08\x64ocument\x18\x01 \x01(\t\x12*\n\x03\x65nd\x18\x02 \x01(\x0b\x32\x1d.wallaroo.service.v1.Position\x12\x15\n\rbacklog_bytes\x18\x03 \x01(\x04\x12\x18\n\x10waiting_messages\x18\x04 \x01(\x04\x12\r\n\x05store\x18\x05 \x01(\t\x12\x14\n\x0c\x64\x65\x61\x64_letters\x18\x06 \x01(\x04\x32\xae\x04\n\x0eJournalService\x12U\n\x06\x41ttach\x12).wallaroo.service.v1.AttachJournalRequest\x1a .wallaroo.service.v1.AttachReply\x12\x45\n\x03\x45nd\x12\x1f.wallaroo.service.v1.EndRequest\x1a\x1d.wallaroo.service.v1.Position\x12I\n\x05Limit\x12!.wallaroo.service.v1.LimitRequest\x1a\x1d.wallaroo.service.v1.Position\x12K\n\x05Split\x12!.wallaroo.service.v1.SplitRequest\x1a\x1f.wallaroo.service.v1.SplitReply\x12\x46\n\x04Read\x12 .wallaroo.service.v1.ReadRequest\x1a\x1a.wallaroo.service.v1.Chunk0\x01\x12N\n\x06\x43ommit\x12\".wallaroo.service.v1.CommitRequest\x1a .wallaroo.service.v1.CommitReply\x12N\n\x06Status\x12\".wallaroo.service.v1.StatusRequest\x1a .wallaroo.service.v1.StatusReply2\xab\x03\n\rOutboxService\x12T\n\x06\x41ttach\x12(.wallaroo.service.v1.AttachOutboxRequest\x1a .wallaroo.service.v1.AttachReply\x12M\n\x05Stage\x12!.wallaroo.service.v1.StageRequest\x1a\x1f.wallaroo.service.v1.StageReply(\x01\x12Q\n\x07Publish\x12#.wallaroo.service.v1.PublishRequest\x1a!.wallaroo.service.v1.PublishReply\x12R\n\nReadStaged\x12&.wallaroo.service.v1.ReadStagedRequest\x1a\x1a.wallaroo.service.v1.Chunk0\x01\x12N\n\x06Status\x12\".wallaroo.service.v1.StatusRequest\x1a .wallaroo.service.v1.StatusReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\rservice.proto\x12\x13wallaroo.service.v1\":\n\x08\x46\x61ilures\x12.\n\x08\x66\x61ilures\x18\x01 \x03(\x0b\x32\x1c.wallaroo.service.v1.Failure\"\x88\x01\n\x07\x46\x61ilure\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\tretriable\x18\x03 \x01(\x08\x12\x11\n\ttraceback\x18\x04 \x01(\t\x12\x0b\n\x03\x66ix\x18\x05 \x01(\t\x12\x0f\n\x07pointer\x18\x06 \x01(\t\x12\x0c\n\x04\x66ile\x18\x07 \x01(\t\x12\x0c\n\x04line\x18\x08 \x01(\r\"u\n\x06\x44river\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\n\n\x02id\x18\x02 \x01(\t\x12\x13\n\x0b\x61pplication\x18\x03 \x01(\t\x12\x12\n\ncheckpoint\x18\x04 \x01(\t\x12\r\n\x05store\x18\x05 \x01(\t\x12\r\n\x05\x66resh\x18\x06 \x01(\x08\"\x88\x02\n\x14\x41ttachJournalRequest\x12+\n\x06\x64river\x18\x01 \x01(\x0b\x32\x1b.wallaroo.service.v1.Driver\x12,\n\x07sources\x18\x02 \x03(\x0b\x32\x1b.wallaroo.service.v1.Source\x12\r\n\x05\x66sync\x18\x03 \x01(\t\x12\x19\n\x11\x66sync_interval_ms\x18\x04 \x01(\r\x12\x15\n\rbacklog_bytes\x18\x05 \x01(\x04\x12\x0f\n\x07tick_ms\x18\x06 \x01(\r\x12\x32\n\ngenerators\x18\x07 \x03(\x0b\x32\x1e.wallaroo.service.v1.Generator\x12\x0f\n\x07\x61rchive\x18\x08 \x01(\t\"\xe7\x01\n\x06Source\x12\x0c\n\x04port\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\x10\n\x08tcp_port\x18\x05 \x01(\r\x12\x0f\n\x07\x66raming\x18\x06 \x01(\t\x12\x19\n\x11max_message_bytes\x18\x07 \x01(\x04\x12\x31\n\tconnector\x18\x08 \x01(\x0b\x32\x1e.wallaroo.service.v1.Connector\x12\x14\n\x0cheader_bytes\x18\t \x01(\r\x12\x0e\n\x06worker\x18\n \x01(\t\x12\x0e\n\x06target\x18\x0b \x01(\t\"U\n\tGenerator\x12\x0c\n\x04port\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0e\n\x06worker\x18\x04 \x01(\t\x12\x0e\n\x06target\x18\x05 \x01(\t\"H\n\tConnector\x12\x0e\n\x06\x63ookie\x18\x01 \x01(\t\x12\x13\n\x0bmax_credits\x18\x02 \x01(\r\x12\x16\n\x0erefill_credits\x18\x03 \x01(\r\"\xb0\x01\n\x13\x41ttachOutboxRequest\x12+\n\x06\x64river\x18\x01 \x01(\x0b\x32\x1b.wallaroo.service.v1.Driver\x12(\n\x05sinks\x18\x02 \x03(\x0b\x32\x19.wallaroo.service.v1.Sink\x12\x14\n\x0cresend_bytes\x18\x03 \x01(\x04\x12,\n\x07sources\x18\x04 \x03(\x0b\x32\x1b.wallaroo.service.v1.Source\"\xa1\x01\n\x04Sink\x12\x0c\n\x04port\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x10\n\x08tcp_port\x18\x04 \x01(\r\x12\x13\n\x06\x63ookie\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x33\n\x05kafka\x18\x06 \x01(\x0b\x32\x1f.wallaroo.service.v1.KafkaTopicH\x01\x88\x01\x01\x42\t\n\x07_cookieB\x08\n\x06_kafka\"\xb0\x01\n\nKafkaTopic\x12\x13\n\x0b\x61pplication\x18\x01 \x01(\t\x12\x0f\n\x07\x62rokers\x18\x02 \x03(\t\x12\r\n\x05topic\x18\x03 \x01(\t\x12=\n\x07options\x18\x04 \x03(\x0b\x32,.wallaroo.service.v1.KafkaTopic.OptionsEntry\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"m\n\x0b\x41ttachReply\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05store\x18\x02 \x01(\t\x12\r\n\x05query\x18\x03 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x04 \x01(\x12\x12\x0f\n\x07offsets\x18\x05 \x01(\t\x12\x11\n\tdirectory\x18\x06 \x01(\t\"=\n\x08Position\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x10\n\x08messages\x18\x02 \x01(\x04\x12\x0f\n\x07journal\x18\x03 \x01(\t\",\n\nEndRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0f\n\x07journal\x18\x02 \x01(\t\"b\n\x0cLimitRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0f\n\x07journal\x18\x02 \x01(\t\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x11\n\tmax_bytes\x18\x04 \x01(\x04\x12\x10\n\x08messages\x18\x05 \x01(\x04\"Y\n\x0cSplitRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0f\n\x07journal\x18\x02 \x01(\t\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x04 \x01(\x04\x12\r\n\x05parts\x18\x05 \x01(\r\"\x1a\n\nSplitReply\x12\x0c\n\x04\x65nds\x18\x01 \x03(\x04\"I\n\x0bReadRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0f\n\x07journal\x18\x02 \x01(\t\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x04 \x01(\x04\"+\n\x05\x43hunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x14\n\x0cis_continued\x18\x02 \x01(\x08\"?\n\rCommitRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0f\n\x07journal\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\"\r\n\x0b\x43ommitReply\"v\n\x0cStageRequest\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.wallaroo.service.v1.Attempt\x12\x0c\n\x04port\x18\x02 \x01(\r\x12)\n\x05\x63hunk\x18\x03 \x01(\x0b\x32\x1a.wallaroo.service.v1.Chunk\"v\n\x07\x41ttempt\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05query\x18\x02 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x03 \x01(\x04\x12\x11\n\tpartition\x18\x04 \x01(\r\x12\x15\n\rstage_attempt\x18\x05 \x01(\x04\x12\x14\n\x0ctask_attempt\x18\x06 \x01(\x04\"<\n\nStageReply\x12.\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x1f.wallaroo.service.v1.StagedFile\"k\n\nStagedFile\x12\x0c\n\x04port\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12\r\n\x05\x63rc32\x18\x04 \x01(\r\x12\x10\n\x08messages\x18\x05 \x01(\x04\x12\x11\n\tpartition\x18\x06 \x01(\r\"~\n\x0ePublishRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05query\x18\x02 \x01(\t\x12\r\n\x05\x62\x61tch\x18\x03 \x01(\x04\x12.\n\x05\x66iles\x18\x04 \x03(\x0b\x32\x1f.wallaroo.service.v1.StagedFile\x12\x0f\n\x07offsets\x18\x05 \x01(\t\"\x1e\n\x0cPublishReply\x12\x0e\n\x06is_new\x18\x01 \x01(\x08\"Q\n\x11ReadStagedRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12-\n\x04\x66ile\x18\x02 \x01(\x0b\x32\x1f.wallaroo.service.v1.StagedFile\"-\n\rStatusRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\r\n\x05ports\x18\x02 \x03(\r\"\xa1\x01\n\x0bStatusReply\x12\x10\n\x08\x64ocument\x18\x01 \x01(\t\x12*\n\x03\x65nd\x18\x02 \x01(\x0b\x32\x1d.wallaroo.service.v1.Position\x12\x15\n\rbacklog_bytes\x18\x03 \x01(\x04\x12\x18\n\x10waiting_messages\x18\x04 \x01(\x04\x12\r\n\x05store\x18\x05 \x01(\t\x12\x14\n\x0c\x64\x65\x61\x64_letters\x18\x06 \x01(\x04\x32\xae\x04\n\x0eJournalService\x12U\n\x06\x41ttach\x12).wallaroo.service.v1.AttachJournalRequest\x1a .wallaroo.service.v1.AttachReply\x12\x45\n\x03\x45nd\x12\x1f.wallaroo.service.v1.EndRequest\x1a\x1d.wallaroo.service.v1.Position\x12I\n\x05Limit\x12!.wallaroo.service.v1.LimitRequest\x1a\x1d.wallaroo.service.v1.Position\x12K\n\x05Split\x12!.wallaroo.service.v1.SplitRequest\x1a\x1f.wallaroo.service.v1.SplitReply\x12\x46\n\x04Read\x12 .wallaroo.service.v1.ReadRequest\x1a\x1a.wallaroo.service.v1.Chunk0\x01\x12N\n\x06\x43ommit\x12\".wallaroo.service.v1.CommitRequest\x1a .wallaroo.service.v1.CommitReply\x12N\n\x06Status\x12\".wallaroo.service.v1.StatusRequest\x1a .wallaroo.service.v1.StatusReply2\xab\x03\n\rOutboxService\x12T\n\x06\x41ttach\x12(.wallaroo.service.v1.AttachOutboxRequest\x1a .wallaroo.service.v1.AttachReply\x12M\n\x05Stage\x12!.wallaroo.service.v1.StageRequest\x1a\x1f.wallaroo.service.v1.StageReply(\x01\x12Q\n\x07Publish\x12#.wallaroo.service.v1.PublishRequest\x1a!.wallaroo.service.v1.PublishReply\x12R\n\nReadStaged\x12&.wallaroo.service.v1.ReadStagedRequest\x1a\x1a.wallaroo.service.v1.Chunk0\x01\x12N\n\x06Status\x12\".wallaroo.service.v1.StatusRequest\x1a .wallaroo.service.v1.StatusReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_KAFKATOPIC_OPTIONSENTRY']._loaded_options = None
+  _globals['_KAFKATOPIC_OPTIONSENTRY']._serialized_options = b'8\001'
   _globals['_FAILURES']._serialized_start=38
   _globals['_FAILURES']._serialized_end=96
   _globals['_FAILURE']._serialized_start=99
@@ -47,48 +49,52 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONNECTOR']._serialized_end=1016
   _globals['_ATTACHOUTBOXREQUEST']._serialized_start=1019
   _globals['_ATTACHOUTBOXREQUEST']._serialized_end=1195
-  _globals['_SINK']._serialized_start=1197
-  _globals['_SINK']._serialized_end=1295
-  _globals['_ATTACHREPLY']._serialized_start=1297
-  _globals['_ATTACHREPLY']._serialized_end=1406
-  _globals['_POSITION']._serialized_start=1408
-  _globals['_POSITION']._serialized_end=1469
-  _globals['_ENDREQUEST']._serialized_start=1471
-  _globals['_ENDREQUEST']._serialized_end=1515
-  _globals['_LIMITREQUEST']._serialized_start=1517
-  _globals['_LIMITREQUEST']._serialized_end=1615
-  _globals['_SPLITREQUEST']._serialized_start=1617
-  _globals['_SPLITREQUEST']._serialized_end=1706
-  _globals['_SPLITREPLY']._serialized_start=1708
-  _globals['_SPLITREPLY']._serialized_end=1734
-  _globals['_READREQUEST']._serialized_start=1736
-  _globals['_READREQUEST']._serialized_end=1809
-  _globals['_CHUNK']._serialized_start=1811
-  _globals['_CHUNK']._serialized_end=1854
-  _globals['_COMMITREQUEST']._serialized_start=1856
-  _globals['_COMMITREQUEST']._serialized_end=1919
-  _globals['_COMMITREPLY']._serialized_start=1921
-  _globals['_COMMITREPLY']._serialized_end=1934
-  _globals['_STAGEREQUEST']._serialized_start=1936
-  _globals['_STAGEREQUEST']._serialized_end=2054
-  _globals['_ATTEMPT']._serialized_start=2056
-  _globals['_ATTEMPT']._serialized_end=2174
-  _globals['_STAGEREPLY']._serialized_start=2176
-  _globals['_STAGEREPLY']._serialized_end=2236
-  _globals['_STAGEDFILE']._serialized_start=2238
-  _globals['_STAGEDFILE']._serialized_end=2345
-  _globals['_PUBLISHREQUEST']._serialized_start=2347
-  _globals['_PUBLISHREQUEST']._serialized_end=2473
-  _globals['_PUBLISHREPLY']._serialized_start=2475
-  _globals['_PUBLISHREPLY']._serialized_end=2505
-  _globals['_READSTAGEDREQUEST']._serialized_start=2507
-  _globals['_READSTAGEDREQUEST']._serialized_end=2588
-  _globals['_STATUSREQUEST']._serialized_start=2590
-  _globals['_STATUSREQUEST']._serialized_end=2635
-  _globals['_STATUSREPLY']._serialized_start=2638
-  _globals['_STATUSREPLY']._serialized_end=2799
-  _globals['_JOURNALSERVICE']._serialized_start=2802
-  _globals['_JOURNALSERVICE']._serialized_end=3360
-  _globals['_OUTBOXSERVICE']._serialized_start=3363
-  _globals['_OUTBOXSERVICE']._serialized_end=3790
+  _globals['_SINK']._serialized_start=1198
+  _globals['_SINK']._serialized_end=1359
+  _globals['_KAFKATOPIC']._serialized_start=1362
+  _globals['_KAFKATOPIC']._serialized_end=1538
+  _globals['_KAFKATOPIC_OPTIONSENTRY']._serialized_start=1492
+  _globals['_KAFKATOPIC_OPTIONSENTRY']._serialized_end=1538
+  _globals['_ATTACHREPLY']._serialized_start=1540
+  _globals['_ATTACHREPLY']._serialized_end=1649
+  _globals['_POSITION']._serialized_start=1651
+  _globals['_POSITION']._serialized_end=1712
+  _globals['_ENDREQUEST']._serialized_start=1714
+  _globals['_ENDREQUEST']._serialized_end=1758
+  _globals['_LIMITREQUEST']._serialized_start=1760
+  _globals['_LIMITREQUEST']._serialized_end=1858
+  _globals['_SPLITREQUEST']._serialized_start=1860
+  _globals['_SPLITREQUEST']._serialized_end=1949
+  _globals['_SPLITREPLY']._serialized_start=1951
+  _globals['_SPLITREPLY']._serialized_end=1977
+  _globals['_READREQUEST']._serialized_start=1979
+  _globals['_READREQUEST']._serialized_end=2052
+  _globals['_CHUNK']._serialized_start=2054
+  _globals['_CHUNK']._serialized_end=2097
+  _globals['_COMMITREQUEST']._serialized_start=2099
+  _globals['_COMMITREQUEST']._serialized_end=2162
+  _globals['_COMMITREPLY']._serialized_start=2164
+  _globals['_COMMITREPLY']._serialized_end=2177
+  _globals['_STAGEREQUEST']._serialized_start=2179
+  _globals['_STAGEREQUEST']._serialized_end=2297
+  _globals['_ATTEMPT']._serialized_start=2299
+  _globals['_ATTEMPT']._serialized_end=2417
+  _globals['_STAGEREPLY']._serialized_start=2419
+  _globals['_STAGEREPLY']._serialized_end=2479
+  _globals['_STAGEDFILE']._serialized_start=2481
+  _globals['_STAGEDFILE']._serialized_end=2588
+  _globals['_PUBLISHREQUEST']._serialized_start=2590
+  _globals['_PUBLISHREQUEST']._serialized_end=2716
+  _globals['_PUBLISHREPLY']._serialized_start=2718
+  _globals['_PUBLISHREPLY']._serialized_end=2748
+  _globals['_READSTAGEDREQUEST']._serialized_start=2750
+  _globals['_READSTAGEDREQUEST']._serialized_end=2831
+  _globals['_STATUSREQUEST']._serialized_start=2833
+  _globals['_STATUSREQUEST']._serialized_end=2878
+  _globals['_STATUSREPLY']._serialized_start=2881
+  _globals['_STATUSREPLY']._serialized_end=3042
+  _globals['_JOURNALSERVICE']._serialized_start=3045
+  _globals['_JOURNALSERVICE']._serialized_end=3603
+  _globals['_OUTBOXSERVICE']._serialized_start=3606
+  _globals['_OUTBOXSERVICE']._serialized_end=4033
 # @@protoc_insertion_point(module_scope)

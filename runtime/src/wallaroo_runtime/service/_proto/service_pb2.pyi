@@ -131,18 +131,39 @@ class AttachOutboxRequest(_message.Message):
     def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sinks: _Optional[_Iterable[_Union[Sink, _Mapping]]] = ..., resend_bytes: _Optional[int] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ...) -> None: ...
 
 class Sink(_message.Message):
-    __slots__ = ("port", "name", "host", "tcp_port", "cookie")
+    __slots__ = ("port", "name", "host", "tcp_port", "cookie", "kafka")
     PORT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     TCP_PORT_FIELD_NUMBER: _ClassVar[int]
     COOKIE_FIELD_NUMBER: _ClassVar[int]
+    KAFKA_FIELD_NUMBER: _ClassVar[int]
     port: int
     name: str
     host: str
     tcp_port: int
     cookie: str
-    def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., cookie: _Optional[str] = ...) -> None: ...
+    kafka: KafkaTopic
+    def __init__(self, port: _Optional[int] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., tcp_port: _Optional[int] = ..., cookie: _Optional[str] = ..., kafka: _Optional[_Union[KafkaTopic, _Mapping]] = ...) -> None: ...
+
+class KafkaTopic(_message.Message):
+    __slots__ = ("application", "brokers", "topic", "options")
+    class OptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    BROKERS_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    application: str
+    brokers: _containers.RepeatedScalarFieldContainer[str]
+    topic: str
+    options: _containers.ScalarMap[str, str]
+    def __init__(self, application: _Optional[str] = ..., brokers: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., options: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class AttachReply(_message.Message):
     __slots__ = ("epoch", "store", "query", "batch", "offsets", "directory")

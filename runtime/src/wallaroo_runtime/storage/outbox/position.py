@@ -70,7 +70,7 @@ def begin_position(directory: Path, port: int) -> None:
 
 def forget_position(directory: Path, port: int) -> None:
     """Remove what is recorded of a port whose sink is gone."""
-    for name in ("position", "retained", "sender"):
+    for name in ("position", "retained", "sender", "open"):
         (directory / f"{name}-{port}").unlink(missing_ok=True)
 
 

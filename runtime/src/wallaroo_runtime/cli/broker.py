@@ -1,0 +1,78 @@
+"""`wallaroo broker`: run a real Apache Kafka on this machine, one node, for development and tests.
+
+Maven fetches its jars the first time. Topics stay in the data directory between runs. Ctrl-C or SIGTERM end the broker
+in order. `wallaroo topics` makes and shows topics.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.checkpoint.directory import state_directory
+from wallaroo_runtime.kafka.broker import Broker
+from wallaroo_runtime.service.credential import is_loopback
+from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.topology.override import parse_address
+
+LISTEN = "127.0.0.1:9092"
+LOOK_S = 0.2
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("broker", help="run a Kafka broker on this machine", description=__doc__)
+    add = parser.add_argument
+    add("--data", metavar="DIR", help="directory of its topics; made when it is not there; default: the user's own")
+    add("--listen", default=LISTEN, metavar="H:P", help="where clients reach it; port 0: any; default: %(default)s")
+    add("--auto-create-topics", action="store_true", help="make each topic that a client names")
+    add("--json", action="store_true", help="say as JSON where it serves; findings as a JSON array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the broker until stopped.
+
+    Raises:
+        RunError: It cannot start, or has ended by itself.
+    """
+    stopped = threading.Event()
+
+    def stop(number: int, _: FrameType | None) -> None:
+        stopped.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    check_java()
+    host, port = parse_address("--listen", arguments.listen)
+    directory = Path(arguments.data) if arguments.data else state_directory() / "broker"
+    settings = {"auto.create.topics.enable": "true"} if arguments.auto_create_topics else {}
+    broker = Broker(directory, host, port, settings)
+    broker.start()
+    try:
+        tell(broker, is_open=not is_loopback(host), as_json=arguments.json)
+        while not stopped.is_set():
+            if broker.wait(LOOK_S):
+                raise broker.failure(reason="it ended by itself")
+    finally:
+        broker.stop()
+    if not arguments.json:
+        print("broker stopped; its topics stay", flush=True)
+    return 0
+
+
+def tell(broker: Broker, *, is_open: bool, as_json: bool) -> None:
+    """Say where a broker serves, and warn when other machines reach it."""
+    if is_open:
+        finding = Diagnostic.of("R729", address=broker.address)
+        text = json.dumps([finding.to_json()], ensure_ascii=False) if as_json else str(finding)
+        print(text, file=sys.stderr, flush=True)
+    if as_json:
+        told = {"state": "serving", "address": broker.address, "data": str(broker.directory)}
+        print(json.dumps(told, ensure_ascii=False), flush=True)
+    else:
+        print(f"broker serves at {broker.address}; its topics are in {broker.directory}; Ctrl-C stops it", flush=True)

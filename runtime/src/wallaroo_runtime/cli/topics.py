@@ -1,0 +1,231 @@
+"""`wallaroo topics`: list, make and describe topics of Kafka, show their records, and write some.
+
+`tail` shows each record as PARTITION/OFFSET, key, value and headers; a tombstone is a record without a value, which
+deletes its key from a compacted topic. `emit` writes one record, or one for each line of stdin: KEY, a tab, VALUE, or
+a value alone.
+"""
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from wallaroo_runtime.cli.parser import Parser, usage_error
+from wallaroo_runtime.kafka.client import Cluster
+from wallaroo_runtime.kafka.record import PARTITIONERS, Record, emit, follow
+from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
+from wallaroo_runtime.topology.override import parse_addresses
+
+BROKERS = "127.0.0.1:9092"
+ROW = "{:<40} {:>10} {:>14}  {}"
+PARTITION_ROW = "{:>9} {:>8} {:>14} {:>14}"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("topics", help="make, show and fill topics of Kafka", description=__doc__)
+    actions = parser.add_subparsers(
+        dest="action", metavar="ls|create|describe|tail|emit", parser_class=Parser, required=True
+    )
+    helps = {
+        "ls": "list topics",
+        "create": "make a topic",
+        "describe": "show a topic's partitions and settings",
+        "tail": "show records as they come; Ctrl-C ends it",
+        "emit": "write records: KEY VALUE, VALUE, or the lines of stdin",
+    }
+    found = {name: actions.add_parser(name, help=text, description=text) for name, text in helps.items()}
+    for name, action in found.items():
+        if name != "ls":
+            action.add_argument("topic", metavar="TOPIC")
+    found["ls"].add_argument("--all", action="store_true", help="also topics that Kafka made for itself")
+    _add_create(found["create"].add_argument)
+    _add_tail(found["tail"].add_argument)
+    _add_emit(found["emit"].add_argument)
+    for action in found.values():
+        add = action.add_argument
+        add("--brokers", default=BROKERS, metavar="H:P,...", help="of the cluster; default: %(default)s")
+        _add_settings(add, "--client", "a setting of the client, e.g. security.protocol=SSL")
+        add("--json", action="store_true", help="JSON objects, one a line; findings as a JSON array")
+
+
+def _add_settings(add: Any, name: str, what: str) -> None:
+    add(name, type=_setting, action="append", default=[], metavar="NAME=VALUE", help=what)
+
+
+def _add_create(add: Any) -> None:
+    add("--partitions", type=_natural, default=1, metavar="N", help="default: %(default)s")
+    add("--replicas", type=_natural, default=1, metavar="N", help="copies of each partition; default: %(default)s")
+    add("--compact", action="store_true", help="keep the last record of each key, as for a table")
+    _add_settings(add, "--config", "a setting of the topic, e.g. retention.ms=3600000")
+
+
+def _add_tail(add: Any) -> None:
+    add("--from-beginning", action="store_true", help="begin with the first records, not with those that come now")
+    add("--to-end", action="store_true", help="end where the topic ends; implies --from-beginning")
+    add("-n", "--number", type=_natural, metavar="N", help="end after N records")
+    add("--partition", type=_partition, action="append", default=[], metavar="P", help="only this partition")
+    add("--uncommitted", action="store_true", help="also what transactions have not committed")
+
+
+def _add_emit(add: Any) -> None:
+    add("texts", nargs="*", metavar="KEY VALUE", help="or VALUE alone; default: lines of stdin")
+    add("--tombstone", metavar="KEY", help="write a record of this key without a value")
+    add("--header", type=_setting, action="append", default=[], metavar="NAME=VALUE", help="a header of each record")
+    add("--separator", default="\t", metavar="TEXT", help="between key and value of a line; default: a tab")
+    chosen = "murmur2: as Kafka's own clients, default; fnv1a: as Goka"
+    add("--partitioner", choices=sorted(PARTITIONERS), default="murmur2", help=chosen)
+    add("--partition", type=_partition, metavar="P", help="write to this partition")
+
+
+def _natural(text: str) -> int:
+    return _number(text, 1)
+
+
+def _partition(text: str) -> int:
+    return _number(text, 0)
+
+
+def _number(text: str, least: int) -> int:
+    if not text.isascii() or not text.isdecimal() or not least <= int(text[:12]) <= 1_000_000_000:
+        reason = f"{text!r} is not a number of {least} or more"
+        raise argparse.ArgumentTypeError(reason)
+    return int(text)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not name or not sign:
+        reason = f"{text!r} is not NAME=VALUE"
+        raise argparse.ArgumentTypeError(reason)
+    return name, value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what the action says."""
+    addresses = parse_addresses(arguments.brokers, "broker")
+    brokers = [f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}" for at in addresses]
+    cluster = Cluster(brokers, dict(arguments.client))
+    actions = {"ls": _list, "create": _create, "describe": _describe, "tail": _tail, "emit": _emit}
+    actions[arguments.action](cluster, arguments)
+    return 0
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def _as_json(topic: Topic) -> dict[str, Any]:
+    names = ("number", "leader", "begin", "end")
+    partitions = [{name: getattr(partition, name) for name in names} for partition in topic.partitions]
+    return {"topic": topic.name, "partitions": partitions, "settings": dict(topic.settings)}
+
+
+def _list(cluster: Cluster, arguments: argparse.Namespace) -> None:
+    found = list_topics(cluster, internal=arguments.all)
+    if arguments.json:
+        for topic in found:
+            _print_json(_as_json(topic))
+        return
+    print(ROW.format("topic", "partitions", "records", "settings"))
+    for topic in found:
+        settings = " ".join(f"{name}={value}" for name, value in topic.settings.items())
+        print(ROW.format(topic.name, len(topic.partitions), f"{topic.records:,}", settings).rstrip())
+
+
+def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
+    if arguments.partitions > MAX_PARTITIONS:
+        reason, fix = f"--partitions is {arguments.partitions}", f"give at most {MAX_PARTITIONS:,}"
+        raise usage_error(reason, "", (), fix, "wallaroo topics create")
+    settings = ({"cleanup.policy": "compact"} if arguments.compact else {}) | dict(arguments.config)
+    create_topic(cluster, arguments.topic, arguments.partitions, arguments.replicas, settings)
+    if arguments.json:
+        _print_json(_as_json(describe_topic(cluster, arguments.topic)))
+    else:
+        partitions = f"{arguments.partitions} partition{'' if arguments.partitions == 1 else 's'}"
+        print(f'topic "{arguments.topic}" made, {partitions}')
+
+
+def _describe(cluster: Cluster, arguments: argparse.Namespace) -> None:
+    topic = describe_topic(cluster, arguments.topic)
+    if arguments.json:
+        _print_json(_as_json(topic))
+        return
+    print(f"topic {topic.name}")
+    for name, value in topic.settings.items():
+        print(f"  {name}={value}")
+    print(PARTITION_ROW.format("partition", "leader", "first offset", "next offset"))
+    for part in topic.partitions:
+        print(PARTITION_ROW.format(part.number, part.leader, part.begin, part.end))
+
+
+def _tail(cluster: Cluster, arguments: argparse.Namespace) -> None:
+    stopped: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: stopped.append(number))
+
+    def ready() -> None:
+        if not arguments.to_end:
+            print(f"following {arguments.topic}; Ctrl-C ends it", file=sys.stderr, flush=True)
+
+    records = follow(
+        cluster,
+        arguments.topic,
+        from_beginning=arguments.from_beginning or arguments.to_end,
+        to_end=arguments.to_end,
+        partitions=arguments.partition,
+        uncommitted=arguments.uncommitted,
+        is_stopped=lambda: bool(stopped),
+        ready=ready,
+    )
+    for record in islice(records, arguments.number):
+        if arguments.json:
+            _print_json(record.to_json())
+        else:
+            print(record, flush=True)
+
+
+def _emit(cluster: Cluster, arguments: argparse.Namespace) -> None:
+    counts = emit(
+        cluster,
+        arguments.topic,
+        _given(arguments),
+        partitioner=arguments.partitioner,
+        partition=arguments.partition,
+    )
+    total = sum(counts.values())
+    if arguments.json:
+        partitions = [{"number": number, "records": counts[number]} for number in sorted(counts)]
+        _print_json({"topic": arguments.topic, "records": total, "partitions": partitions})
+    else:
+        print(f"{total:,} record{'' if total == 1 else 's'} written to {arguments.topic}", file=sys.stderr)
+
+
+def _given(arguments: argparse.Namespace) -> Iterable[Record]:
+    """Return the records that the command line or stdin has."""
+    texts, headers = arguments.texts, tuple((name, value.encode()) for name, value in arguments.header)
+    if len(texts) > 2 or (texts and arguments.tombstone is not None):
+        reason, fix = (
+            "too many arguments",
+            "give KEY VALUE, VALUE alone, --tombstone KEY, or nothing but lines on stdin",
+        )
+        raise usage_error(reason, "", (), fix, "wallaroo topics emit")
+    if arguments.tombstone is not None:
+        return [Record(_octets(arguments.tombstone), None, headers)]
+    if texts:
+        return [Record(_octets(texts[0]) if len(texts) == 2 else None, _octets(texts[-1]), headers)]
+    return _lines(arguments.separator.encode(), headers)
+
+
+def _octets(text: str) -> bytes:
+    """Return an argument as the bytes that the shell gave."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _lines(separator: bytes, headers: tuple[tuple[str, bytes], ...]) -> Iterator[Record]:
+    for line in sys.stdin.buffer:
+        first, sign, rest = line.rstrip(b"\r\n").partition(separator) if separator else (line.rstrip(b"\r\n"), b"", b"")
+        yield Record(first if sign else None, rest if sign else first, headers)

@@ -1,0 +1,201 @@
+"""Delivery to a topic of Kafka in transactions: readers of committed records see each one exactly once.
+
+A transaction has records of the outbox and, as an offset of a consumer group, the position after them. Both are there
+or neither is, so a new egress asks Kafka for the position and continues there, whatever ended the one before.
+"""
+
+import os
+import secrets
+import select
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.fault import reach
+from wallaroo_runtime.durable.file import replace_file, sync_directory
+from wallaroo_runtime.durable.line import pack_line, unpack_line
+from wallaroo_runtime.egress.feed import Feed, Piece
+from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
+from wallaroo_runtime.egress.sink import IDLE_S, Sink
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.client import kafka_client
+from wallaroo_runtime.lowering.sink_record import records_of
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.storage.outbox.position import Delivered
+
+TRANSACTION_BYTES = 4 * 1024 * 1024
+TRANSACTION_RECORDS = 100_000
+
+
+class KafkaSink(Sink):
+    """Delivers what the outbox has for one port to a topic.
+
+    Parameters and attributes are those of `Sink`; `position` is how far Kafka has committed.
+
+    Raises:
+        RunError: R620, the outbox is damaged; R728, the client is not installed.
+    """
+
+    def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
+        super().__init__(config, directory, say)
+        self._target = config.kafka
+        self._client = kafka_client(f'sink "{config.name}" with exactly_once')
+        self._open = directory / f"open-{config.port}"
+        self._told = ""
+
+    def _keep_connected(self) -> None:
+        self._name = self._identity()
+        super()._keep_connected()
+        if not self._abandoned:
+            self._record(durable=True)
+            self._open.unlink(missing_ok=True)
+
+    def _identity(self) -> str:
+        """Return the name by which Kafka knows this output, as transactional id and as consumer group: it stays."""
+        path, known = self._directory / f"sender-{self.config.port}", self.position.sender
+        try:
+            found = unpack_line(path.read_bytes().rstrip(b"\n"))
+        except FileNotFoundError:
+            if known:
+                raise self._damaged(reason=f"{path.name} is missing") from None
+            name = f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}"
+            found = {"name": name, "base": self.position.total_bytes}
+            replace_file(path, pack_line(found), durable=True)
+        if found is None:
+            raise self._damaged(reason=f"{path.name} does not fit its checksum")
+        if known not in ("", found["name"]):
+            raise self._damaged(reason=f"{path.name} has {found['name']!r}; the position {known!r}")
+        return str(found["name"])
+
+    def _damaged(self, reason: str) -> RunError:
+        return RunError.of("R620", path=self._directory, reason=reason)
+
+    def _connect(self) -> Session:
+        try:
+            session = Session(self._client, self._target, self._name, self.config.name)
+        except Unavailable as error:
+            raise OSError(str(error)) from error
+        try:
+            self._agree(session.position)
+        except BaseException:
+            session.close()
+            raise
+        self._told = ""
+        return session
+
+    def _agree(self, found: Delivered | None) -> None:
+        """Continue where Kafka has committed; a contradiction to what the outbox has is an error.
+
+        Raises:
+            RunError: R731.
+        """
+        if found is None:
+            if self._open.exists():
+                reason = "Kafka has forgotten it, and the last run did not end in order"
+                raise self._contradicted(reason)
+            return
+        if found.messages < self.position.messages:
+            reason = f"Kafka has {found.messages} messages; {self.position.messages} were delivered"
+            raise self._contradicted(reason)
+        if found.messages > self.position.messages:
+            self._take(self._pieces_until(found), found)
+
+    def _contradicted(self, reason: str) -> RunError:
+        return RunError.of("R731", sink=self.config.name, group=self._name, reason=reason, path=self._open)
+
+    def _pieces_until(self, end: Delivered) -> list[Piece]:
+        """Return what Kafka has and the recorded position does not: the last egress died between the two."""
+        feed = Feed(self._directory, self.config.port, self.position)
+        pieces: list[Piece] = []
+        try:
+            while (piece := feed.next()) is not None and not piece.after.is_after(end):
+                pieces.append(replace(piece, data=b"", frame=None))
+                if piece.after == replace(end, sender=piece.after.sender):
+                    return pieces
+        finally:
+            feed.close()
+        raise self._contradicted(
+            reason=f"Kafka has {end.messages} messages, which the outbox has not, or not in this way"
+        )
+
+    def _tell_outage(self, error: OSError) -> None:
+        self.state, reason = "unreachable", str(error)
+        if reason != self._told:
+            self._told = reason
+            self._say(Diagnostic.of("R730", sink=self.config.name, brokers=self._brokers, reason=reason))
+
+    @property
+    def _brokers(self) -> str:
+        return ",".join(self._target.brokers)
+
+    def _is_lasting(self, before: Delivered) -> bool:
+        return self.position != before
+
+    def _use(self, session: Session) -> bool:  # type: ignore[override]
+        """Deliver until Kafka does not take a transaction, or nothing more is to do; returns whether it was the latter.
+
+        Raises:
+            RunError: R674, R732.
+        """
+        feed = Feed(self._directory, self.config.port, self.position)
+        try:
+            while not self._abandoned:
+                pieces = self._gather(feed)
+                if pieces:
+                    self._commit(session, pieces)
+                elif self._draining:
+                    return True
+                else:
+                    self._wait()
+        except Unavailable as error:
+            self._tell_outage(OSError(str(error)))
+        except Lasting as error:
+            if error.is_fenced:
+                raise RunError.of("R732", sink=self.config.name, name=self._name) from error
+            place = f"kafka {self._target.topic}"
+            raise RunError.of("R674", sink=self.config.name, place=place, reason=error) from error
+        finally:
+            feed.close()
+            session.close()
+        return self._abandoned
+
+    def _wait(self) -> None:
+        if select.select([self._wake], [], [], IDLE_S)[0]:
+            os.eventfd_read(self._wake)
+
+    @staticmethod
+    def _gather(feed: Feed) -> list[Piece]:
+        """Return what there is now, up to the size of a transaction."""
+        pieces: list[Piece] = []
+        size = count = 0
+        while size < TRANSACTION_BYTES and count < TRANSACTION_RECORDS and (piece := feed.next()) is not None:
+            pieces.append(piece)
+            size, count = size + len(piece.data), count + len(piece.lengths)
+        return pieces
+
+    def _commit(self, session: Session, pieces: list[Piece]) -> None:
+        end = replace(pieces[-1].after, sender=self._name)
+        if any(piece.lengths for piece in pieces):
+            if not self._open.exists():
+                self._open.touch(mode=0o600)
+                sync_directory(self._directory)
+            session.write(_records(pieces), end)
+            reach("egress.kafka_committed")
+        self._take(pieces, end)
+
+    def _take(self, pieces: list[Piece], end: Delivered) -> None:
+        """Record the position after what Kafka has committed."""
+        for piece in pieces:
+            if piece.finished is not None:
+                self._history.finish(piece.after, piece.finished)
+                self.finished_bytes += piece.finished.bytes
+        self._advance(end)
+        self._record(durable=True)
+
+
+def _records(pieces: list[Piece]) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
+    for piece in pieces:
+        if piece.frame is not None and piece.lengths:
+            # What was delivered of the frame before is at its beginning.
+            yield from list(records_of(piece.frame))[-len(piece.lengths) :]

@@ -1,0 +1,225 @@
+"""A transactional producer of Kafka, and the position that is committed with its records."""
+
+import json
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from typing import Any
+
+from wallaroo.fault import reach
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.kafka.client import check_answer
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.storage.outbox.position import Delivered
+
+ANSWER_S, COMMIT_S, POLL_S = 15.0, 30.0, 0.05
+GRACE_S = 5.0
+PREFIX = "kafka."
+# Names of settings in Kafka's own client, which Spark's sink has, and in this one.
+RENAMED = {"max.request.size": "message.max.bytes"}
+# Errors that trying again does not mend.
+LASTING = (
+    *("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "_UNKNOWN_PARTITION"),
+    "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    *("TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"),
+    *("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "_UNSUPPORTED_FEATURE", "UNSUPPORTED_VERSION", "_AUTHENTICATION"),
+    *("SASL_AUTHENTICATION_FAILED", "INVALID_TRANSACTION_TIMEOUT"),
+)
+FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "TRANSACTION_COORDINATOR_FENCED")
+
+
+class Unavailable(Exception):
+    """Kafka does not take a transaction now; a new session asks it what became of the last one."""
+
+
+class Lasting(Exception):
+    """Kafka does not take these records, however often they are sent.
+
+    Attributes:
+        is_fenced: Whether the reason is another session of the same name.
+    """
+
+    def __init__(self, reason: str, *, is_fenced: bool) -> None:
+        super().__init__(reason)
+        self.is_fenced = is_fenced
+
+
+def within(seconds: float, call: Callable[..., Any], *arguments: Any) -> None:
+    """Call a function of the client that has a timeout as its last parameter, and wait no longer than that.
+
+    librdkafka may forget its own timeout: send_offsets_to_transaction has waited for ever where the connection to the
+    broker broke at that moment. A call that does not return keeps its thread and its producer; the next session's
+    takes the place of that one.
+
+    Raises:
+        Unavailable: It did not return.
+    """
+    outcome: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            call(*arguments, seconds)
+        except Exception as error:
+            outcome.put(error)
+        else:
+            outcome.put(None)
+
+    threading.Thread(target=work, name="kafka-call", daemon=True).start()
+    try:
+        failed = outcome.get(timeout=seconds + GRACE_S)
+    except queue.Empty:
+        reason = f"the client did not answer within {seconds:g} s"
+        raise Unavailable(reason) from None
+    if failed is not None:
+        raise failed
+
+
+class Session:
+    """A producer whose transactions no other one of its name can mix with, and a reader of its position.
+
+    Args:
+        client: The package confluent_kafka.
+        target: `brokers`, `topic` and `options` of the sink.
+        name: Transactional id and consumer group.
+        sink: Name of the sink, for errors.
+
+    Attributes:
+        position: What was committed last; None: Kafka has none.
+
+    Raises:
+        Unavailable: No broker takes transactions now.
+        Lasting: None ever will.
+        RunError: R716, an option is none of this client.
+    """
+
+    def __init__(self, client: Any, target: pb.KafkaTopic, name: str, sink: str) -> None:
+        self._client, self._topic, self._failed = client, target.topic, list[Any]()
+        try:
+            check_answer(target.brokers)
+        except RunError as error:
+            raise Unavailable(error.diagnostics[0].message.partition("; ")[2]) from error
+        settings = settings_of(target, sink)
+        own = {"transactional.id": name, "enable.idempotence": True}
+        try:
+            self._producer = client.Producer({"partitioner": "murmur2_random", "linger.ms": 5, **settings, **own})
+            self._reader = client.Consumer({**_of_reader(settings), "group.id": name, "enable.auto.commit": False})
+        except client.KafkaException as error:
+            fix = "give settings that librdkafka knows: with exactly_once, confluent_kafka writes"
+            what = f'an option of sink "{sink}"'
+            raise RunError.of("R716", USAGE, what=what, reason=error.args[0].str(), fix=fix) from error
+        self._delivered = self._noting()
+        with self._judged():
+            # Ends what a producer of this name has left; from now on Kafka takes nothing of that one.
+            within(ANSWER_S, self._producer.init_transactions)
+            self._group = self._reader.consumer_group_metadata()
+            (found,) = self._reader.committed([client.TopicPartition(self._topic, 0)], ANSWER_S)
+        self.position = None if found.offset < 0 else Delivered(**json.loads(found.metadata), sender=name)
+
+    @contextmanager
+    def _judged(self) -> Any:
+        """Turn errors of Kafka into `Unavailable` or `Lasting`."""
+        try:
+            yield
+        except self._client.KafkaException as error:
+            raise self._judge([error.args[0], *self._failed]) from error
+
+    def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
+        codes = self._client.KafkaError
+        for names in (FENCED, LASTING):
+            known = {getattr(codes, name) for name in names if hasattr(codes, name)}
+            for error in errors:
+                if error.code() in known:
+                    return Lasting(error.str(), is_fenced=names is FENCED)
+        # A record's own error says more than that of the transaction.
+        return Unavailable(errors[-1].str())
+
+    def write(self, records: Iterable[tuple[bytes | None, bytes | None, int | None]], end: Delivered) -> None:
+        """Write records, and the position after them, or nothing.
+
+        Raises:
+            Unavailable: It is not known whether they are there.
+            Lasting: They are not.
+        """
+        self._failed.clear()
+        try:
+            with self._judged():
+                self._producer.begin_transaction()
+                for key, value, partition in records:
+                    self._produce(key, value, partition)
+                reach("egress.kafka_produced")
+                place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
+                within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group)
+                reach("egress.kafka_positioned")
+                within(COMMIT_S, self._producer.commit_transaction)
+        except Lasting:
+            with suppress(
+                self._client.KafkaException, Unavailable
+            ):  # else readers of committed records would wait for its timeout
+                within(ANSWER_S, self._producer.abort_transaction)
+            raise
+
+    def _produce(self, key: bytes | None, value: bytes | None, partition: int | None) -> None:
+        place = {} if partition is None else {"partition": partition}
+        while True:
+            try:
+                self._producer.produce(self._topic, value, key, on_delivery=self._delivered, **place)
+            except BufferError:
+                self._producer.poll(POLL_S)
+            else:
+                self._producer.poll(0)
+                return
+            if self._failed:
+                raise self._client.KafkaException(self._failed[0])
+
+    def _noting(self) -> Callable[[Any, Any], None]:
+        """Return what notes the first record that failed; it does not keep the producer alive."""
+        failed, purged = self._failed, self._client.KafkaError._PURGE_QUEUE
+
+        def delivered(error: Any, _: Any) -> None:
+            if error is not None and error.code() != purged and not failed:
+                failed.append(error)
+
+        return delivered
+
+    def close(self) -> None:
+        """Let go; what is not committed is undone by the next session."""
+        with suppress(self._client.KafkaException):  # why it could not go on; that has been reported
+            self._producer.purge()
+            self._producer.poll(0)
+        del self._producer  # else it would try to go on, and be fenced by the next one
+        with suppress(self._client.KafkaException):
+            self._reader.close()
+
+
+def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
+    """Return settings of the client for what a sink's options say.
+
+    Raises:
+        RunError: R716, an option is none of Kafka's.
+
+    Example:
+        >>> settings_of(pb.KafkaTopic(brokers=["k:9092"], options={"kafka.max.request.size": "9000"}), "out")
+        {'bootstrap.servers': 'k:9092', 'log_level': 0, 'message.max.bytes': '9000'}
+    """
+    settings: dict[str, Any] = {"bootstrap.servers": ",".join(target.brokers), "log_level": 0}
+    for option, value in sorted(target.options.items()):
+        name = option.removeprefix(PREFIX)
+        if name == option:
+            what, fix = f'option {option} of sink "{sink}"', "leave it out: with exactly_once, Spark does not write"
+            raise RunError.of("R716", USAGE, what=what, reason=f"it does not begin with {PREFIX}", fix=fix)
+        settings[RENAMED.get(name, name)] = value
+    return settings
+
+
+def _of_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings by which a consumer reaches the same brokers."""
+    kinds = ("bootstrap.", "log_level", "security.", "sasl.", "ssl.", "client.", "socket.", "broker.")
+    return {name: value for name, value in settings.items() if name.startswith(kinds)}
+
+
+def _text(position: Delivered) -> str:
+    value = asdict(position)
+    del value["sender"]
+    return json.dumps(value)

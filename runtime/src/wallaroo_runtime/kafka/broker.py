@@ -1,0 +1,242 @@
+"""A real Apache Kafka on this machine: one node without ZooKeeper, whose jars Maven fetches."""
+
+import base64
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.system.lock import TRY, take_lock
+from wallaroo_runtime.system.maven import fetched_jars
+
+VERSION = "4.1.1"
+# Without the second Kafka would not say why it ends.
+COORDINATES = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.slf4j:slf4j-simple:1.7.36")
+JAVA_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+LOGGING = (
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
+)
+START_S, STOP_S = 180.0, 60.0
+POLL_S = 0.05
+ANSWER_S = 5.0
+ANY = ("0.0.0.0", "::", "")
+PROPERTIES, LOCK = "server.properties", "lock"
+PR_SET_PDEATHSIG = 1
+_API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # length, kind and version of the request, its id, no client
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Broker:
+    """One Kafka node with its files in a directory; what is in its topics stays there.
+
+    The broker is a process of Java. It ends with the process that started it.
+
+    Args:
+        directory: For topics, settings and log; made when it is not there, private to the user.
+        host: Where it listens; other machines reach it beyond loopback.
+        port: 0: any; the broker keeps it when it is started again.
+        settings: More of Kafka's settings.
+
+    Attributes:
+        address: HOST:PORT by which clients reach it, once it was started.
+        log: What Kafka prints.
+    """
+
+    def __init__(
+        self, directory: Path, host: str = "127.0.0.1", port: int = 0, settings: Mapping[str, str] | None = None
+    ) -> None:
+        self.directory, self._host, self._port = directory.absolute(), host, port
+        self._settings = dict(settings or {})
+        self.address = ""
+        self.log = self.directory / "broker.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the broker; returns when it answers.
+
+        Raises:
+            RunError: R714, the address is in use; R719, the directory cannot be used; R723, it is that of another
+                broker; R724, there are no jars; R725, the broker ended.
+        """
+        lock = self._take_directory()
+        try:
+            self._port = _free(self._host, self._port)
+            self.address = f"{_bracketed(_reached(self._host))}:{self._port}"
+            jars = fetched_jars(f"broker-{VERSION}", COORDINATES)
+            self._write_settings()
+            os.pwrite(lock, b"%-64s" % self.address.encode(), 0)
+            if not (self.directory / "topics" / "meta.properties").exists():
+                self._format(jars)
+            self._launch(jars, lock)
+        finally:
+            os.close(lock)  # the broker has it now
+        self._wait_ready()
+
+    def _take_directory(self) -> int:
+        """Make and lock the directory; returns the lock, which the broker inherits: it holds for its life."""
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if any(self.directory.iterdir()) and not (self.directory / LOCK).is_file():
+                raise RunError.of("R719", USAGE, service="broker", path=self.directory, reason="it holds other files")
+            self.directory.chmod(0o700)
+            return take_lock(self.directory / LOCK, TRY)
+        except BlockingIOError as error:
+            address = (self.directory / LOCK).read_text("utf-8", "replace").strip()
+            raise RunError.of("R723", USAGE, path=self.directory, address=address or "an unknown address") from error
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise RunError.of("R719", USAGE, service="broker", path=self.directory, reason=reason) from error
+
+    def _write_settings(self) -> None:
+        controller = f"127.0.0.1:{_free('127.0.0.1', 0)}"
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": controller,
+            "listeners": f"PLAINTEXT://{_bracketed(self._host)}:{self._port},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.directory / "topics"),
+            "auto.create.topics.enable": "false",
+            # One node has one copy of everything, also of what Kafka keeps for groups and transactions.
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "8",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "8",
+            "group.initial.rebalance.delay.ms": "0",
+            **self._settings,
+        }
+        text = "".join(f"{name}={value}\n" for name, value in settings.items())
+        replace_file(self.directory / PROPERTIES, text.encode())
+
+    def _command(self, jars: Path, program: str, *arguments: str) -> list[str]:
+        home = os.environ.get("JAVA_HOME", "")
+        java = str(Path(home, "bin", "java")) if home else shutil.which("java") or "java"
+        return [java, *JAVA_OPTIONS, *LOGGING, "-cp", f"{jars}/*", program, *arguments]
+
+    def _format(self, jars: Path) -> None:
+        """Prepare the directory as Kafka wants it, once."""
+        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        arguments = ("format", "--standalone", "-t", name, "-c", str(self.directory / PROPERTIES))
+        with open(self.log, "ab", opener=_private) as log:
+            command = self._command(jars, "kafka.tools.StorageTool", *arguments)
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, umask=0o077, timeout=START_S, check=False
+            )
+        if done.returncode:
+            raise self.failure(reason=f"its directory was not prepared, exit code {done.returncode}")
+
+    def _launch(self, jars: Path, lock: int) -> None:
+        parent = os.getpid()
+
+        def bind_life() -> None:
+            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:
+                os._exit(1)
+
+        with open(self.log, "ab", opener=_private) as log:
+            self._process = subprocess.Popen(
+                self._command(jars, "kafka.Kafka", str(self.directory / PROPERTIES)),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.directory,
+                start_new_session=True,  # a terminal's Ctrl-C is for the program that then stops it
+                umask=0o077,
+                pass_fds=(lock,),
+                preexec_fn=bind_life,
+            )
+
+    def _wait_ready(self) -> None:
+        deadline = time.monotonic() + START_S
+        while not self._answers():
+            if not self.is_alive:
+                raise self.failure(reason="it did not start")
+            if time.monotonic() > deadline:
+                self.stop()
+                raise self.failure(reason=f"it was not ready after {START_S:g} s")
+            time.sleep(POLL_S)
+
+    def _answers(self) -> bool:
+        """Say whether the broker answers a request; it takes connections before that."""
+        try:
+            host = "127.0.0.1" if self._host in ANY else self._host
+            with socket.create_connection((host, self._port), timeout=ANSWER_S) as connection:
+                connection.sendall(_API_VERSIONS)
+                return bool(connection.recv(4))
+        except OSError:
+            return False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for its end; returns whether it came."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if self._process is not None:
+                self._process.wait(timeout_s)
+        return not self.is_alive
+
+    def failure(self, reason: str) -> RunError:
+        """Return the error that states what happened, with what Kafka says of it."""
+        lines = self.log.read_text("utf-8", "replace").splitlines() if self.log.exists() else []
+        said = [line.partition("ERROR ")[2] for line in lines if " ERROR " in line]
+        last = said[-1] if said else next((line.strip() for line in reversed(lines) if line.strip()), "")
+        reason = f"{reason}; {last[:300]}" if last else reason
+        return RunError.of("R725", reason=reason, log=self.log)
+
+    def stop(self) -> None:
+        """End the broker in order; its files stay, and it may be started again."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(STOP_S)
+        self._process = None
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only the user can read."""
+    return os.open(path, flags, 0o600)
+
+
+def _reached(host: str) -> str:
+    """Return the host by which clients reach what listens at `host`."""
+    return socket.getfqdn() if host in ANY else host
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _free(host: str, port: int) -> int:
+    """Return the port, or a free one in place of 0.
+
+    Raises:
+        RunError: R714, it is in use.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.create_server((host, port), family=family) as listener:
+            return int(listener.getsockname()[1])
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise RunError.of("R714", USAGE, what="broker", address=f"{_bracketed(host)}:{port}", reason=reason) from error

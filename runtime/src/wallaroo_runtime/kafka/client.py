@@ -1,0 +1,113 @@
+"""Reaches Kafka with confluent_kafka, which is an extra: it starts in milliseconds, Kafka's own tools in seconds."""
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from wallaroo_runtime.errors import USAGE, RunError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+    from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+CONNECT_S, ANSWER_S = 5.0, 20.0
+
+
+def kafka_client(what: str) -> Any:
+    """Return the package.
+
+    Args:
+        what: Needs it, for the error.
+
+    Raises:
+        RunError: R728, it is not installed.
+    """
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        raise RunError.of("R728", USAGE, what=what, error=error) from error
+    return confluent_kafka
+
+
+class Cluster:
+    """The brokers that the command line names.
+
+    Args:
+        brokers: HOST:PORT of some.
+        options: Settings of the client.
+
+    Raises:
+        RunError: R726, none takes a connection; R728.
+    """
+
+    def __init__(self, brokers: Sequence[str], options: Mapping[str, str]) -> None:
+        self.kafka = kafka_client("wallaroo topics")
+        self.name = ",".join(brokers)
+        check_answer(brokers)
+        # Its log on stderr repeats what its errors say.
+        self.settings: dict[str, Any] = {"bootstrap.servers": self.name, "log_level": 0, **options}
+
+    @contextmanager
+    def translated(self, fix: str = "correct what it names, and try again") -> Iterator[None]:
+        """Turn what Kafka says into an R726 or R727 with this remedy."""
+        try:
+            yield
+        except self.kafka.KafkaException as error:
+            raise self.refused(error.args[0], fix) from error
+
+    def refused(self, error: "KafkaError", fix: str) -> RunError:
+        """Return the error for what Kafka says."""
+        codes = self.kafka.KafkaError
+        if error.code() in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN, codes._TIMED_OUT, codes._RESOLVE):
+            return RunError.of("R726", brokers=self.name, reason=error.str())
+        if error.code() == codes.INVALID_RECORD:
+            fix = "give each record a key, if the topic is compacted"
+        return RunError.of("R727", USAGE, brokers=self.name, reason=error.str(), fix=fix)
+
+    def admin(self) -> "AdminClient":
+        """Return a client that makes and describes topics."""
+        from confluent_kafka.admin import AdminClient
+
+        with self.translated():
+            return AdminClient(self.settings)
+
+    def metadata(self) -> "ClusterMetadata":
+        """Return what the brokers say of all topics."""
+        admin = self.admin()
+        with self.translated():
+            return admin.list_topics(timeout=ANSWER_S)
+
+    def partitions(self, topic: str) -> list[int]:
+        """Return the numbers of a topic's partitions.
+
+        Raises:
+            RunError: R673, there is no such topic.
+        """
+        # Asked for by its name, a topic would be made where brokers make what clients name.
+        found = self.metadata().topics.get(topic)
+        if found is None:
+            raise RunError.of("R673", USAGE, topic=topic, brokers=self.name, reason="it does not exist")
+        return sorted(found.partitions)
+
+
+def check_answer(brokers: Sequence[str]) -> None:
+    """Refuse brokers of which none takes a connection: the client would try for long and say little.
+
+    Raises:
+        RunError: R726.
+    """
+    reasons = []
+    for broker in brokers:
+        host, _, port = broker.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+        except (OSError, ValueError, OverflowError) as error:
+            reasons.append(f"{broker}: {_why(error)}" if len(brokers) > 1 else _why(error))
+        else:
+            return
+    raise RunError.of("R726", brokers=",".join(brokers), reason="; ".join(reasons))
+
+
+def _why(error: OSError | ValueError | OverflowError) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)

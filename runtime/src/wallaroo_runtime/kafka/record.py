@@ -1,0 +1,201 @@
+"""Records of topics: followed as they come, and written."""
+
+import base64
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
+
+READ_S, READ_RECORDS = 0.2, 500
+# What Kafka's own clients do, and Goka: who joins tables or streams of a topic must agree on it.
+PARTITIONERS = {"murmur2": "murmur2_random", "fnv1a": "fnv1a_random", "random": "random"}
+MAX_WAITING = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as it is in a topic; a value of None is a tombstone: it deletes the key of a compacted topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int = 0
+    offset: int = 0
+    timestamp_ms: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        r"""Return it as JSON; what is not UTF-8 is in base64, under a name with `_base64`.
+
+        Example:
+            >>> Record(b"k", b"\xff").to_json()["value_base64"]
+            '/w=='
+        """
+        headers = [{"name": name, **_json("value", value)} for name, value in self.headers]
+        place = {"partition": self.partition, "offset": self.offset, "timestamp_ms": self.timestamp_ms}
+        return {**place, **_json("key", self.key), **_json("value", self.value), "headers": headers}
+
+    def __str__(self) -> str:
+        """Return it as a line for people.
+
+        Example:
+            >>> print(Record(b"ann", b"3", (("via", b"web"),), 1, 7))
+            1/7  ann  3  [via=web]
+            >>> print(Record(None, None))
+            0/0  (no key)  (tombstone)
+        """
+        place = f"{self.partition}/{self.offset}"
+        headers = ", ".join(f"{printable(name.encode())}={printable(value or b'')}" for name, value in self.headers)
+        key = "(no key)" if self.key is None else printable(self.key)
+        value = "(tombstone)" if self.value is None else printable(self.value)
+        return "  ".join([place, key, value] + ([f"[{headers}]"] if headers else []))
+
+
+def printable(data: bytes) -> str:
+    r"""Return bytes as text that does nothing to a terminal.
+
+    Example:
+        >>> printable("née".encode()), printable(b"a\x1b[2J\xff")
+        ('née', 'a\\x1b[2J\\xff')
+    """
+    text = data.decode("utf-8", "backslashreplace")
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def _json(name: str, data: bytes | None) -> dict[str, str | None]:
+    try:
+        return {name: None if data is None else data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data or b"").decode()}
+
+
+def follow(
+    cluster: Cluster,
+    topic: str,
+    *,
+    from_beginning: bool,
+    to_end: bool = False,
+    partitions: Iterable[int] = (),
+    uncommitted: bool = False,
+    is_stopped: Callable[[], bool] = lambda: False,
+    ready: Callable[[], None] = lambda: None,
+) -> Iterator[Record]:
+    """Yield records of a topic; those of one partition in their order.
+
+    Args:
+        cluster: Has the topic.
+        topic: Its name.
+        from_beginning: Whether to begin with the first records; else with those that come now.
+        to_end: Whether to end where the topic ends; else further records are waited for.
+        partitions: Only these; none: all.
+        uncommitted: Whether to show what transactions have not committed, or have aborted.
+        is_stopped: Says whether to end.
+        ready: Called when no record that comes from then on is missed.
+
+    Raises:
+        RunError: R673, R726, R727.
+    """
+    kafka = cluster.kafka
+    known = cluster.partitions(topic)
+    chosen = list(partitions) or known
+    missing = sorted(set(chosen) - set(known))
+    if missing:
+        reason = f"it has partitions {', '.join(map(str, known))}, not {missing[0]}"
+        raise RunError.of("R673", topic=topic, brokers=cluster.name, reason=reason)
+    settings = {
+        **cluster.settings,
+        "group.id": f"wallaroo-topics-{secrets.token_hex(8)}",  # never written to Kafka: nothing is committed
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "isolation.level": "read_uncommitted" if uncommitted else "read_committed",
+    }
+    with cluster.translated():
+        consumer = kafka.Consumer(settings)
+        try:
+            places = []
+            for number in chosen:
+                place = kafka.TopicPartition(topic, number)
+                begin, end = consumer.get_watermark_offsets(place, timeout=ANSWER_S)
+                place.offset = begin if from_beginning else end
+                places.append(place)
+            consumer.assign(places)
+            ready()
+            yield from _read(kafka, consumer, len(chosen) if to_end else 0, is_stopped)
+        finally:
+            consumer.close()
+
+
+def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[Record]:
+    """Yield records until so many partitions have ended; 0: until stopped."""
+    ended: set[int] = set()
+    while not is_stopped():
+        for message in consumer.consume(READ_RECORDS, READ_S):
+            error = message.error()
+            if error is None:
+                kind, timestamp = message.timestamp()
+                yield Record(
+                    message.key(),
+                    message.value(),
+                    tuple(message.headers() or ()),
+                    message.partition(),
+                    message.offset(),
+                    None if kind == kafka.TIMESTAMP_NOT_AVAILABLE else timestamp,
+                )
+            elif error.code() == kafka.KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+            elif not error.retriable():
+                raise kafka.KafkaException(error)
+        if ends and len(ended) >= ends:
+            return
+
+
+def emit(
+    cluster: Cluster,
+    topic: str,
+    records: Iterable[Record],
+    *,
+    partitioner: str = "murmur2",
+    partition: int | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> dict[int, int]:
+    """Write records to a topic; returns how many each partition got, when Kafka has them all.
+
+    Args:
+        cluster: Has the topic.
+        topic: Its name.
+        records: Their partitions and offsets do not matter.
+        partitioner: A name of PARTITIONERS; what has no key goes anywhere.
+        partition: For all; None: by the key.
+        settings: More settings of the client.
+
+    Raises:
+        RunError: R673, R726, R727.
+    """
+    cluster.partitions(topic)
+    kafka, failed, counts = cluster.kafka, list[Any](), dict[int, int]()
+
+    def delivered(error: Any, message: Any) -> None:
+        if error is not None:
+            failed.append(error)
+        else:
+            counts[message.partition()] = counts.get(message.partition(), 0) + 1
+
+    chosen = {"partitioner": PARTITIONERS[partitioner], "enable.idempotence": True, "linger.ms": 5}
+    with cluster.translated():
+        producer = kafka.Producer({**cluster.settings, **chosen, **(settings or {})})
+        place = {} if partition is None else {"partition": partition}
+        for record in records:
+            headers = list(record.headers)
+            producer.produce(topic, record.value, record.key, headers=headers, on_delivery=delivered, **place)
+            producer.poll(0)
+            while len(producer) >= MAX_WAITING and not failed:
+                producer.poll(READ_S)
+            if failed:
+                break
+        while producer.flush(1.0):
+            continue
+        if failed:
+            raise kafka.KafkaException(failed[0])
+    return counts

@@ -1,0 +1,118 @@
+"""Topics of a cluster: made, listed, described."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
+
+MAX_PARTITIONS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A part of a topic.
+
+    Attributes:
+        number: From 0.
+        leader: Number of the broker that has it; -1: none now.
+        begin: Offset of its first record.
+        end: Offset of its next one; what compaction has removed counts.
+    """
+
+    number: int
+    leader: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic with its partitions.
+
+    Attributes:
+        settings: What was set for it.
+    """
+
+    name: str
+    partitions: tuple[Partition, ...]
+    settings: Mapping[str, str]
+
+    @property
+    def records(self) -> int:
+        """How many offsets there are from the first record to the next one."""
+        return sum(partition.end - partition.begin for partition in self.partitions)
+
+
+def list_topics(cluster: Cluster, *, internal: bool = False) -> list[Topic]:
+    """Return all topics in order of their names; Kafka's own (`__...`) only when they are wanted."""
+    found = cluster.metadata().topics
+    return _topics(cluster, sorted(name for name in found if internal or not name.startswith("__")))
+
+
+def describe_topic(cluster: Cluster, name: str) -> Topic:
+    """Return a topic.
+
+    Raises:
+        RunError: R673, there is none.
+    """
+    cluster.partitions(name)
+    return _topics(cluster, [name])[0]
+
+
+def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
+    """Make a topic; returns when it is there.
+
+    Raises:
+        RunError: R727, it exists, or Kafka does not take its name or a setting.
+    """
+    from confluent_kafka.admin import NewTopic
+
+    if name in cluster.metadata().topics:
+        fix = f"use it (`wallaroo topics describe {name}`), or give another name"
+        raise RunError.of("R727", USAGE, brokers=cluster.name, reason=f'topic "{name}" exists already', fix=fix)
+    topic = NewTopic(name, partitions, replicas, config=dict(settings))
+    admin = cluster.admin()
+    with cluster.translated():
+        admin.create_topics([topic], operation_timeout=ANSWER_S)[name].result(2 * ANSWER_S)
+
+
+def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    admin, metadata = cluster.admin(), cluster.metadata().topics
+    known = {name: metadata[name].partitions for name in names if name in metadata}
+    places = [TopicPartition(name, number) for name, parts in known.items() for number in parts]
+    if not places:
+        return []
+    ends: list[dict[tuple[str, int], int]] = []
+    with cluster.translated():
+        for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
+            answers: Any = admin.list_offsets({place: spec for place in places}, request_timeout=ANSWER_S)
+            ends.append({(at.topic, at.partition): answer.result().offset for at, answer in answers.items()})
+        settings = _settings(admin, list(known))
+    return [
+        Topic(
+            name,
+            tuple(
+                Partition(number, parts[number].leader, ends[0][name, number], ends[1][name, number])
+                for number in sorted(parts)
+            ),
+            settings[name],
+        )
+        for name, parts in known.items()
+    ]
+
+
+def _settings(admin: Any, names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return what was set for topics, other than the brokers' defaults."""
+    from confluent_kafka.admin import ConfigResource, ConfigSource
+
+    asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
+    chosen = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {
+        resource.name: {name: entry.value for name, entry in sorted(answer.result().items()) if entry.source == chosen}
+        for resource, answer in admin.describe_configs(asked, request_timeout=ANSWER_S).items()
+    }

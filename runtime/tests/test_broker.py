@@ -1,0 +1,198 @@
+"""The broker's start where it cannot start, and what records look like: all that needs no Kafka."""
+
+import base64
+import builtins
+import json
+import os
+import socket
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wallaroo_runtime.cli.broker import tell
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.egress import kafka_session
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.broker import VERSION, Broker
+from wallaroo_runtime.kafka.client import kafka_client
+from wallaroo_runtime.kafka.record import Record, printable
+from wallaroo_runtime.system.lock import TRY, take_lock
+
+
+def failure(broker: Broker) -> str:
+    with pytest.raises(RunError) as raised:
+        broker.start()
+    return str(raised.value)
+
+
+def test_a_directory_of_something_else_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    expected = f"R719 the broker cannot use {tmp_path}; it holds other files\n"
+    assert failure(Broker(tmp_path)).startswith(expected)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_directory_that_a_broker_has(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("127.0.0.1:9092   ")
+    lock = take_lock(tmp_path / "lock", TRY)
+    said = failure(Broker(tmp_path))
+    os.close(lock)
+    assert said == (
+        f"R723 {tmp_path} is in use by the broker at 127.0.0.1:9092\n"
+        "  fix: use that broker, or stop it; another one needs a --data and a --listen of its own"
+    )
+
+
+def test_an_address_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        said = failure(Broker(tmp_path / "data", port=port))
+    assert said == (
+        f"R714 broker cannot listen at 127.0.0.1:{port}; Address already in use\n"
+        "  fix: stop the program that uses the address, or give another --listen"
+    )
+
+
+def test_without_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    kept = tmp_path / "cache" / "wallaroo" / f"broker-{VERSION}"
+    assert failure(Broker(tmp_path / "data")) == (
+        f"R724 org.apache.kafka:kafka_2.13:{VERSION} cannot be fetched; there is no `mvn` on PATH\n"
+        f"  fix: install Maven, and run this once where its repository is reached; what it fetches stays in {kept}"
+    )
+
+
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o700)
+
+
+@pytest.mark.slow
+def test_maven_without_its_repository_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    program(tmp_path / "bin" / "mvn", "echo '[ERROR] Network is unreachable'; exit 1")
+    assert f"R724 org.apache.kafka:kafka_2.13:{VERSION} cannot be fetched; Network is unreachable" in failure(
+        Broker(tmp_path / "data")
+    )
+    assert not list((tmp_path / "cache" / "wallaroo").iterdir())
+
+
+@pytest.mark.slow
+def test_kafka_that_ends_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    (tmp_path / "cache" / "wallaroo" / f"broker-{VERSION}").mkdir(parents=True)
+    program(tmp_path / "java" / "bin" / "java", "echo '12:00 [main] ERROR kafka.Kafka - no space left'; exit 1")
+    data = tmp_path / "data"
+    assert failure(Broker(data)) == (
+        "R725 the broker failed; its directory was not prepared, exit code 1; kafka.Kafka - no space left\n"
+        f"  fix: look into its log {data}/broker.log"
+    )
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in data.iterdir()} == {0o600}
+
+
+def test_topics_without_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    assert main(["topics", "ls", "--brokers", address]) == 1
+    assert capsys.readouterr().err == (
+        f"R726 no answer from Kafka at {address}; Connection refused\n"
+        "  fix: start a broker, e.g. `wallaroo broker`, or give the address of one with --brokers\n"
+    )
+
+
+def test_without_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def missing(name: str, *arguments: Any) -> Any:
+        if name == "confluent_kafka":
+            raise ImportError(name="confluent_kafka", path=None)
+        return real(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(RunError) as raised:
+        kafka_client("wallaroo topics")
+    assert str(raised.value).startswith("R728 wallaroo topics needs confluent_kafka; ")
+    assert str(raised.value).endswith("fix: pip install 'wallaroo-spark-runtime[kafka]'")
+
+
+def test_a_broker_that_other_machines_reach_warns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broker = Broker(tmp_path)
+    broker.address = "host:9092"
+    tell(broker, is_open=True, as_json=True)
+    said = capsys.readouterr()
+    told = {"state": "serving", "address": "host:9092", "data": str(tmp_path)}
+    assert (json.loads(said.out), json.loads(said.err)[0]["code"]) == (told, "R729")
+    tell(broker, is_open=True, as_json=False)
+    assert capsys.readouterr().err == (
+        "R729 the broker listens at host:9092, where other machines may reach it; any of them can read and write its "
+        "topics\n  fix: listen at 127.0.0.1, or let only those that may do so reach it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["create", "t", "--partitions", "0"], "'0' is not a number of 1 or more"),
+        (["create", "t", "--config", "x"], "'x' is not NAME=VALUE"),
+        (["emit", "t", "--partition", "-1"], "argument --partition: "),
+        (["emit", "t", "--partitioner", "crc"], "crc is not a value of --partitioner"),
+        (["tial", "t"], "tial is not a value of"),
+        (["ls", "--brokers", "here"], "T211 "),
+    ],
+)
+def test_arguments_that_cannot_be(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topics", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_call_that_forgets_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_session, "GRACE_S", 0.01)
+    never = threading.Event()
+    with pytest.raises(kafka_session.Unavailable, match="the client did not answer within 0.01 s"):
+        kafka_session.within(0.01, lambda timeout: never.wait())
+    never.set()
+    found: list[float] = []
+    kafka_session.within(60, found.append)
+    assert found == [60]
+
+    def failing(timeout: float) -> None:
+        raise KeyError(timeout)
+
+    with pytest.raises(KeyError):
+        kafka_session.within(60, failing)
+
+
+OCTETS = st.binary(max_size=30)
+
+
+@given(st.none() | OCTETS, st.none() | OCTETS, st.lists(st.tuples(st.text(min_size=1), st.none() | OCTETS)))
+def test_a_record_as_json_has_everything(
+    key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
+) -> None:
+    def octets(found: dict[str, Any], name: str) -> bytes | None:
+        if f"{name}_base64" in found:
+            return base64.b64decode(found[f"{name}_base64"])
+        text = found[name]
+        return None if text is None else text.encode()
+
+    found = json.loads(json.dumps(Record(key, value, tuple(headers)).to_json()))
+    assert (octets(found, "key"), octets(found, "value")) == (key, value)
+    assert [(each["name"], octets(each, "value")) for each in found["headers"]] == headers
+
+
+@given(OCTETS | st.text().map(str.encode))
+def test_what_is_shown_does_nothing_to_a_terminal(data: bytes) -> None:
+    shown = printable(data)
+    assert shown.isprintable()
+    text = data.decode("utf-8", "replace")
+    assert not text.isprintable() or "�" in text or shown == text
