@@ -158,7 +158,8 @@ class Checkpoint:
         check_states(manifest["states"], self.topology, str(self.directory))
         ports = Ports.from_json(manifest)
         if "egress" not in self.services:
-            check_outbox(self.path / "outbox", {ports.parts[sink.path] for sink in before.egress_sinks()})
+            sinks = (*before.tcp_sinks(), *before.transactional_sinks())
+            check_outbox(self.path / "outbox", {ports.parts[sink.path] for sink in sinks})
         self.changes = safe_changes(before, self.topology, str(self.directory))
         self._check_drained(before, ports, remote)
         self.ports = kept_ports(before, ports, self.topology)

@@ -378,11 +378,6 @@ class Topology:
             if isinstance(sink, SparkSink) or (isinstance(sink, KafkaSink) and not sink.exactly_once):
                 yield sink
 
-    def egress_sinks(self) -> Iterator[Sink]:
-        """Yield the sinks that the egress writes."""
-        yield from self.tcp_sinks()
-        yield from self.transactional_sinks()
-
     def parts(self) -> Iterator[Part]:
         """Yield all sources, then all steps, then all sinks: each after its inputs."""
         yield from self.sources()

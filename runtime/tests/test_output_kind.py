@@ -1,0 +1,69 @@
+"""Named outputs in a topology: read, checked, compiled, explained, compared."""
+
+import json
+from typing import Any
+
+import pytest
+from test_kind import VALID
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import NodeKind, compile_topology, dot, explain, mermaid
+from wallaroo_runtime.plan.change import Impact, compare
+from wallaroo_runtime.topology.load import load_document
+
+
+def outputs() -> dict[str, Any]:
+    return dict(json.loads((VALID / "outputs.json").read_bytes()))
+
+
+def edited(number: int, **more: Any) -> dict[str, Any]:
+    document = outputs()
+    document["pipelines"][0]["steps"][number].update(more)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("document", "reason", "fix"),
+    [
+        (edited(1, inputs=["0/sources/0"]), 'it reads "0/sources/0" of kind "tcp"', "read one computation, "),
+        (edited(1, inputs=["0/sources/0", "0/steps/0"]), "it reads 2 parts", "read one computation, "),
+        (edited(2, inputs=["0/steps/1"]), 'it reads "0/steps/1" of kind "output"', "read one computation, "),
+        (edited(2, name="alerts"), '"0/steps/0" has another output "alerts"', "give outputs names of their own"),
+        (
+            edited(5, component="alerts"),
+            '"0/steps/4" has another worker or component',
+            "write those of the step that it reads",
+        ),
+    ],
+)
+def test_an_output_is_one_of_one_computation(document: dict[str, Any], reason: str, fix: str) -> None:
+    with pytest.raises(RunError) as caught:
+        load_document(document)
+    path = next(
+        step["path"] for step in document["pipelines"][0]["steps"] if f'T272 "{step["path"]}"' in str(caught.value)
+    )
+    assert f'T272 "{path}" is no usable output; {reason}\n' in str(caught.value)
+    assert f"fix: {fix}" in str(caught.value)
+
+
+def test_an_output_runs_where_its_computation_runs() -> None:
+    plan = compile_topology(load_document(outputs()), shuffle_partitions=1)
+    (first,), (second,) = plan.levels
+    named = [
+        [(node.path, node.output) for node in stage.nodes if node.kind is NodeKind.OUTPUT] for stage in (first, second)
+    ]
+    assert named == [[("0/steps/1", "alerts"), ("0/steps/2", "Größe <&>")], [("0/steps/5", "alerts")]]
+
+
+def test_explain_graph_and_diff_have_outputs() -> None:
+    topology = load_document(outputs())
+    assert '  output   0/steps/1 "alerts" <- 0/steps/0\n' in explain(
+        compile_topology(topology, shuffle_partitions=1), topology
+    )
+    assert '    n0_steps_1>"alerts"]\n' in mermaid(topology)
+    assert '[label="alerts", shape=cds];' in dot(topology)
+    less = outputs()
+    del less["pipelines"][0]["steps"][5]
+    less["pipelines"][0]["sinks"].pop()
+    found = [(change.impact, change.text) for change in compare(topology, load_document(less))]
+    assert (Impact.SAFE, 'step "alerts" (0/steps/5) is gone') in found
