@@ -19,7 +19,7 @@ from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.transaction import Order
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.durable.line import pack_line
-from wallaroo_runtime.egress.commit import CommittingSink
+from wallaroo_runtime.egress.connector_sink import CommittingSink
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import Delivered, write_position

@@ -15,9 +15,9 @@ from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.state_log import latest_states
-from wallaroo_runtime.spark import state_log
+from wallaroo_runtime.spark import rescale_log
 from wallaroo_runtime.spark.rescale import pending_batch
-from wallaroo_runtime.spark.state_log import bucket_frames
+from wallaroo_runtime.spark.rescale_log import bucket_frames
 from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
@@ -51,11 +51,11 @@ def test_the_last_entry_of_a_key_counts_and_a_key_without_state_is_gone() -> Non
     assert latest_states(entries) == expected
 
 
-@pytest.mark.parametrize(("entry_bytes", "count"), [(1, 100), (100, 38), (state_log.ENTRY_BYTES, 14)])
+@pytest.mark.parametrize(("entry_bytes", "count"), [(1, 100), (100, 38), (rescale_log.ENTRY_BYTES, 14)])
 def test_each_state_goes_to_the_bucket_of_its_key(
     monkeypatch: pytest.MonkeyPatch, entry_bytes: int, count: int
 ) -> None:
-    monkeypatch.setattr(state_log, "ENTRY_BYTES", entry_bytes)
+    monkeypatch.setattr(rescale_log, "ENTRY_BYTES", entry_bytes)
     states = {(port, f"key {key}".encode()): (16 + port, b"x" * key) for port in (1, 2) for key in range(50)}
     frames = list(bucket_frames(states, 7))
     assert latest_states(frame for _, frame in frames) == states
@@ -71,7 +71,7 @@ def test_pieces_of_a_state_stay_together(sizes: list[int], piece_bytes: int, cut
     states = {(1, b"%d" % at): (17, b"x" * size + b"%d" % at) for at, size in enumerate(sizes)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(piece, "PIECE_BYTES", piece_bytes)
-        patch.setattr(state_log, "ENTRY_BYTES", 1)
+        patch.setattr(rescale_log, "ENTRY_BYTES", 1)
         frames = list(bucket_frames(states, 3))
         assert max((len(data) for _, data in frames), default=0) < piece_bytes + 120
         buckets = [[data for number, data in frames if number == bucket] for bucket in range(3)]

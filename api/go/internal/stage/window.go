@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -16,22 +15,10 @@ import (
 	"wallarooapi/internal/topology"
 	"wallarooapi/internal/trace"
 	"wallarooapi/internal/window"
-	pb "wallarooapi/internal/workerpb"
 )
 
 // moment is how a time is shown to people.
 const moment = "2006-01-02T15:04:05.000Z"
-
-// arrival is a message of a window step, or a tick: then node is nil.
-type arrival struct {
-	node      *node
-	sequence  uint64
-	timestamp int64
-	ordinal   uint64
-	key       []byte
-	message   any
-	skip      *pb.Skip // of a tick
-}
 
 // newWindow makes the state side of a window step.
 func newWindow(step *declaration.Step, port uint16, form reading) (*stateful, error) {
@@ -114,22 +101,6 @@ func (x *Executor) runArrivals(arrivals []arrival) error {
 		}
 	}
 	return x.err
-}
-
-// inOrder compares by sequence; ticks stand before the messages of their sequence, by their time.
-func inOrder(a, b arrival) int {
-	if order := cmp.Compare(a.sequence, b.sequence); order != 0 {
-		return order
-	}
-	switch {
-	case a.node == nil && b.node == nil:
-		return cmp.Compare(a.timestamp, b.timestamp)
-	case a.node == nil:
-		return -1
-	case b.node == nil:
-		return 1
-	}
-	return 0
 }
 
 // calendarOf returns the calendar of a table, made of its states where it has none yet.

@@ -199,7 +199,7 @@ class Engine:
 
     def _state(self, session: StateSession, stage: Stage, bucket: int, frames: list[bytes]) -> list[pb.Output]:
         log = self.store.log(stage.id, bucket)
-        wants_snapshot = self.store.wants_snapshot(log)
+        wants_snapshot = self.store.wants_snapshot(bucket, log)
         result = session.run_bucket(bucket, log.version, frames, lambda: log.entries, wants_snapshot)
         self.store.put(stage.id, bucket, log.after(result))
         return result.outputs

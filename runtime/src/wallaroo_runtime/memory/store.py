@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from wallaroo_runtime.lowering.compaction import SMALL_LOG_BYTES, is_due
 from wallaroo_runtime.worker.session import BucketResult, Version
-
-SMALL_LOG_BYTES = 256 * 1024  # changes up to here are not worth a snapshot, however small the state is
 
 Place = tuple[str, int]  # id of the stage, bucket
 
@@ -52,9 +51,9 @@ class Store:
         place = stage, bucket
         return self._changed.get(place) or self._committed.get(place) or BucketLog()
 
-    def wants_snapshot(self, log: BucketLog) -> bool:
+    def wants_snapshot(self, bucket: int, log: BucketLog) -> bool:
         """Say whether a log's changes outweigh its snapshot."""
-        return log.change_bytes > max(log.snapshot_bytes, self._small_log_bytes)
+        return is_due(bucket, log.snapshot_bytes, log.change_bytes, self._small_log_bytes)
 
     def put(self, stage: str, bucket: int, log: BucketLog) -> None:
         """Change a bucket in the micro-batch in progress."""

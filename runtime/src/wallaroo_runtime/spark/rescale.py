@@ -27,9 +27,9 @@ from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.failure import carried, translated
+from wallaroo_runtime.spark.rescale_log import COUNT_SCHEMA, LogSorter, sorted_entries
 from wallaroo_runtime.spark.row import DATA, FRAME_SCHEMA, FrameRow, frame_batch
 from wallaroo_runtime.spark.state import BucketState
-from wallaroo_runtime.spark.state_log import COUNT_SCHEMA, LogSorter, sorted_entries
 from wallaroo_runtime.worker.session import BucketResult, Version
 
 NO_OFFSET = "-"

@@ -11,6 +11,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from wallaroo.fault import reach
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import in_order, run_bucket
+from wallaroo_runtime.lowering.compaction import is_due
 from wallaroo_runtime.lowering.crossing import Crossing
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.account import Account
@@ -25,11 +26,6 @@ from wallaroo_runtime.worker.session import BucketResult, StateSession, Version,
 
 VERSION_SCHEMA = "counter LONG, nonce LONG, snapshot_bytes LONG, delta_bytes LONG"
 LOG_SCHEMA = "entry BINARY"
-LARGE_LOG_BYTES = (
-    256 * 1024 * 1024
-)  # deltas of so many bytes are outweighed by no snapshot: a log is one value of RocksDB
-SMALL_LOG_BYTES = 256 * 1024  # deltas up to here are not worth a snapshot, however small the state is
-GOLDEN_RATIO = 0.6180339887498949
 
 
 def to_signed(nonce: int) -> int:
@@ -40,14 +36,6 @@ def to_signed(nonce: int) -> int:
 def to_unsigned(value: int) -> int:
     """Return what `to_signed` was given."""
     return value % (1 << 64)
-
-
-def compaction_ratio(bucket: int) -> float:
-    """Return how many times the size of a bucket's snapshot its deltas may have: 1 to 2 times.
-
-    Buckets grow alike: with one ratio for all, one micro-batch would write all of an application's state.
-    """
-    return 1 + bucket * GOLDEN_RATIO % 1
 
 
 def _take(account: Account, bucket: int, rows: Iterable[FrameRow]) -> None:
@@ -77,8 +65,7 @@ class BucketState:
 
     def wants_snapshot(self, bucket: int) -> bool:
         """Say whether the deltas of a bucket outweigh its snapshot; valid after `version`."""
-        most = min(self._snapshot_bytes * compaction_ratio(bucket), LARGE_LOG_BYTES)
-        return self._delta_bytes > max(most, SMALL_LOG_BYTES)
+        return is_due(bucket, self._snapshot_bytes, self._delta_bytes)
 
     def log(self) -> Iterator[bytes]:
         """Yield the entries of the log, oldest first."""

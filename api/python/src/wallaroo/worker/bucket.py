@@ -15,9 +15,9 @@ from wallaroo.worker.crossing import read_messages
 from wallaroo.worker.dead_letter import Unread
 from wallaroo.worker.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.keyed import StateEntry
-from wallaroo.worker.order import Messages, Place, in_turn, is_in_order
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import UNREAD, BucketState, Cell, NotAsked, Table
+from wallaroo.worker.state_order import Messages, Place, in_turn, is_in_order
 from wallaroo.worker.value import PICKLED, NotSerializableError, StateReadError, StateTooLargeError
 from wallaroo.worker.window_run import WindowTurn
 

@@ -1,11 +1,8 @@
 """Runs the messages and ticks of windows in one call: in the order of their sequences, whatever that of the frames."""
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.frame import Frame, FrameError, FrameHeader
@@ -31,78 +28,7 @@ from wallaroo.worker.window import (
     check_in_place,
     split,
 )
-
-
-class Tick(NamedTuple):
-    """A tick; `ordinal` is 1 + its ordinal in the call."""
-
-    sequence: int
-    time: int
-    ordinal: int
-
-
-@dataclass(slots=True)
-class Run:
-    """Messages of one window step, one after the other."""
-
-    keys: list[bytes]
-    indexes: Sequence[int]
-    messages: Sequence[Any]
-    sequences: Sequence[int]
-    times: Sequence[int]
-    ordinals: Sequence[int]
-
-    def rows(self) -> Iterable[tuple[int, Any, int, int, int]]:
-        """Return 1 + ordinal, message, index of the key, sequence and time of each."""
-        return zip(self.ordinals, self.messages, self.indexes, self.sequences, self.times, strict=True)
-
-    def at(self, start: int, end: int) -> "Run":
-        """Return those from one position to another."""
-        if (start, end) == (0, len(self.messages)):
-            return self
-        columns = (self.indexes, self.messages, self.sequences, self.times, self.ordinals)
-        return Run(self.keys, *(column[start:end] for column in columns))
-
-    def pick(self, positions: Sequence[int]) -> "Run":
-        """Return those at some positions."""
-        columns = (self.indexes, self.messages, self.sequences, self.times, self.ordinals)
-        return Run(self.keys, *([column[position] for position in positions] for column in columns))
-
-
-def joined(runs: Sequence[Run]) -> Run:
-    """Return the messages of several frames as those of one, in the order of their sequences."""
-    keys: dict[bytes, int] = {}
-    whole = Run([], [], [], [], [], [])
-    for run in runs:
-        places = [keys.setdefault(key, len(keys)) for key in run.keys]
-        whole.indexes = [*whole.indexes, *(places[index] for index in run.indexes)]
-        whole.messages = [*whole.messages, *run.messages]
-        whole.sequences = [*whole.sequences, *run.sequences]
-        whole.times = [*whole.times, *run.times]
-        whole.ordinals = [*whole.ordinals, *run.ordinals]
-    whole.keys = list(keys)
-    return whole.pick(sorted(range(len(whole.messages)), key=whole.sequences.__getitem__))
-
-
-def in_order(runs: list[Run], ticks: list[Tick]) -> Iterator[Run | Tick]:
-    """Yield messages and ticks by sequence; a tick precedes the messages of its sequence."""
-    runs = [run for run in runs if run.messages]
-    is_sorted = all(isinstance(run.sequences, range) or sorted(run.sequences) == run.sequences for run in runs)
-    if not is_sorted or any(before.sequences[-1] > after.sequences[0] for before, after in pairwise(runs)):
-        runs = [joined(runs)]
-    waiting = sorted(ticks)
-    waiting.reverse()
-    for run in runs:
-        start, end = 0, len(run.messages)
-        while waiting and waiting[-1].sequence <= run.sequences[-1]:
-            at = bisect_left(run.sequences, waiting[-1].sequence, start)
-            if at > start:
-                yield run.at(start, at)
-            yield waiting.pop()
-            start = at
-        yield run.at(start, end)
-    while waiting:
-        yield waiting.pop()
+from wallaroo.worker.window_order import Run, Tick, in_order
 
 
 class WindowTurn:

@@ -285,15 +285,3 @@ class CommittingSink(Sink):
                 self.finished_bytes += piece.finished.bytes
         self._advance(end)
         self._record(durable=True)
-
-
-def sink_of(config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int) -> Sink:
-    """Return what delivers to a sink, by its kind."""
-    if config.HasField("kafka"):
-        # Late: its client takes long to import, and need not be installed.
-        from wallaroo_runtime.egress.kafka import KafkaSink
-
-        return KafkaSink(config, directory, say)
-    if config.HasField("cookie"):
-        return CommittingSink(config, directory, say)
-    return Sink(config, directory, say, resend_bytes)

@@ -1,0 +1,34 @@
+package stage
+
+import (
+	"cmp"
+
+	pb "wallarooapi/internal/workerpb"
+)
+
+// arrival is a message of a window step, or a tick: then node is nil.
+type arrival struct {
+	node      *node
+	sequence  uint64
+	timestamp int64
+	ordinal   uint64
+	key       []byte
+	message   any
+	skip      *pb.Skip // of a tick
+}
+
+// inOrder compares by sequence; ticks stand before the messages of their sequence, by their time.
+func inOrder(a, b arrival) int {
+	if order := cmp.Compare(a.sequence, b.sequence); order != 0 {
+		return order
+	}
+	switch {
+	case a.node == nil && b.node == nil:
+		return cmp.Compare(a.timestamp, b.timestamp)
+	case a.node == nil:
+		return -1
+	case b.node == nil:
+		return 1
+	}
+	return 0
+}

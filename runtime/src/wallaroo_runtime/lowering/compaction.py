@@ -1,0 +1,30 @@
+"""When the log of a bucket is compacted: the next call then returns the whole state in place of changes."""
+
+LARGE_LOG_BYTES = 256 * 1024 * 1024  # changes of so many bytes outweigh any snapshot: a log is one value of RocksDB
+SMALL_LOG_BYTES = 256 * 1024  # changes up to here are not worth a snapshot, however small the state is
+GOLDEN_RATIO = 0.6180339887498949
+
+
+def compaction_ratio(bucket: int) -> float:
+    """Return how many times the size of a bucket's snapshot its changes may have: 1 to 2 times.
+
+    Buckets grow alike: with one ratio for all, one micro-batch would write all of an application's state.
+    """
+    return 1 + bucket * GOLDEN_RATIO % 1
+
+
+def is_due(bucket: int, snapshot_bytes: int, change_bytes: int, small_bytes: int = SMALL_LOG_BYTES) -> bool:
+    """Say whether a log is to be compacted.
+
+    Args:
+        bucket: Number of the bucket.
+        snapshot_bytes: Of the state when it was last written whole.
+        change_bytes: Of the changes since then.
+        small_bytes: Changes up to here are not worth a snapshot.
+
+    Example:
+        >>> is_due(0, snapshot_bytes=1_000_000, change_bytes=900_000), is_due(0, 1_000_000, 1_100_000)
+        (False, True)
+    """
+    most = min(snapshot_bytes * compaction_ratio(bucket), LARGE_LOG_BYTES)
+    return change_bytes > max(most, small_bytes)
