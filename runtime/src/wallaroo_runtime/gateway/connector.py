@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo.experimental import protocol
 from wallaroo.frame import encode_body
 from wallaroo_runtime.gateway import connector_protocol
 from wallaroo_runtime.gateway.connection import Connection
-from wallaroo_runtime.gateway.connector_protocol import EndOfStream, Hello, Message, Notify, ProtocolError
+from wallaroo_runtime.gateway.connector_protocol import EndOfStream, Hello, Message, Notify
 from wallaroo_runtime.gateway.connector_session import LINGER_S, Session
 from wallaroo_runtime.gateway.framing import Cut
 from wallaroo_runtime.gateway.intake import FRAME_BODY_BYTES, Intake
@@ -133,7 +134,7 @@ class Connectors:
                 finding = self._message(session, frame) if isinstance(frame, Message) else self._control(session, frame)
                 if finding is not None:
                     break
-        except ProtocolError as error:
+        except protocol.ProtocolError as error:
             finding = self._broke_rules(session, str(error))
         self._put(session)
         if finding is not None:
@@ -201,9 +202,9 @@ class Connectors:
         if session.name is not None:
             return self._broke_rules(session, "a second HELLO")
         reason = fix = ""
-        if hello.version != connector_protocol.VERSION:
+        if hello.version != protocol.PROTOCOL_VERSION:
             reason = (
-                f"it speaks version {hello.version[:40]!r} of the protocol, the gateway {connector_protocol.VERSION!r}"
+                f"it speaks version {hello.version[:40]!r} of the protocol, the gateway {protocol.PROTOCOL_VERSION!r}"
             )
             fix = "use a connector of that version"
         elif not hmac.compare_digest(hello.cookie.encode(), config.connector.cookie.encode()):
@@ -211,7 +212,7 @@ class Connectors:
         if reason:
             return Diagnostic.of("R676", source=config.name, peer=connection.peer, reason=reason, fix=fix)
         session.name, session.credits = (hello.program, hello.instance), config.connector.max_credits
-        session.send(connector_protocol.ok(session.credits))
+        session.send(protocol.ok(session.credits))
         return None
 
     def _notify(self, session: Session, notify: Notify) -> None:
@@ -228,7 +229,7 @@ class Connectors:
             config, peer = session.connection.source.config, session.connection.peer
             self._say(Diagnostic.of("R678", source=config.name, peer=peer, stream=stream, reason=reason, fix=fix))
             session.send(
-                connector_protocol.notify_ack(is_accepted=False, stream=stream, point=streams.points.get(stream, 0))
+                protocol.notify_ack(is_accepted=False, stream=stream, point_of_reference=streams.points.get(stream, 0))
             )
             return
         if owner is not None and owner is not session:
@@ -251,7 +252,7 @@ class Connectors:
         self._say(finding)
         session = self._sessions[connection]
         self._release(session)
-        session.send(connector_protocol.error(f"{finding.code} {finding.message}"))
+        session.send(protocol.error(f"{finding.code} {finding.message}"))
         session.leaves_at = time.monotonic() + LINGER_S
         connection.is_refused = True
 
@@ -283,7 +284,7 @@ class Connectors:
             _, stream = session.asked.popleft()
             session.streams.add(stream)
             point = self._streams[config.port].points[stream]
-            session.send(connector_protocol.notify_ack(is_accepted=True, stream=stream, point=point))
+            session.send(protocol.notify_ack(is_accepted=True, stream=stream, point_of_reference=point))
         end = intake.writer.end
         points = session.processed(end.messages, end.offset, intake.committed)
         most, credits = config.connector.max_credits, 0
@@ -291,7 +292,7 @@ class Connectors:
             credits = most - session.credits
             session.credits = most
         if points or credits:
-            session.send(connector_protocol.ack(credits, points))
+            session.send(protocol.ack(credits, points))
 
     def status(self) -> list[dict[str, Any]]:
         """Return how many streams each source has, and what was dropped, for the status file."""
@@ -309,4 +310,4 @@ class Connectors:
         """Ask all connectors to connect again: the gateway ends."""
         for session in self._sessions.values():
             if session.name is not None and session.leaves_at is None:
-                session.send(connector_protocol.restart())
+                session.send(protocol.restart())

@@ -1,20 +1,16 @@
-"""The frames of the connector protocol, as a gateway reads and writes them: SPECIFICATION.md, section 7."""
+"""Reads what connectors send, strictly: SPECIFICATION.md, section 7. `wallaroo.experimental.protocol` writes frames."""
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-VERSION = "0.0.1"
-HELLO, OK, ERROR, NOTIFY, NOTIFY_ACK, MESSAGE, ACK, RESTART, EOS_MESSAGE = range(9)
+from wallaroo.experimental.protocol import EOS_MESSAGE, HELLO, MESSAGE, NOTIFY, ProtocolError
+
 CONTROL_BYTES = 64 * 1024
 MOST_KEY_BYTES = 65535
 _U16, _U32, _U64 = struct.Struct(">H"), struct.Struct(">I"), struct.Struct(">Q")
-_MESSAGE, _POSITION = struct.Struct(">QQqH"), struct.Struct(">QQ")
+_MESSAGE = struct.Struct(">QQqH")
 MESSAGE_FIELDS_BYTES = 1 + _MESSAGE.size + MOST_KEY_BYTES
-
-
-class ProtocolError(Exception):
-    """A connector sent what the protocol does not have; the text says what, in words that follow a semicolon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,34 +120,3 @@ def _text(data: bytes, at: int, end: int) -> tuple[str, int]:
         reason = f"a text of {size} bytes was expected, {end - at} are left"
         raise struct.error(reason)
     return data[at : at + size].decode(), at + size
-
-
-def ok(credits: int) -> bytes:
-    """Return the frame that welcomes a connector."""
-    return _framed(OK, _U32.pack(credits))
-
-
-def error(text: str) -> bytes:
-    """Return the frame that says why a connector is refused."""
-    data = text.encode()[: CONTROL_BYTES // 2].decode(errors="ignore").encode()
-    return _framed(ERROR, _U16.pack(len(data)) + data)
-
-
-def notify_ack(*, is_accepted: bool, stream: int, point: int) -> bytes:
-    """Return the frame that opens or refuses a stream."""
-    return _framed(NOTIFY_ACK, bytes((is_accepted,)) + _POSITION.pack(stream, point))
-
-
-def ack(credits: int, points: Mapping[int, int]) -> bytes:
-    """Return the frame that gives credits, and says up to where streams are processed."""
-    pairs = b"".join(_POSITION.pack(*pair) for pair in points.items())
-    return _framed(ACK, _U32.pack(credits) + _U32.pack(len(points)) + pairs)
-
-
-def restart() -> bytes:
-    """Return the frame that asks a connector to connect again."""
-    return _framed(RESTART, b"")
-
-
-def _framed(tag: int, fields: bytes) -> bytes:
-    return _U32.pack(1 + len(fields)) + bytes((tag,)) + fields

@@ -1,7 +1,7 @@
 """The frames of the connector protocol: `topology-schema/SPECIFICATION.md`, section 7."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 PROTOCOL_VERSION = "0.0.1"
@@ -73,6 +73,17 @@ def error(text: str) -> bytes:
 def notify_ack(stream: int, point_of_reference: int, *, is_accepted: bool) -> bytes:
     """Return the frame that opens a stream, or refuses it."""
     return framed(NOTIFY_ACK, bytes((is_accepted,)) + _POSITION.pack(stream, point_of_reference))
+
+
+def ack(credits: int, positions: Mapping[int, int]) -> bytes:
+    """Return the frame that gives credits, and says up to where streams are processed."""
+    pairs = b"".join(_POSITION.pack(*pair) for pair in positions.items())
+    return framed(ACK, _U32.pack(credits) + _U32.pack(len(positions)) + pairs)
+
+
+def restart() -> bytes:
+    """Return the frame that asks the other side to connect again."""
+    return framed(RESTART, b"")
 
 
 def framed(tag: int, fields: bytes) -> bytes:
