@@ -12,7 +12,7 @@ const decode = (payload) => {
 };
 const source = (header) => ({ kind: "source", header, length: uint, decode });
 const refuse = (what) => {
-  throw new Error(`${what} was told to raise`);
+  throw new Error(`${what} was asked to raise`);
 };
 const FLOOD = "flood\n".repeat(1 << 17);
 
@@ -129,7 +129,7 @@ function streams(windows) {
 }
 
 serve((args) => {
-  if (args.includes("--fail")) throw new Error("the setup was told to fail");
+  if (args.includes("--fail")) throw new Error("the setup was asked to fail");
   const document = fs.readFileSync(path.join(__dirname, "topology.json"), "utf8");
   const at = args.indexOf("--windows");
   return { document, components: at < 0 ? conformance : streams(JSON.parse(args[at + 1]).length) };
