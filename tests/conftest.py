@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
@@ -22,6 +23,11 @@ HERE = Path(__file__).resolve().parent
 # When no further test is to be started, in seconds since 1970; 0: all are. CI must end in time on a slow machine, too.
 UNTIL = float(os.environ.get("WALLAROO_TESTS_UNTIL", "0"))
 REMARKS = pytest.StashKey[list[str]]()  # what the summary reports of how tests were run
+
+
+# What one example takes says nothing on a machine that does much else.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo.frame import TICK_PORT, split_frames
@@ -120,6 +120,7 @@ def test_a_lost_head_is_found_again(tmp_path: Path) -> None:
         assert fill(tmp_path, 0) == end
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.booleans(), max_size=30), st.integers(1, 300), st.data(), st.sampled_from(["whole", "lost", "behind"])
 )
