@@ -136,10 +136,12 @@ def delivery(tmp_path: Path, broker: Broker) -> Iterator[Delivery]:
     found.close()
 
 
-def test_an_egress_that_dies_at_each_point(delivery: Delivery) -> None:
-    """It dies once at each point of its second transaction and at the position of its first."""
+@pytest.mark.parametrize("transaction", [1, 2, 3])
+def test_an_egress_that_dies_at_each_point(transaction: int, delivery: Delivery) -> None:
+    """It dies once at each point of a transaction, of which the first has no records, and at a position."""
     delivery.publish()
-    faults = ",".join(["egress.before_position:2", *(f"egress.kafka_{point}:2" for point in POINTS)])
+    points = POINTS if transaction > 1 else [point for point in POINTS if point != "committed"]
+    faults = ",".join(["egress.before_position:2", *(f"egress.kafka_{point}:{transaction}" for point in points)])
     (delivery.root / "faults").mkdir()
     environment = {"WALLAROO_FAULT": faults, "WALLAROO_FAULT_DIR": str(delivery.root / "faults")}
     os.environ.update(environment)
@@ -151,7 +153,7 @@ def test_an_egress_that_dies_at_each_point(delivery: Delivery) -> None:
     finally:
         for name in environment:
             del os.environ[name]
-    assert delivery.deaths == len(POINTS) + 1
+    assert delivery.deaths == len(points) + 1
     delivery.check()
 
 

@@ -72,28 +72,40 @@ class KafkaSink(Sink):
         return RunError.of("R620", path=self._directory, reason=reason)
 
     def _connect(self) -> Session:
+        session = None
         try:
             session = Session(self._client, self._target, self._name, self.config.name)
-        except Unavailable as error:
-            raise OSError(str(error)) from error
-        try:
-            self._agree(session.position)
-        except BaseException:
-            session.close()
+            self._agree(session)
+        except BaseException as error:
+            if session is not None:
+                session.close()
+            if isinstance(error, Unavailable):
+                raise OSError(str(error)) from error
+            if isinstance(error, Lasting):
+                raise self._refused(error) from error
             raise
         self._told = ""
         return session
 
-    def _agree(self, found: Delivered | None) -> None:
+    def _refused(self, error: Lasting) -> RunError:
+        if error.is_fenced:
+            return RunError.of("R732", sink=self.config.name, name=self._name)
+        return RunError.of("R674", sink=self.config.name, place=f"kafka {self._target.topic}", reason=error)
+
+    def _agree(self, session: Session) -> None:
         """Continue where Kafka has committed; a contradiction to what the outbox has is an error.
+
+        Kafka has a position before the first record is written. So where it has none later, it has forgotten it.
 
         Raises:
             RunError: R731.
         """
+        found = session.position
         if found is None:
             if self._open.exists():
                 reason = "Kafka has forgotten it, and the last run did not end in order"
                 raise self._contradicted(reason)
+            session.write((), replace(self.position, sender=self._name))
             return
         if found.messages < self.position.messages:
             reason = f"Kafka has {found.messages} messages; {self.position.messages} were delivered"
@@ -151,10 +163,7 @@ class KafkaSink(Sink):
         except Unavailable as error:
             self._tell_outage(OSError(str(error)))
         except Lasting as error:
-            if error.is_fenced:
-                raise RunError.of("R732", sink=self.config.name, name=self._name) from error
-            place = f"kafka {self._target.topic}"
-            raise RunError.of("R674", sink=self.config.name, place=place, reason=error) from error
+            raise self._refused(error) from error
         finally:
             feed.close()
             session.close()

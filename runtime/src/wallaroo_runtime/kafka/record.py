@@ -2,6 +2,7 @@
 
 import base64
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 
 READ_S, READ_RECORDS = 0.2, 500
+LEADER_S = 0.2  # between two questions for a leader
 # What Kafka's own clients do, and Goka: who joins tables or streams of a topic must agree on it.
 PARTITIONERS = {"murmur2": "murmur2_random", "fnv1a": "fnv1a_random", "random": "random"}
 MAX_WAITING = 50_000
@@ -117,7 +119,7 @@ def follow(
             places = []
             for number in chosen:
                 place = kafka.TopicPartition(topic, number)
-                begin, end = consumer.get_watermark_offsets(place, timeout=ANSWER_S)
+                begin, end = _bounds(kafka, consumer, place)
                 place.offset = begin if from_beginning else end
                 places.append(place)
             consumer.assign(places)
@@ -125,6 +127,21 @@ def follow(
             yield from _read(kafka, consumer, len(chosen) if to_end else 0, is_stopped)
         finally:
             consumer.close()
+
+
+def _bounds(kafka: Any, consumer: Any, place: Any) -> tuple[int, int]:
+    """Return the first and the next offset of a partition; a new topic's partitions have a leader a moment later."""
+    moments = (kafka.KafkaError.NOT_LEADER_FOR_PARTITION, kafka.KafkaError.LEADER_NOT_AVAILABLE)
+    deadline = time.monotonic() + ANSWER_S
+    while True:
+        try:
+            begin, end = consumer.get_watermark_offsets(place, timeout=ANSWER_S)
+        except kafka.KafkaException as error:
+            if error.args[0].code() not in moments or time.monotonic() > deadline:
+                raise
+            time.sleep(LEADER_S)
+        else:
+            return begin, end
 
 
 def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[Record]:
