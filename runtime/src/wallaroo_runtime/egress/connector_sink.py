@@ -276,12 +276,3 @@ class CommittingSink(Sink):
             stream.send(transaction.framed(Order(transaction.PHASE_2, (name,), is_commit=True)))
         else:
             self._take(pieces, end)
-
-    def _take(self, pieces: list[Piece], end: Delivered) -> None:
-        """Record the position after what the sink has; by that the transaction is decided."""
-        for piece in pieces:
-            if piece.finished is not None:
-                self._history.finish(piece.after, piece.finished)
-                self.finished_bytes += piece.finished.bytes
-        self._advance(end)
-        self._record(durable=True)

@@ -193,15 +193,6 @@ class KafkaSink(Sink):
             reach("egress.kafka_committed")
         self._take(pieces, end)
 
-    def _take(self, pieces: list[Piece], end: Delivered) -> None:
-        """Record the position after what Kafka has committed."""
-        for piece in pieces:
-            if piece.finished is not None:
-                self._history.finish(piece.after, piece.finished)
-                self.finished_bytes += piece.finished.bytes
-        self._advance(end)
-        self._record(durable=True)
-
 
 def _records(pieces: list[Piece]) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
     for piece in pieces:

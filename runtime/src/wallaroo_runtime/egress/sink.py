@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
-from wallaroo_runtime.egress.feed import Feed
+from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.history import History
 from wallaroo_runtime.egress.stream import Stream
 from wallaroo_runtime.errors import RunError
@@ -174,14 +174,26 @@ class Sink:
 
     def _acknowledge(self, stream: Stream) -> None:
         for piece in stream.acknowledged():
-            if self._advance(piece.after) and piece.finished is not None:
-                self._history.finish(piece.after, piece.finished)
-                self.finished_bytes += piece.finished.bytes
+            if self._advance(piece.after):
+                self._finish_file(piece)
         now = time.monotonic()
         if now >= self._recorded_at + RECORD_S:
             self._advance(stream.partly())
             self._recorded_at = now
             self._record(durable=now >= self._durable_at + RECORD_DURABLY_S)
+
+    def _finish_file(self, piece: Piece) -> None:
+        """Note the file that ends with a delivered piece, if one does."""
+        if piece.finished is not None:
+            self._history.finish(piece.after, piece.finished)
+            self.finished_bytes += piece.finished.bytes
+
+    def _take(self, pieces: list[Piece], end: Delivered) -> None:
+        """Record the position after a transaction; where the sink only prepared it, that decides it."""
+        for piece in pieces:
+            self._finish_file(piece)
+        self._advance(end)
+        self._record(durable=True)
 
     def _advance(self, position: Delivered | None) -> bool:
         """Move the position forward; returns whether it moved. What is sent once more does not move it."""
