@@ -14,9 +14,10 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import Splitter
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.sink_record import rows_of
+from wallaroo_runtime.lowering.visit import VisitCount
 from wallaroo_runtime.memory.channel import LocalChannel, LocalSplitter
 from wallaroo_runtime.memory.engine import Batch, Engine
-from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, wire_frames
+from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import read_states, state_names
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, TcpSource, Topology
@@ -27,7 +28,7 @@ from wallaroo_runtime.worker.split import WorkerSplitter
 FIRST_MS = 1_700_000_000_000  # where the clock of an application begins, so that it is the same each time
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # of one micro-batch
 
-STATE = "state"
+STATE, VISIT = "state", "visit"
 P = TypeVar("P", Source, Sink)
 
 
@@ -127,6 +128,27 @@ class MemoryRun:
         self.now_ms += milliseconds
         if self._engine.has_ticks:
             self._run([tick_frame(self._sequence, self.now_ms)])
+
+    def visit(self, name: str, metadata: bytes = b"") -> VisitCount:
+        """Run the visitors of a visit for every key that has state, as one micro-batch.
+
+        Args:
+            name: Of the visit.
+            metadata: What the visitors get, too.
+
+        Returns:
+            What it came to.
+
+        Raises:
+            RunError: As `send`; R720, no step takes the visit.
+        """
+        if name not in (known := self.topology.visits()):
+            raise _unknown(VISIT, name, known)
+        sequence = self._sequence
+        visit = pb.Visit(id=sequence, name=name, metadata=metadata)
+        batch = self._run([visit_frame(sequence, self.now_ms, visit)])
+        self._sequence += 1
+        return batch.visits.get(sequence, VisitCount())
 
     def generate(self, most: int | None = None, source: str = "") -> int:
         """Process the next messages of a generator.
@@ -231,7 +253,7 @@ class MemoryRun:
         request = request_of(source.path, previous, encoding, max_count=wanted, max_bytes=MOST_BYTES)
         return made_of(channel.calls.generate(request))
 
-    def _run(self, frames: list[bytes]) -> None:
+    def _run(self, frames: list[bytes]) -> Batch:
         batch = self._engine.run([frames])
         for path in self._outputs:
             self._outputs[path] += _in_order(batch, self.plan.ports[path])
@@ -239,6 +261,7 @@ class MemoryRun:
         before = len(self.letters)
         self.letters += sorted(map(self._letter, letters), key=lambda letter: letter.sequence)
         self.letter_count += len(self.letters) - before
+        return batch
 
     def _letter(self, letter: pb.DeadLetter) -> DeadLetter:
         source = self._sources.get(letter.port)
