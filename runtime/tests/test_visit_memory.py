@@ -1,11 +1,8 @@
 """Visits of state computations, in memory: which keys, in what order, what visitors may do, what fails."""
 
-import struct
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import wallaroo
 from wallaroo.diagnostic import DiagnosticError
