@@ -142,7 +142,7 @@ class MemoryRun:
         Raises:
             RunError: As `send`; R720, no step takes the visit.
         """
-        if name not in (known := self.topology.visits()):
+        if name not in (known := visit_names(self.topology)):
             raise _unknown(VISIT, name, known)
         sequence = self._sequence
         visit = pb.Visit(id=sequence, name=name, metadata=metadata)

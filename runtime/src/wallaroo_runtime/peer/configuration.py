@@ -71,6 +71,7 @@ def gateway_request(
         backlog_bytes=bounds.journal_bytes,
         tick_ms=tick_interval_ms(topology),
         archive=archive,
+        visits=visit_names(topology),
     )
     for source in sources:
         known = {"port": plan.ports[source.path], "path": source.path, "name": source.name}
