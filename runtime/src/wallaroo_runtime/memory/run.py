@@ -21,6 +21,7 @@ from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, visit
 from wallaroo_runtime.memory.state import read_states, state_names
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, TcpSource, Topology
+from wallaroo_runtime.topology.visit import visit_names
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.generate import Made, WorkerMaker, made_of, request_of
 from wallaroo_runtime.worker.split import WorkerSplitter

@@ -8,6 +8,7 @@ from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.credential import is_loopback
 from wallaroo_runtime.topology.model import ConnectorSink, ConnectorSource, GeneratorSource, Source, TcpSource, Topology
+from wallaroo_runtime.topology.visit import visit_names
 
 FSYNC_INTERVAL_MS = 50
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000

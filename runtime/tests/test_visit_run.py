@@ -1,0 +1,102 @@
+"""Visits of a whole run: asked for with the command, across kill and restart, rescale, several at once, with Spark."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.run import Receiver, Run, framed, wallaroo
+
+pytestmark = pytest.mark.jvm
+PROGRAM = """
+import wallaroo
+
+def application_setup(args):
+    ins, outs = wallaroo.tcp_parse_input_addrs(args)[0], wallaroo.tcp_parse_output_addrs(args)[0]
+    return wallaroo.build_application(
+        "Visits",
+        wallaroo.source("lines", wallaroo.TCPSourceConfig(*ins, decode)).key_by(key).to(count)
+        .to_sink(wallaroo.TCPSinkConfig(*outs, encode)))
+
+class Count:
+    value = 0
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(data):
+    return data.decode()
+
+@wallaroo.key_extractor
+def key(line):
+    return line
+
+@wallaroo.state_computation("count", state=Count)
+def count(line, state):
+    state.value += 1
+    return None
+
+@count.visitor("add")
+def add(metadata, key, state):
+    state.value += int(metadata)
+    return f"{key} {state.value}"
+
+@count.visitor("forget")
+def forget(metadata, key, state):
+    return wallaroo.Deleted() if key == metadata.decode() else None
+
+@wallaroo.encoder
+def encode(line):
+    return line + "\\n"
+"""
+
+
+def visit(checkpoint: Path, *arguments: str) -> dict[str, int]:
+    done = wallaroo("visit", checkpoint, *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_visits_of_a_run_come_once_to_each_key(tmp_path: Path) -> None:
+    program, checkpoint = tmp_path / "visits.py", tmp_path / "checkpoint"
+    program.write_text(PROGRAM)
+    keys = [f"k{number}" for number in range(20)]
+    expected = dict.fromkeys(keys, 1)
+    shown: list[str] = []
+
+    def all_add(number: int) -> None:
+        for key in expected:
+            expected[key] += number
+        shown.extend(f"{key} {value}" for key, value in expected.items())
+
+    with Receiver() as receiver:
+        with Run(program, receiver, checkpoint).ready() as run:
+            run.send(framed(key.encode() for key in keys))
+            unknown = wallaroo("visit", checkpoint, "ad")
+            assert unknown.returncode == 1 and "R720" in unknown.stderr and '"add"' in unknown.stderr
+            done = visit(checkpoint, "add", "--metadata", "5", "--wait")
+            assert (done["keys"], done["failed"]) == (20, 0)
+            all_add(5)
+            assert visit(checkpoint, "forget", "--metadata", "k7", "--wait")["keys"] == 20
+            del expected["k7"]
+            for number in (1, 2, 3):
+                visit(checkpoint, "add", "--metadata", str(number))
+                all_add(number)
+            os.killpg(run.process.pid, signal.SIGKILL)
+            run.process.wait()
+        with Run(program, receiver, checkpoint, "--stop-when-idle", "1") as run:
+            run.wait_while_alive(lambda: len(receiver.lines()) >= len(shown), lambda: f"{len(receiver.lines())} lines")
+            assert run.end() == 0
+        assert sorted(receiver.lines()) == sorted(shown)
+        last = run.reports[-1]
+        assert last["messages_in"] == 20 and last["run"]["visits"] in (0, 1, 2, 3)
+        gone = wallaroo("visit", checkpoint, "add")
+        assert gone.returncode == 1 and "R733" in gone.stderr
+        rescaled = wallaroo("state", "rescale", checkpoint, "--partitions", "3")
+        assert rescaled.returncode == 0, rescaled.stderr
+        with Run(program, receiver, checkpoint).ready() as run:
+            assert visit(checkpoint, "add", "--metadata", "1", "--wait")["keys"] == 19
+            all_add(1)
+            receiver.wait_for_lines(len(shown), run)
+            assert run.stop() == 0
+        assert sorted(receiver.lines()) == sorted(shown)
