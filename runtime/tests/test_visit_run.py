@@ -57,46 +57,67 @@ def visit(checkpoint: Path, *arguments: str) -> dict[str, int]:
     return dict(json.loads(done.stdout))
 
 
-def test_visits_of_a_run_come_once_to_each_key(tmp_path: Path) -> None:
-    program, checkpoint = tmp_path / "visits.py", tmp_path / "checkpoint"
+class Expected:
+    """What the keys' states must be, and what visits must have shown of them."""
+
+    def __init__(self, count: int) -> None:
+        self.values = {f"k{number}": 1 for number in range(count)}
+        self.shown: list[str] = []
+
+    def add(self, number: int) -> None:
+        for key in self.values:
+            self.values[key] += number
+        self.shown += [f"{key} {value}" for key, value in self.values.items()]
+
+
+def start(program: Path, receiver: Receiver, checkpoint: Path, *options: str) -> Run:
     program.write_text(PROGRAM)
-    keys = [f"k{number}" for number in range(20)]
-    expected = dict.fromkeys(keys, 1)
-    shown: list[str] = []
+    return Run(program, receiver, checkpoint, *options)
 
-    def all_add(number: int) -> None:
-        for key in expected:
-            expected[key] += number
-        shown.extend(f"{key} {value}" for key, value in expected.items())
 
+def test_visits_come_once_to_each_key_although_the_run_is_killed(tmp_path: Path) -> None:
+    program, checkpoint, expected = tmp_path / "visits.py", tmp_path / "checkpoint", Expected(20)
     with Receiver() as receiver:
-        with Run(program, receiver, checkpoint).ready() as run:
-            run.send(framed(key.encode() for key in keys))
+        with start(program, receiver, checkpoint).ready() as run:
+            run.send(framed(key.encode() for key in expected.values))
             unknown = wallaroo("visit", checkpoint, "ad")
             assert unknown.returncode == 1 and "R720" in unknown.stderr and '"add"' in unknown.stderr
             done = visit(checkpoint, "add", "--metadata", "5", "--wait")
             assert (done["keys"], done["failed"]) == (20, 0)
-            all_add(5)
+            expected.add(5)
             assert visit(checkpoint, "forget", "--metadata", "k7", "--wait")["keys"] == 20
-            del expected["k7"]
+            del expected.values["k7"]
             for number in (1, 2, 3):
                 visit(checkpoint, "add", "--metadata", str(number))
-                all_add(number)
+                expected.add(number)
             os.killpg(run.process.pid, signal.SIGKILL)
             run.process.wait()
-        with Run(program, receiver, checkpoint, "--stop-when-idle", "1") as run:
-            run.wait_while_alive(lambda: len(receiver.lines()) >= len(shown), lambda: f"{len(receiver.lines())} lines")
+        with start(program, receiver, checkpoint, "--stop-when-idle", "1") as run:
+            count = len(expected.shown)
+            run.wait_while_alive(lambda: len(receiver.lines()) >= count, lambda: f"{len(receiver.lines())} lines")
             assert run.end() == 0
-        assert sorted(receiver.lines()) == sorted(shown)
-        last = run.reports[-1]
-        assert last["messages_in"] == 20 and last["run"]["visits"] in (0, 1, 2, 3)
+        assert sorted(receiver.lines()) == sorted(expected.shown)
+        assert run.reports[-1]["messages_in"] == 20  # visits are no messages
         gone = wallaroo("visit", checkpoint, "add")
         assert gone.returncode == 1 and "R733" in gone.stderr
-        rescaled = wallaroo("state", "rescale", checkpoint, "--partitions", "3")
+
+
+@pytest.mark.long
+def test_visits_come_once_to_each_key_after_a_rescale(tmp_path: Path) -> None:
+    program, checkpoint, expected = tmp_path / "visits.py", tmp_path / "checkpoint", Expected(20)
+    with Receiver() as receiver:
+        with start(program, receiver, checkpoint).ready() as run:
+            run.send(framed(key.encode() for key in expected.values))
+            run.wait_for("messages_processed", 20)
+            visit(checkpoint, "add", "--metadata", "5")
+            expected.add(5)
+            os.killpg(run.process.pid, signal.SIGKILL)
+            run.process.wait()
+        rescaled = wallaroo("state", "rescale", checkpoint, "--partitions", "3", seconds=400)
         assert rescaled.returncode == 0, rescaled.stderr
-        with Run(program, receiver, checkpoint).ready() as run:
-            assert visit(checkpoint, "add", "--metadata", "1", "--wait")["keys"] == 19
-            all_add(1)
-            receiver.wait_for_lines(len(shown), run)
+        with start(program, receiver, checkpoint).ready() as run:
+            assert visit(checkpoint, "add", "--metadata", "1", "--wait")["keys"] == 20
+            expected.add(1)
+            receiver.wait_for_lines(len(expected.shown), run)
             assert run.stop() == 0
-        assert sorted(receiver.lines()) == sorted(shown)
+        assert sorted(receiver.lines()) == sorted(expected.shown)
