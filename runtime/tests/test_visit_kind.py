@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from test_kind import VALID
 
-from wallaroo.frame import VISIT_PORT
+from wallaroo.frame import TICK_PORT, VISIT_PORT, encode_frame, read_frame, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.crossing import controls_of
 from wallaroo_runtime.lowering.stage_message import stage_message
+from wallaroo_runtime.memory.source_frame import tick_frame, visit_frame
 from wallaroo_runtime.plan import compile_topology, explain
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.topology.load import load_document
@@ -82,3 +84,19 @@ def test_each_key_of_a_visit_emits_one_message_at_most() -> None:
         counted(1, pb.Visited(id=1, path="0/steps/2", keys=2))
     with pytest.raises(RuleError, match="visits: 3"):
         counted(1, pb.Visited(id=1, path="0/steps/1", keys=2, failed=3))
+
+
+def test_visits_precede_all_records_where_spark_reads_them() -> None:
+    visits = [pb.Visit(id=each, name="show", metadata=b"m") for each in (7, 9)]
+    data = (
+        tick_frame(3, 50) + visit_frame(4, 60, visits[0]) + encode_frame([b"a"], port=0) + visit_frame(9, 70, visits[1])
+    )
+    for precede_all, sequences in ((True, [0, 0, 0]), (False, [3, 4, 9])):
+        found = list(controls_of(data, {TICK_PORT, VISIT_PORT}, precede_all=precede_all))
+        assert [sequence for sequence, _ in found] == sequences
+        frames = [read_frame(frame) for _, frame in found]
+        assert [(frame.header.sequence, frame.header.timestamp_ms) for frame in frames] == list(
+            zip(sequences, (50, 60, 70), strict=True)
+        )
+        assert [pb.Visit.FromString(bytes(frame.values()[0])) for frame in frames[1:]] == visits
+    assert [read_header(frame).port for _, frame in controls_of(data, {TICK_PORT})] == [TICK_PORT]
