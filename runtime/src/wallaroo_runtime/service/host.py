@@ -151,10 +151,14 @@ class Host(ABC):
         self._thread.start()
 
     def _run(self, part: Part) -> None:
+        """Work, and let the process end when that fails: a defect of ours must not leave a service that does nothing."""
         try:
             part.run()
         except (OSError, RunError):
             self.ended.set()
+        except Exception:
+            self.ended.set()
+            raise  # the thread writes the traceback into the log of the service
 
     def _stop(self) -> None:
         if self._part is not None and self._thread is not None:
