@@ -151,7 +151,7 @@ class Host(ABC):
         self._thread.start()
 
     def _run(self, part: Part) -> None:
-        """Work, and let the process end when that fails: a defect of ours must not leave a service that does nothing."""
+        """Work; the process ends when that fails, also by a defect of ours: no service lives that does nothing."""
         try:
             part.run()
         except (OSError, RunError):
