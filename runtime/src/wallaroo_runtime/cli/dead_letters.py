@@ -18,6 +18,9 @@ from wallaroo_runtime.errors import USAGE, RunError
 TABLE = "{:<12} {:<24} {:<5} {:<20} {:<14} {:>10}  {:<40} {}"
 HEAD = ("id", "time", "code", "step", "key", "position", "error", "preview")
 WIDTHS = (12, 24, 5, 20, 14, 10, 40, 60)
+GROUPS = "{:>9}  {:<5} {:<20} {:<12} {:<12} {:<24} {}"
+GROUP_HEAD = ("count", "code", "step", "first id", "last id", "last time", "last error")
+GROUP_WIDTHS = (9, 5, 20, 12, 12, 24, 60)
 HEX_BYTES = 16
 
 
@@ -41,6 +44,7 @@ def add_parser(subparsers: Any) -> None:
     for action in (listing, replaying):
         action.add_argument("--code", metavar="C", default="", help="only those with this error code, e.g. C505")
         action.add_argument("--step", metavar="NAME", default="", help="only those of this source, step or sink")
+    listing.add_argument("--group", action="store_true", help="one line for each step and code, with their number")
     listing.add_argument("--limit", type=_natural, metavar="N", help="at most N")
     listing.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
     showing.add_argument("--json", action="store_true", help="as a JSON object, the input in base64")
@@ -59,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(checkpoint: Path, arguments: argparse.Namespace) -> int:
+    if arguments.group:
+        return _list_groups(checkpoint, arguments)
     marks = set(read_marks(checkpoint))
     if not arguments.json:
         print(TABLE.format(*HEAD))
@@ -67,6 +73,28 @@ def _list(checkpoint: Path, arguments: argparse.Namespace) -> int:
             print(json.dumps(_summary(letter, letter.id in marks), ensure_ascii=False))
         else:
             print(_row(letter, letter.id in marks))
+    return 0
+
+
+def _list_groups(checkpoint: Path, arguments: argparse.Namespace) -> int:
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for letter in _chosen(checkpoint, arguments):
+        group = groups.setdefault((letter.record.path, letter.record.code), [0, letter, letter])
+        group[0], group[2] = group[0] + 1, letter
+    if not arguments.json:
+        print(GROUPS.format(*GROUP_HEAD))
+    found = sorted(groups.values(), key=lambda group: -group[0])
+    for count, first, last in itertools.islice(found, arguments.limit):
+        row = _summary(last, replayed=False)
+        cells = {"count": count, "code": row["code"], "step": row["step"], "first": first.id, "last": last.id}
+        cells |= {"time": row["time"], "error": row["error"]}
+        if arguments.json:
+            print(json.dumps(cells, ensure_ascii=False))
+        else:
+            texts = (
+                _cut(_printable(str(cell)), width) for cell, width in zip(cells.values(), GROUP_WIDTHS, strict=True)
+            )
+            print(GROUPS.format(*texts).rstrip())
     return 0
 
 

@@ -1,11 +1,13 @@
 """The parts of a run that is under way, looked at together."""
 
+import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.idle import Activity
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
@@ -24,6 +26,7 @@ class Flow:
         peers: They are ready.
         query: It was started.
         note: Notifies the user of a process that was started again, and of a source that has ended.
+        letters: What `wallaroo dead-letters` is to be given.
     """
 
     def __init__(
@@ -31,8 +34,9 @@ class Flow:
         peers: Peers,
         query: "RunningQuery",
         note: Callable[[str], None],
+        letters: str,
     ) -> None:
-        self._peers, self._query = peers, query
+        self._peers, self._query, self._letters = peers, query, shlex.quote(letters)
         self._note = note
         self._ended: set[str] = set()
         self._gone: set[str] = set()
@@ -74,6 +78,8 @@ class Flow:
     def new_findings(self) -> Iterator[Diagnostic]:
         """Yield what query, gateway and egress have found wrong since the last call."""
         yield from self._query.new_findings()
+        for notable in self._query.new_letters():
+            yield notable.finding(f"wallaroo dead-letters show {self._letters}")
         for number, peer in enumerate(self._all):
             found = peer.status().get("diagnostics", [])
             told = self._told[number]
@@ -81,6 +87,17 @@ class Flow:
                 if finding not in told:
                     yield Diagnostic.from_json(finding)
             self._told[number] = found
+
+    def failure(self, last: Snapshot) -> RunError | None:
+        """Return an error when each message of the run has failed and nothing was emitted: that is no good end.
+
+        Args:
+            last: The numbers at the end.
+        """
+        failed, arrived = last.run["dead_letters"], last.run["messages_in"]
+        if failed < max(arrived, 1) or self._query.progress().messages_out:
+            return None
+        return RunError.of("R741", count=f"{arrived:,}", command=f"wallaroo dead-letters ls --group {self._letters}")
 
     def activity(self) -> Activity:
         """Return how far everything has come."""

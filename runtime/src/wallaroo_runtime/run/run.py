@@ -221,7 +221,8 @@ def _run(
         stack.callback(query.stop)
         if peers.waits_for_worker:
             peers.serve_sources(query.targets if cores(options.spark.master) else _beside(options, application, stack))
-        flow = Flow(peers, query, reporter.note)
+        letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
+        flow = Flow(peers, query, reporter.note, letters)
         flow.check()
         reporter.initialized(peers.addresses(), checkpoint.path)
         try:
@@ -234,7 +235,12 @@ def _run(
             gateway.stop()
         query.stop()
         peers.egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
-        reporter.progress(flow.snapshot("stopped"))
+        for finding in flow.new_findings():
+            reporter.warn(finding)
+        last = flow.snapshot("stopped")
+        reporter.progress(last)
+        if (failure := flow.failure(last)) is not None:
+            raise failure
 
 
 def _beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:

@@ -23,6 +23,7 @@ from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
+from wallaroo_runtime.spark.letter_watch import Notable
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.publish import Publisher
@@ -270,6 +271,10 @@ class RunningQuery:
     def new_findings(self) -> list[Diagnostic]:
         """Return what was found wrong since the last call and does not end the query."""
         return self._room.new_findings()
+
+    def new_letters(self) -> Sequence[Notable]:
+        """Return the dead letters since the last call that are to be reported."""
+        return self._publisher.watch.news()
 
     @property
     def is_held(self) -> bool:
