@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -53,21 +54,18 @@ def published(directory: Path, batches: list[Any]) -> list[Notable]:
     publisher = Publisher(Outbox(directory / "outbox", directory / "dead-letters"), ErrorPolicy())
     publisher._planned = Named()  # type: ignore[assignment]
     reported: list[Notable] = []
-    number = 0
+    texts = map("error {}".format, count())
     for batch, tasks in enumerate(batches):
         files: list[StagedFile] = []
         for attempt, (partition, frames) in enumerate(tasks):
             writer = StagingWriter(str(directory / "staging"), QUERY, batch, partition, 1, attempt)
             for kinds in frames:
-                values = []
-                for path, code in kinds:
-                    letter = pb.DeadLetter(code=code, path=path, step=path, error=f"error {number}")
-                    values.append(letter.SerializeToString())
-                    number += 1
+                letters = [pb.DeadLetter(code=code, path=path, step=path, error=next(texts)) for path, code in kinds]
+                values = [letter.SerializeToString() for letter in letters]
                 writer.write(DEAD_LETTER_PORT, encode_frame(values, port=DEAD_LETTER_PORT))
             files += writer.finish()
-        for _ in range(2):  # Spark calls again for a micro-batch after a crash
-            publisher(Rows(files) if _ == 0 else Rows([]), batch)  # type: ignore[arg-type]
+        for rows in (files, []):  # Spark calls again for a micro-batch after a crash
+            publisher(Rows(rows), batch)  # type: ignore[arg-type]
         reported += publisher.watch.news()
     return reported
 

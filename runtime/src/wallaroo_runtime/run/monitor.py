@@ -78,7 +78,7 @@ class Flow:
     def new_findings(self) -> Iterator[Diagnostic]:
         """Yield what query, gateway and egress have found wrong since the last call."""
         yield from self._query.new_findings()
-        for notable in self._query.new_letters():
+        for notable in self._query.letters.news():
             yield notable.finding(f"wallaroo dead-letters show {self._letters}")
         for number, peer in enumerate(self._all):
             found = peer.status().get("diagnostics", [])

@@ -1,8 +1,9 @@
 """Which dead letters a run reports: the first of each step and code, and again at each power of ten."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import read_frame, split_frames
@@ -61,17 +62,12 @@ class LetterWatch:
             files: Those with dead letters, in the order in which they are published.
             read: Yields the frames of one of them.
         """
-        found: Found = []
         numbers: Counter[int] = Counter()
-        for file in files:
-            for data in read(file):
-                for _, start, _ in split_frames(data):
-                    for value in read_frame(data, start).values():
-                        if len(found) == LETTERS_PER_BATCH:
-                            return found
-                        letter = pb.DeadLetter.FromString(value)
-                        found.append((f"{batch}-{file.partition}-{numbers[file.partition]}", letter))
-                        numbers[file.partition] += 1
+        found: Found = []
+        values = ((file.partition, value) for file in files for value in _values(read(file)))
+        for partition, value in islice(values, LETTERS_PER_BATCH):
+            found.append((f"{batch}-{partition}-{numbers[partition]}", pb.DeadLetter.FromString(value)))
+            numbers[partition] += 1
         return found
 
     def add(self, found: Found, published: int) -> None:
@@ -86,6 +82,12 @@ class LetterWatch:
     def news(self) -> Sequence[Notable]:
         """Return what is to be reported since the last call; another thread may add meanwhile."""
         return [self._notable.popleft() for _ in range(len(self._notable))]
+
+
+def _values(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for data in pieces:
+        for _, start, _ in split_frames(data):
+            yield from read_frame(data, start).values()
 
 
 def is_power_of_ten(count: int) -> bool:

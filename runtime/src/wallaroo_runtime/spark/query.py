@@ -23,7 +23,6 @@ from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
 from wallaroo_runtime.spark.hadoop import HadoopDirectory
-from wallaroo_runtime.spark.letter_watch import Notable
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.publish import Publisher
@@ -186,6 +185,7 @@ class RunningQuery:
 
     Attributes:
         targets: Name of each worker to the gRPC target of its first endpoint, for sources that a worker cuts.
+        letters: Knows which dead letters are to be reported.
     """
 
     def __init__(
@@ -201,12 +201,11 @@ class RunningQuery:
         options: QueryOptions,
         has_records: bool,
     ) -> None:
-        self.targets = targets
+        self.targets, self.letters = targets, publisher.watch
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
         self._room, self._counts, self._executor = room, counts, ExecutorWatch(session)
-        self._progress = _past(session, options.checkpoint)
-        self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
-        self._journals, self._has_records = len(options.journals), has_records
+        self._progress, self._journals = _past(session, options.checkpoint), len(options.journals)
+        self._log, self._checkpoint, self._has_records = options.logs / "spark.log", options.checkpoint, has_records
         self._lock, self._is_stopped = threading.Lock(), False
 
     @property
@@ -272,13 +271,9 @@ class RunningQuery:
         """Return what was found wrong since the last call and does not end the query."""
         return self._room.new_findings()
 
-    def new_letters(self) -> Sequence[Notable]:
-        """Return the dead letters since the last call that are to be reported."""
-        return self._publisher.watch.news()
-
     @property
     def is_held(self) -> bool:
-        """Whether a micro-batch waits until sinks have taken more of the outbox."""
+        """Whether a micro-batch waits for sinks to take more of the outbox."""
         return self._room.is_waiting
 
     def recent(self) -> list[dict[str, Any]]:
