@@ -134,6 +134,7 @@ class Flow:
             batches=progress.batches,
             rate=rate,
             lag=max(0, received - processed),
+            waiting=sum(sink["pending_messages"] for sink in self._peers.egress.status().get("sinks", ())),
             bytes_by_file=progress.bytes_by_file,
             bytes_by_grpc=progress.bytes_by_grpc,
             executors=by_executor(progress.homes),
