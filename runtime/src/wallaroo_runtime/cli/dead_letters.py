@@ -13,6 +13,7 @@ from typing import Any
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, find_letter, find_letters, is_chosen, read_letters
 from wallaroo_runtime.checkpoint.replay import Replay, read_marks
 from wallaroo_runtime.cli.parser import Parser, usage_error
+from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.errors import USAGE, RunError
 
 TABLE = "{:<12} {:<24} {:<5} {:<20} {:<14} {:>10}  {:<40} {}"
@@ -92,7 +93,7 @@ def _list_groups(checkpoint: Path, arguments: argparse.Namespace) -> int:
             print(json.dumps(cells, ensure_ascii=False))
         else:
             texts = (
-                _cut(_printable(str(cell)), width) for cell, width in zip(cells.values(), GROUP_WIDTHS, strict=True)
+                _cut(printable(str(cell)), width) for cell, width in zip(cells.values(), GROUP_WIDTHS, strict=True)
             )
             print(GROUPS.format(*texts).rstrip())
     return 0
@@ -125,10 +126,10 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
         print(json.dumps({**_summary(letter, replayed), **more}, ensure_ascii=False, indent=2))
         return 0
     for name, value in _summary(letter, replayed).items():
-        print(f"{name:<9} {_printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
+        print(f"{name:<9} {printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
     if record.traceback:
         print("\ntraceback")
-        print("\n".join(f"  {_printable(line)}" for line in record.traceback.splitlines()))
+        print("\n".join(f"  {printable(line)}" for line in record.traceback.splitlines()))
     form = {0: "as received", 1: "framed"}.get(record.encoding, "in the worker's own form")
     print(f"\ninput, {len(record.input)} bytes, {form if '/sources/' in record.path else 'serialized'}")
     print("\n".join(f"  {line}" for line in shown_input(record.input)))
@@ -176,17 +177,12 @@ def _summary(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
 
 def _row(letter: DeadLetter, replayed: bool) -> str:
     values = list(_summary(letter, replayed).values())[:-1]
-    cells = [_cut(_printable(str(value)), width) for value, width in zip(values, WIDTHS, strict=True)]
+    cells = [_cut(printable(str(value)), width) for value, width in zip(values, WIDTHS, strict=True)]
     return (TABLE.format(*cells) + (" (replayed)" if replayed else "")).rstrip()
 
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def _printable(text: str) -> str:
-    """Escape what would move the cursor or hide text in a terminal."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
 
 
 def shown_key(key: bytes) -> str:

@@ -31,6 +31,7 @@ OWN = {
     "--check-persist": False,
     "--kafka-jars": True,
     "--json": False,
+    "--quiet": False,
     "--application-module": True,
 }
 VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}

@@ -29,6 +29,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--engine", choices=["spark", "memory"], default="spark", help="memory: a first look, in this process alone"
     )
+    parser.add_argument(
+        "--quiet", action="store_true", help="show no status line, and not what the application's workers print"
+    )
     add_run_options(parser)
 
 
@@ -101,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise usage_error(reason, "", (), "give seconds, e.g. 10", "wallaroo run")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
-    reporter = JsonReporter() if arguments.json else TextReporter()
+    reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet)
     # Late: each engine imports much.
     if arguments.engine == "memory":
         from wallaroo_runtime.cli.memory import run_in_memory

@@ -11,6 +11,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.idle import Activity
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
+from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.placement import Moves, by_executor
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Flow:
         query: It was started.
         note: Notifies the user of a process that was started again, and of a source that has ended.
         letters: What `wallaroo dead-letters` is to be given.
+        output: What workers on this machine print.
     """
 
     def __init__(
@@ -35,7 +37,9 @@ class Flow:
         query: "RunningQuery",
         note: Callable[[str], None],
         letters: str,
+        output: WorkerOutput,
     ) -> None:
+        self._output = output
         self._peers, self._query, self._letters = peers, query, shlex.quote(letters)
         self._note = note
         self._ended: set[str] = set()
@@ -98,6 +102,11 @@ class Flow:
         if failed < max(arrived, 1) or self._query.progress().messages_out:
             return None
         return RunError.of("R741", count=f"{arrived:,}", command=f"wallaroo dead-letters ls --group {self._letters}")
+
+    def show_output(self, show: Callable[[str, str], None], *, whole: bool = True) -> None:
+        """Show what workers have printed since the last call; `whole`: only lines with their end."""
+        for worker, line in self._output.lines(whole=whole):
+            show(worker, line)
 
     def activity(self) -> Activity:
         """Return how far everything has come."""

@@ -27,6 +27,7 @@ from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
 from wallaroo_runtime.topology.model import Topology
@@ -190,6 +191,7 @@ def _run(
         peers.start()
         for finding in checkpoint.repairs:
             reporter.warn(finding)
+        output = WorkerOutput(logs)
         tell_past(reporter, checkpoint, peers.received())
         if stopped.is_set():
             return
@@ -222,7 +224,7 @@ def _run(
         if peers.waits_for_worker:
             peers.serve_sources(query.targets if cores(options.spark.master) else _beside(options, application, stack))
         letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
-        flow = Flow(peers, query, reporter.note, letters)
+        flow = Flow(peers, query, reporter.note, letters, output)
         flow.check()
         reporter.initialized(peers.addresses(), checkpoint.path)
         try:
@@ -234,6 +236,7 @@ def _run(
         for gateway in peers.gateways:
             gateway.stop()
         query.stop()
+        flow.show_output(reporter.output, whole=False)
         peers.egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
         for finding in flow.new_findings():
             reporter.warn(finding)
@@ -281,6 +284,7 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: threadi
     told = now
     while not stopped.wait(LOOK_S):
         flow.check()
+        flow.show_output(reporter.output)
         for finding in flow.new_findings():
             reporter.warn(finding)
         now = time.monotonic()

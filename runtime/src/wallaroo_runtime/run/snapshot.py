@@ -55,6 +55,9 @@ class Reporter(Protocol):
     def note(self, text: str) -> None:
         """Report something worth knowing."""
 
+    def output(self, worker: str, line: str) -> None:
+        """Show a line that a worker has printed."""
+
     def warn(self, finding: Diagnostic) -> None:
         """Report something wrong that does not end the run."""
 
