@@ -1,14 +1,20 @@
 """Whole records against a real broker: written as they are, topics created, an application of tables and streams."""
 
 import json
+import os
 import random
+import signal
+import subprocess
+import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Producer, TopicPartition
 
 from support.kafka import Broker, free_port
+from support.run import WALLAROO
 from wallaroo import KafkaRecord
 from wallaroo.worker.kafka_record import write_record
 from wallaroo_runtime.egress.kafka_session import Lasting, Session
@@ -24,7 +30,7 @@ from wallaroo_runtime.topology.model import Topology
 
 pytestmark = pytest.mark.kafka
 VALID = Path(__file__).parents[1] / "topology-schema" / "vectors" / "topologies" / "valid"
-PARTITIONS, ANSWER_S = 3, 60.0
+PARTITIONS, ANSWER_S, RUN_S = 3, 60.0, 300.0
 
 
 def drawn_bytes(draw: random.Random) -> bytes | None:
@@ -160,3 +166,117 @@ def test_topics_that_cannot_be_created(broker: Broker) -> None:
     with pytest.raises(RunError, match="R672") as caught:
         create_topics(creating(f"127.0.0.1:{free_port()}", sixth={"partitions": 1}), print)
     assert 'R672 source "users": no answer from Kafka; Connection refused' in str(caught.value)
+
+
+PROGRAM = """
+import zlib
+
+import wallaroo
+from wallaroo import KafkaRecord
+
+
+class Joined:
+    def __init__(self):
+        self.tables = {}
+
+
+@wallaroo.state_computation("join", state=Joined)
+def join(record, state):
+    if record.topic == "clicks":
+        seen = [f"{name} {count} {check:08x}" for name, (count, check) in sorted(state.tables.items())]
+        headers = (*record.headers, ("offset", str(record.offset).encode()))
+        return KafkaRecord(key=record.key, value="; ".join(seen).encode(), headers=headers)
+    count, check = state.tables.get(record.topic, (0, 0))
+    value = b"none" if record.value is None else record.value
+    state.tables[record.topic] = count + 1, zlib.crc32(value, check)
+
+
+def application_setup(args):
+    brokers = [tuple(args[-1].split(":"))]
+
+    def source(topic, table):
+        create = {"partitions": 3}
+        config = wallaroo.KafkaSourceConfig(
+            topic, brokers, "Warn", None, content="record", table=table, create=create, name=topic
+        )
+        return wallaroo.source(topic, config)
+
+    out = wallaroo.KafkaSinkConfig(
+        "seen", brokers, "Warn", 5, 1_000_000, None, content="record", exactly_once=True, create={"like": "clicks"},
+        options={"kafka.partitioner": "fnv1a"},
+    )
+    clicks = source("clicks", False).merge(source("users", True)).merge(source("prices", True))
+    return wallaroo.build_application("Joined", clicks.to(join).to_sink(out))
+"""
+
+
+class Joined:
+    """What the program above must give: each click with how often and in which order its key's tables have changed."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker, self.draw = broker, random.Random(11)
+        self.tables: dict[bytes, dict[str, tuple[int, int]]] = {}
+        self.expected: list[tuple[bytes | None, bytes, int, bytes]] = []
+        self.offsets = [0] * PARTITIONS
+        self.number = 0
+
+    def write(self, table_records: int, clicks: int) -> None:
+        """Write what one micro-batch reads: tables precede the clicks, whatever the order in which they come."""
+        producer = Producer({"bootstrap.servers": self.broker.address, "linger.ms": 50})
+        keys = [b"key %d" % number for number in range(40)]
+        for _ in range(table_records):
+            self.number += 1
+            topic, key = self.draw.choice(["users", "prices"]), self.draw.choice(keys)
+            value = None if self.draw.random() < 0.1 else b"%d" % self.number
+            producer.produce(topic, value, key, partition=fnv1a(key))
+            producer.poll(0)
+            count, check = self.tables.setdefault(key, {}).get(topic, (0, 0))
+            self.tables[key][topic] = count + 1, zlib.crc32(b"none" if value is None else value, check)
+        for _ in range(clicks):
+            chosen = None if self.draw.random() < 0.1 else self.draw.choice(keys)
+            at = self.draw.randrange(PARTITIONS)
+            producer.produce("clicks", None, chosen, partition=at, headers=[("via", None), ("via", b"test")])
+            seen = sorted(self.tables.get(chosen or b"", {}).items())
+            text = "; ".join(f"{name} {count} {check:08x}" for name, (count, check) in seen).encode()
+            self.expected.append((chosen, text, at, str(self.offsets[at]).encode()))
+            self.offsets[at] += 1
+        assert producer.flush(ANSWER_S) == 0
+
+    def check(self) -> None:
+        """Compare with what readers of committed records see."""
+        found = read_all(self.broker, "seen", len(self.expected))
+        seen = [(record.key, record.value, record.headers) for part in found for record in part]
+        wanted = [
+            (key, text, (("via", None), ("via", b"test"), ("offset", offset))) for key, text, _, offset in self.expected
+        ]
+        assert Counter(seen) == Counter(wanted)
+
+
+def run(program: Path, broker: Broker, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [WALLAROO, "run", program, "--checkpoint", program.parent / "checkpoint", "--master", "local[2]"]
+    command += ["--stop-when-idle", "2", "--", broker.address]
+    variables = {**os.environ, "TMPDIR": str(program.parent), **environment}
+    return subprocess.run(
+        list(map(str, command)), env=variables, capture_output=True, text=True, timeout=RUN_S, check=False
+    )
+
+
+def test_tables_precede_streams_in_each_micro_batch_whatever_dies(broker: Broker, tmp_path: Path) -> None:
+    """The driver ends when the first micro-batch is published and not committed: it is the same when it is repeated."""
+    program = tmp_path / "app.py"
+    program.write_text(PROGRAM)
+    joined = Joined(broker)
+    create_topics(
+        creating(broker.address, users={"partitions": 3}, clicks={"partitions": 3}, prices={"partitions": 3}), print
+    )
+    joined.write(table_records=40_000, clicks=3_000)
+    died = run(program, broker, WALLAROO_FAULT="driver.before_commit:1", WALLAROO_FAULT_DIR=str(tmp_path))
+    assert died.returncode == -signal.SIGKILL, died.stdout + died.stderr
+    assert 'topic "seen" created, 3 partitions' in died.stdout
+    again = run(program, broker)
+    assert again.returncode == 0, again.stderr
+    joined.check()
+    joined.write(table_records=2_000, clicks=500)
+    last = run(program, broker)
+    assert last.returncode == 0, last.stderr
+    joined.check()
