@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import subprocess
-import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from typing import Any
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Producer, TopicPartition
 
+from support import joined
+from support.joined import Joined
 from support.kafka import Broker, free_port
 from support.run import WALLAROO
 from wallaroo import KafkaRecord
@@ -30,6 +31,7 @@ from wallaroo_runtime.topology.model import Topology
 
 pytestmark = pytest.mark.kafka
 VALID = Path(__file__).parents[1] / "topology-schema" / "vectors" / "topologies" / "valid"
+PROGRAM = Path(joined.__file__)
 PARTITIONS, ANSWER_S, RUN_S = 3, 60.0, 300.0
 
 
@@ -168,54 +170,12 @@ def test_topics_that_cannot_be_created(broker: Broker) -> None:
     assert 'R672 source "users": no answer from Kafka; Connection refused' in str(caught.value)
 
 
-PROGRAM = """
-import zlib
-
-import wallaroo
-from wallaroo import KafkaRecord
-
-
-class Joined:
-    def __init__(self):
-        self.tables = {}
-
-
-@wallaroo.state_computation("join", state=Joined)
-def join(record, state):
-    if record.topic == "clicks":
-        seen = [f"{name} {count} {check:08x}" for name, (count, check) in sorted(state.tables.items())]
-        headers = (*record.headers, ("offset", str(record.offset).encode()))
-        return KafkaRecord(key=record.key, value="; ".join(seen).encode(), headers=headers)
-    count, check = state.tables.get(record.topic, (0, 0))
-    value = b"none" if record.value is None else record.value
-    state.tables[record.topic] = count + 1, zlib.crc32(value, check)
-
-
-def application_setup(args):
-    brokers = [tuple(args[-1].split(":"))]
-
-    def source(topic, table):
-        create = {"partitions": 3}
-        config = wallaroo.KafkaSourceConfig(
-            topic, brokers, "Warn", None, content="record", table=table, create=create, name=topic
-        )
-        return wallaroo.source(topic, config)
-
-    out = wallaroo.KafkaSinkConfig(
-        "seen", brokers, "Warn", 5, 1_000_000, None, content="record", exactly_once=True, create={"like": "clicks"},
-        options={"kafka.partitioner": "fnv1a"},
-    )
-    clicks = source("clicks", False).merge(source("users", True)).merge(source("prices", True))
-    return wallaroo.build_application("Joined", clicks.to(join).to_sink(out))
-"""
-
-
-class Joined:
-    """What the program above must give: each click with how often and in which order its key's tables have changed."""
+class Played:
+    """What the program must give: each click with how often and in which order its key's tables have changed."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker, self.draw = broker, random.Random(11)
-        self.tables: dict[bytes, dict[str, tuple[int, int]]] = {}
+        self.states: dict[bytes, Joined] = {}
         self.expected: list[tuple[bytes | None, bytes, int, bytes]] = []
         self.offsets = [0] * PARTITIONS
         self.number = 0
@@ -230,14 +190,12 @@ class Joined:
             value = None if self.draw.random() < 0.1 else b"%d" % self.number
             producer.produce(topic, value, key, partition=fnv1a(key))
             producer.poll(0)
-            count, check = self.tables.setdefault(key, {}).get(topic, (0, 0))
-            self.tables[key][topic] = count + 1, zlib.crc32(b"none" if value is None else value, check)
+            self.states.setdefault(key, Joined()).change(topic, value)
         for _ in range(clicks):
             chosen = None if self.draw.random() < 0.1 else self.draw.choice(keys)
             at = self.draw.randrange(PARTITIONS)
             producer.produce("clicks", None, chosen, partition=at, headers=[("via", None), ("via", b"test")])
-            seen = sorted(self.tables.get(chosen or b"", {}).items())
-            text = "; ".join(f"{name} {count} {check:08x}" for name, (count, check) in seen).encode()
+            text = self.states.setdefault(chosen or b"", Joined()).text()
             self.expected.append((chosen, text, at, str(self.offsets[at]).encode()))
             self.offsets[at] += 1
         assert producer.flush(ANSWER_S) == 0
@@ -252,10 +210,10 @@ class Joined:
         assert Counter(seen) == Counter(wanted)
 
 
-def run(program: Path, broker: Broker, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [WALLAROO, "run", program, "--checkpoint", program.parent / "checkpoint", "--master", "local[2]"]
+def run(directory: Path, broker: Broker, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [WALLAROO, "run", PROGRAM, "--checkpoint", directory / "checkpoint", "--master", "local[2]"]
     command += ["--stop-when-idle", "2", "--", broker.address]
-    variables = {**os.environ, "TMPDIR": str(program.parent), **environment}
+    variables = {**os.environ, "TMPDIR": str(directory), **environment}
     return subprocess.run(
         list(map(str, command)), env=variables, capture_output=True, text=True, timeout=RUN_S, check=False
     )
@@ -263,20 +221,18 @@ def run(program: Path, broker: Broker, **environment: str) -> subprocess.Complet
 
 def test_tables_precede_streams_in_each_micro_batch_whatever_dies(broker: Broker, tmp_path: Path) -> None:
     """The driver ends when the first micro-batch is published and not committed: it is the same when it is repeated."""
-    program = tmp_path / "app.py"
-    program.write_text(PROGRAM)
-    joined = Joined(broker)
+    played = Played(broker)
     create_topics(
         creating(broker.address, users={"partitions": 3}, clicks={"partitions": 3}, prices={"partitions": 3}), print
     )
-    joined.write(table_records=40_000, clicks=3_000)
-    died = run(program, broker, WALLAROO_FAULT="driver.before_commit:1", WALLAROO_FAULT_DIR=str(tmp_path))
+    played.write(table_records=40_000, clicks=3_000)
+    died = run(tmp_path, broker, WALLAROO_FAULT="driver.before_commit:1", WALLAROO_FAULT_DIR=str(tmp_path))
     assert died.returncode == -signal.SIGKILL, died.stdout + died.stderr
     assert 'topic "seen" created, 3 partitions' in died.stdout
-    again = run(program, broker)
+    again = run(tmp_path, broker)
     assert again.returncode == 0, again.stderr
-    joined.check()
-    joined.write(table_records=2_000, clicks=500)
-    last = run(program, broker)
+    played.check()
+    played.write(table_records=2_000, clicks=500)
+    last = run(tmp_path, broker)
     assert last.returncode == 0, last.stderr
-    joined.check()
+    played.check()
