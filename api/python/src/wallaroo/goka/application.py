@@ -35,15 +35,16 @@ def application(
 ) -> model.Application:
     """Return the application of groups, for `application_setup`.
 
-    Each group is a pipeline: a Kafka source per input, loop and joined table, a step with the group's callbacks and state,
-    and a Kafka sink per output, table and loop, which writes in transactions. Topics of tables and loops are created.
+    Each group is a pipeline: a Kafka source per input, loop and joined table, a step with the group's callbacks and
+    state, and a Kafka sink per output, table and loop, which writes in transactions. Topics of tables and loops are
+    created.
 
     Args:
         brokers: HOST:PORT of some brokers.
         groups: What `define_group` returned; at least one.
         name: Of the application; empty: the names of the groups.
-        on_error: What happens when a callback fails: "fail", the application stops, as Goka's processors; "dead_letter",
-            the message is put aside.
+        on_error: What happens when a callback fails: "fail", the application stops, as Goka's processors;
+            "dead_letter", the message is put aside.
         start: Where inputs are read when the application runs for the first time: "end" as Goka, "start", or as for
             `KafkaSourceConfig`. Joined tables are always read from their start.
         partitioner: Of all that is written: "fnv1a", Goka's; "murmur2", that of Kafka's Java clients.
@@ -57,7 +58,8 @@ def application(
         >>> from wallaroo import goka
         >>> def count(ctx, message):
         ...     ctx.set_value((ctx.value() or 0) + 1)
-        >>> graph = goka.define_group("my-group", goka.input("clicks", goka.String(), count), goka.persist(goka.Int64()))
+        >>> edges = goka.input("clicks", goka.String(), count), goka.persist(goka.Int64())
+        >>> graph = goka.define_group("my-group", *edges)
         >>> goka.application(["127.0.0.1:9092"], graph).name
         'my-group'
 
@@ -93,7 +95,12 @@ class _Groups(Declaration):
     ) -> None:
         super().__init__()
         self.pipelines: list[model.Pipeline] = []
-        self._start, self._partitioner, self._replicas, self._options = start, partitioner, replicas, dict(options or {})
+        self._start, self._partitioner, self._replicas, self._options = (
+            start,
+            partitioner,
+            replicas,
+            dict(options or {}),
+        )
         self._names = [brokers] if isinstance(brokers, str) else list(brokers)
         self._brokers = [_host_and_port(each) for each in self._names]
 
@@ -116,17 +123,20 @@ class _Groups(Declaration):
         by_name = {step.name: step.path for step in pipeline.steps if step.kind == "output"}
         for edge in _written(graph):
             inputs = (by_name[edge.topic],)
-            at = Place(f"goka.{edge.kind}", f"/pipelines/{number}/sinks/{len(pipeline.sinks)}", edge.location, self.findings)
+            at = Place(
+                f"goka.{edge.kind}", f"/pipelines/{number}/sinks/{len(pipeline.sinks)}", edge.location, self.findings
+            )
             self.sink(pipeline, at, self._sink(edge, graph), edge.topic, inputs)
 
-    def note(self, path: str, value: object) -> None:
+    def note(self, path: str, value: object, location: Location | None = None) -> None:
         """Note the user's code of a part: of a group the first callback."""
         if isinstance(value, GroupGraph):
-            callback = value.input_streams[0].callback
-            self.components.append(Component(path, shown_name(callback), Location(*declared_at(callback))))
+            value = value.input_streams[0].callback
+            self.components.append(Component(path, shown_name(value), Location(*declared_at(value))))
         else:
-            # Decoders, encoders and states of groups are this package's.
-            self.components.append(Component(path, shown_name(value if isinstance(value, type) else type(value)), Location()))
+            # All else is of this package, and declared where the program names a topic or a group.
+            target = value if isinstance(value, type) else type(value)
+            self.components.append(Component(path, shown_name(target), location or Location()))
 
     def _sources(self, pipeline: model.Pipeline, graph: GroupGraph) -> None:
         loop = [graph.loop_stream] if graph.loop_stream is not None else []
@@ -140,10 +150,12 @@ class _Groups(Declaration):
         # What another run has left in a loop belongs to its messages; a table is all that was ever written.
         start = "start" if is_table else "end" if is_loop else self._start
         create = self._create(graph, {}) if is_loop else None
-        return KafkaSourceConfig(
+        config = KafkaSourceConfig(
             edge.topic, self._brokers, "Warn", JoinDecoder() if is_table else None, start=start, options=self._options,
             content=RECORD, table=is_table, create=create,
         )  # fmt: skip
+        config.location = edge.location
+        return config
 
     def _sink(self, edge: Edge, graph: GroupGraph) -> KafkaSinkConfig:
         create = None
@@ -152,6 +164,7 @@ class _Groups(Declaration):
         config = KafkaSinkConfig(
             edge.topic, self._brokers, "Warn", 0, 0, None, exactly_once=True, content=RECORD, create=create
         )
+        config.location = edge.location
         config.said.options = {"kafka.partitioner": self._partitioner, **self._options}
         return config
 
@@ -174,7 +187,7 @@ class _Groups(Declaration):
         call = Call("state_computation_multi", graph.group, run.with_state, True, names)
         state = model.State(graph.group, GroupState, GroupState, is_by_message=True)
         step = self.step(pipeline, place, graph, call, inputs, state, "")
-        self.note(step.path + "/state", GroupState)
+        self.note(step.path + "/state", GroupState, graph.location)
 
 
 def _written(graph: GroupGraph) -> list[Edge]:

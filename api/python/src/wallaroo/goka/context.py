@@ -20,8 +20,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 class Context:
     """A message's topic, key and headers, the value of its key, and ways to write; callbacks get it.
 
-    It is valid until the callback returns, and for its thread only. What it refuses, and `fail`, raise an exception that
-    ends the callback; nothing that the callback did for the message counts then, even if it catches that exception.
+    It is valid until the callback returns, and for its thread only. What it refuses, and `fail`, raise an exception
+    that ends the callback; nothing that the callback did for the message counts then, even if it catches that
+    exception.
 
     Args:
         graph: The group.
@@ -36,7 +37,8 @@ class Context:
     Example:
         >>> from wallaroo import KafkaRecord, goka
         >>> edges = goka.input("clicks", goka.String(), lambda ctx, message: None), goka.persist(goka.Int64())
-        >>> ctx = goka.Context(goka.define_group("counts", *edges), KafkaRecord("clicks", b"Ann", b"x"), goka.GroupState())
+        >>> record = KafkaRecord("clicks", b"Ann", b"x")
+        >>> ctx = goka.Context(goka.define_group("counts", *edges), record, goka.GroupState())
         >>> ctx.set_value(1)
         >>> ctx.key, ctx.value()
         ('Ann', 1)

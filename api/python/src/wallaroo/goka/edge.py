@@ -93,8 +93,8 @@ def loop(codec: Any, callback: Callback) -> Edge:
         ...     ctx.loopback(name, "hello")
         >>> def note(ctx, greeting):
         ...     ctx.set_value(greeting)
-        >>> edges = goka.input("names", goka.String(), greet), goka.loop(goka.String(), note), goka.persist(goka.String())
-        >>> goka.define_group("greetings", *edges).loop_stream.topic
+        >>> edges = goka.input("names", goka.String(), greet), goka.loop(goka.String(), note)
+        >>> goka.define_group("greetings", *edges, goka.persist(goka.String())).loop_stream.topic
         'greetings-loop'
 
     Source: Goka, `goka.Loop`.

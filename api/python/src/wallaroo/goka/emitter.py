@@ -33,7 +33,7 @@ class Delivered:
 
 
 class Emitter:
-    r"""Writes messages to a topic, each into the partition of its key. It needs no application, and may be shared by threads.
+    """Writes messages to a topic, each into the partition of its key. It needs no application; threads may share it.
 
     Args:
         brokers: HOST:PORT of some brokers.
@@ -48,11 +48,11 @@ class Emitter:
 
     Example:
         >>> from wallaroo import goka
-        >>> with goka.Emitter(["127.0.0.1:9092"], "user-clicks", goka.String()) as emitter:
-        ...     promise = emitter.emit("Ann", 7)
+        >>> with goka.Emitter(["127.0.0.1:9092"], "user-clicks", goka.Int64()) as emitter:
+        ...     promise = emitter.emit("Ann", "x")
         Traceback (most recent call last):
-        wallaroo.goka.error.CodecError: Error encoding value for key Ann in topic user-clicks: String: value to encode is \
-        not of type string but int
+        wallaroo.goka.error.CodecError: Error encoding value for key Ann in topic user-clicks: \
+Int64: value to encode is not of type int64
 
     Source: Goka, `goka.NewEmitter`.
     """

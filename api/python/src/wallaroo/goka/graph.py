@@ -126,7 +126,8 @@ def define_group(
         >>> from wallaroo import goka
         >>> def count(ctx, message):
         ...     ctx.set_value((ctx.value() or 0) + 1)
-        >>> graph = goka.define_group("my-group", goka.input("clicks", goka.String(), count), goka.persist(goka.Int64()))
+        >>> edges = goka.input("clicks", goka.String(), count), goka.persist(goka.Int64())
+        >>> graph = goka.define_group("my-group", *edges)
         >>> str(graph.group_table)
         'my-group-table/Int64'
 
@@ -179,7 +180,9 @@ def _named(
     return found
 
 
-def _faults(edges: Sequence[Edge], topics: Mapping[str, str], at: Location) -> Iterator[tuple[Location, tuple[str, str]]]:
+def _faults(
+    edges: Sequence[Edge], topics: Mapping[str, str], at: Location
+) -> Iterator[tuple[Location, tuple[str, str]]]:
     """Yield place, reason and remedy of what Goka refuses."""
     read = Counter(edge.topic for edge in edges if edge.kind in (kinds.INPUT, kinds.LOOP))
     for edge in edges:
@@ -212,7 +215,9 @@ def _types(edges: Iterable[Edge]) -> Iterator[Diagnostic]:
             parameter = "name" if edge.kind == kinds.VISITOR else "topic"
             yield _wrong(edge.kind, parameter, edge.topic, "a name", edge.location)
         if edge.kind != kinds.VISITOR and (isinstance(edge.codec, type) or not isinstance(edge.codec, Codec)):
-            yield _wrong(edge.kind, "codec", edge.codec, "an object with encode and decode, e.g. goka.String()", edge.location)
+            yield _wrong(
+                edge.kind, "codec", edge.codec, "an object with encode and decode, e.g. goka.String()", edge.location
+            )
         if edge.kind not in _WITHOUT_CALLBACK:
             yield from _callable(edge.kind, "callback", edge.callback, ("ctx", "message"), edge.location)
 
@@ -225,9 +230,15 @@ def _callable(method: str, name: str, value: Any, parameters: tuple[str, ...], a
 
 
 def _wrong(method: str, parameter: str, actual: Any, expected: str, at: Location) -> Diagnostic:
-    place = at.shown()._asdict()
-    texts = {"method": f"goka.{method}", "parameter": parameter, "actual": shown(actual)}
-    return Diagnostic.of("T207", **place, **texts, expected=expected, fix=f"pass {expected}")
+    return Diagnostic.of(
+        "T207",
+        **at.shown()._asdict(),
+        method=f"goka.{method}",
+        parameter=parameter,
+        actual=shown(actual),
+        expected=expected,
+        fix=f"pass {expected}",
+    )
 
 
 def _finding(at: Location, group: Any, reason: str, fix: str) -> Diagnostic:

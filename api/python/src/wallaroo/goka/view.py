@@ -13,6 +13,8 @@ from wallaroo.goka.partitioner import FNV1A, partition_of
 from wallaroo.goka.update import Storage, Update, UpdateCallback, default_update
 
 METADATA_S, POLL_S, MOST_RECORDS = 20.0, 0.1, 1000
+NOT_FOUND = "requested topic was not found"
+NOT_READY = "View is either not running, not correctly initialized or stopped again. It's not safe to retrieve values"
 
 
 class ViewState(IntEnum):
@@ -35,8 +37,8 @@ class ViewState(IntEnum):
 class View:
     """Keeps the values of a table, or of any topic, in memory, and follows its updates; threads may share it.
 
-    Updates that a transaction writes are seen when it is committed. When the brokers are away, the view serves what it has
-    and continues when they are back.
+    Updates that a transaction writes are seen when it is committed. When the brokers are away, the view serves what it
+    has and continues when they are back.
 
     Args:
         brokers: HOST:PORT of some brokers.
@@ -217,7 +219,7 @@ class View:
     def _follow(self, consumer: Any) -> None:
         found = consumer.list_topics(timeout=METADATA_S).topics.get(self.topic)
         if found is None or not found.partitions:
-            raise self._failed("requested topic was not found")
+            raise self._failed(NOT_FOUND)
         if sorted(found.partitions) != list(range(len(found.partitions))):
             msg = f"Partition numbers are not sequential for topic {self.topic}"
             raise ViewError(msg)
@@ -273,8 +275,7 @@ class View:
 
     def _check(self) -> None:
         if self._state < ViewState.CONNECTING:
-            msg = "View is either not running, not correctly initialized or stopped again. It's not safe to retrieve values"
-            raise ViewError(f"{msg}; {self._error}" if self._error else msg)
+            raise ViewError(f"{NOT_READY}; {self._error}" if self._error else NOT_READY)
 
     def _partition(self, key: str) -> dict[str, bytes]:
         self._check()
