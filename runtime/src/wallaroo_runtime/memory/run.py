@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from wallaroo.diagnostic import shown
 from wallaroo.frame import FRAMED, PLAIN, FrameHeader, read_frame, write_frame
 from wallaroo.kafka_record import KafkaRecord
 from wallaroo.key import key_bytes, readable
+from wallaroo.memory_topic import using
 from wallaroo.testing import DeadLetter, Message, Record
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.call import CallRunner
@@ -21,8 +23,18 @@ from wallaroo_runtime.memory.engine import Batch, Engine
 from wallaroo_runtime.memory.kafka_record import Numbering
 from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, wire_frames
 from wallaroo_runtime.memory.state import read_states, state_names
+from wallaroo_runtime.memory.topic import Feed
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Sink, Source, TcpSource, Topology, has_records
+from wallaroo_runtime.topology.model import (
+    GeneratorSource,
+    KafkaSink,
+    KafkaSource,
+    Sink,
+    Source,
+    TcpSource,
+    Topology,
+    has_records,
+)
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.generate import Made, WorkerMaker, made_of, request_of
 from wallaroo_runtime.worker.split import WorkerSplitter
@@ -65,10 +77,8 @@ class MemoryRun:
         self.now_ms, self.letters = FIRST_MS, list[DeadLetter]()
         self._channels, self._closing = channels, closing or ExitStack()
         tables = {plan.ports[each.path] for each in topology.sources() if isinstance(each, KafkaSource) and each.table}
-        self._engine, self._records = (
-            Engine(plan, channels, ErrorPolicy.of(topology, on_error), tables=tables),
-            Numbering(),
-        )
+        self._engine = Engine(plan, channels, ErrorPolicy.of(topology, on_error), tables=tables)
+        self._records, self._feed = Numbering(), Feed(topology)
         self._sequence = self.letter_count = 0
         self._outputs: dict[str, list[Record]] = {sink.path: [] for sink in topology.sinks()}
         self._generated: dict[str, tuple[bytes | None, int]] = {}
@@ -106,10 +116,29 @@ class MemoryRun:
             for is_payload, group in _runs(items):
                 frames += self._frames(part, group, is_payload)
                 self._sequence += len(group)
-            self._run(frames)
+            written = self._run([frames])
         except BaseException:
             self._sequence = first
             raise
+        self._follow(written)
+
+    def produce(self, records: Iterable[KafkaRecord]) -> None:
+        """Write records to topics; sources of whole records read them as one micro-batch.
+
+        What sinks of whole records write to topics that such sources read is the next one, and so on until all is
+        quiet.
+
+        Args:
+            records: Their topics, keys and values; partition, offset and time may be left out.
+
+        Raises:
+            RunError: R721, a record is none; or as `send`. Nothing of the micro-batch that fails counts.
+        """
+        self._follow(self._feed.write(records, self.now_ms))
+
+    def topic(self, name: str) -> list[KafkaRecord]:
+        """Return the records that `produce` and sinks of whole records have written to a topic, in order."""
+        return self._feed.topics.records(name)
 
     def receive(self, source: Source, data: bytes, count: int) -> None:
         """Process whole messages as they came over the wire.
@@ -118,8 +147,9 @@ class MemoryRun:
             RunError: As `send`.
         """
         port, first = self.plan.ports[source.path], self._sequence
-        self._run([write_frame(FrameHeader(port, count, first, 0, FRAMED, self.now_ms), [data])])
+        written = self._run([[write_frame(FrameHeader(port, count, first, 0, FRAMED, self.now_ms), [data])]])
         self._sequence += count
+        self._follow(written)
 
     def splitter(self, source: TcpSource) -> Splitter:
         """Return what cuts a stream of a source whose framing only its decoder knows."""
@@ -136,7 +166,7 @@ class MemoryRun:
         """
         self.now_ms += milliseconds
         if self._engine.has_ticks:
-            self._run([tick_frame(self._sequence, self.now_ms)])
+            self._follow(self._run([[tick_frame(self._sequence, self.now_ms)]]))
 
     def generate(self, most: int | None = None, source: str = "") -> int:
         """Process the next messages of a generator.
@@ -159,10 +189,11 @@ class MemoryRun:
             values, encoding, ended, reason = self._made(part, wanted)
             if values:
                 port, messages = self.plan.ports[part.path], list(map(Message, values))
-                self._run(list(value_frames(part, port, messages, self._sequence, self.now_ms, encoding)))
+                written = self._run([list(value_frames(part, port, messages, self._sequence, self.now_ms, encoding))])
                 self._generated[part.path] = values[-1], encoding
                 self._sequence += len(values)
                 count += len(values)
+                self._follow(written)
             if reason:
                 raise RunError.of("R670", source=part.name, reason=reason)
         return count
@@ -258,14 +289,34 @@ class MemoryRun:
         request = request_of(source.path, previous, encoding, max_count=wanted, max_bytes=MOST_BYTES)
         return made_of(channel.calls.generate(request))
 
-    def _run(self, frames: list[bytes]) -> None:
-        batch = self._engine.run([frames])
-        for path in self._outputs:
-            self._outputs[path] += _in_order(batch, self.plan.ports[path])
+    def _follow(self, written: list[KafkaRecord]) -> None:
+        """Run what has been written to topics, and what that writes, until nothing is left."""
+        while written:
+            first, tasks = self._sequence, list[list[bytes]]()
+            try:
+                for source, messages in self._feed.messages(written):
+                    tasks.append(list(self._frames(source, messages, is_payload=True)))
+                    self._sequence += len(messages)
+                written = self._run(tasks)
+            except BaseException:
+                self._sequence = first
+                raise
+
+    def _run(self, tasks: list[list[bytes]]) -> list[KafkaRecord]:
+        """Run one micro-batch; returns what its sinks have written for sources to read."""
+        with using(self._feed.topics):
+            batch = self._engine.run(tasks)
+        records: list[KafkaRecord] = []
+        for sink in self.topology.sinks():
+            made = list(_in_order(batch, self.plan.ports[sink.path]))
+            self._outputs[sink.path] += made
+            if isinstance(sink, KafkaSink) and has_records(sink):
+                records += (replace(read_record(each.value or b""), topic=sink.topic) for each in made)
         letters = (pb.DeadLetter.FromString(value) for frame in batch.letters for value in read_frame(frame).values())
         before = len(self.letters)
         self.letters += sorted(map(self._letter, letters), key=lambda letter: letter.sequence)
         self.letter_count += len(self.letters) - before
+        return self._feed.write(records, self.now_ms)
 
     def _letter(self, letter: pb.DeadLetter) -> DeadLetter:
         source = self._sources.get(letter.port)
