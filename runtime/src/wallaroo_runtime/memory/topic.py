@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
+from wallaroo.diagnostic import shown
 from wallaroo.kafka_record import KafkaRecord
 from wallaroo.memory_topic import Topics
 from wallaroo.testing import Message
 from wallaroo.worker.kafka_record import write_record
+from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.model import KafkaSource, Topology, has_records
 
 Group = tuple[KafkaSource, list[Message]]
@@ -25,10 +27,10 @@ class Feed:
 
     def __init__(self, topology: Topology) -> None:
         self.topics = Topics()
-        sources = [each for each in topology.sources() if isinstance(each, KafkaSource) and has_records(each)]
-        self._readers = {
-            topic: [each for each in sources if each.topic == topic] for topic in {s.topic for s in sources}
-        }
+        self._readers: dict[str, list[KafkaSource]] = {}
+        for source in topology.sources():
+            if isinstance(source, KafkaSource) and has_records(source):
+                self._readers.setdefault(source.topic, []).append(source)
 
     def write(self, records: Iterable[KafkaRecord], now_ms: int) -> list[KafkaRecord]:
         """Append records to their topics; returns those that some source reads, as it gets them."""
@@ -39,12 +41,20 @@ class Feed:
         """Yield what each source gets of records, in their order; tables come first, as in every micro-batch.
 
         Raises:
-            TypeError: An attribute of a record is of another type.
-            ValueError: A number is too large, or a text is none.
+            RunError: R721, an attribute of a record is of another type, or too large.
         """
         for is_table in (True, False):
             for topic, group in groupby(records, key=attrgetter("topic")):
                 same = list(group)
                 for source in self._readers[topic]:
                     if source.table is is_table:
-                        yield source, [Message(write_record(each), each.key or b"", each.timestamp_ms) for each in same]
+                        yield source, [_message(source, each) for each in same]
+
+
+def _message(source: KafkaSource, record: KafkaRecord) -> Message:
+    try:
+        return Message(write_record(record), record.key or b"", record.timestamp_ms)
+    except (TypeError, ValueError) as error:
+        fix = "give it attributes of the types that KafkaRecord names"
+        values = {"source": source.name, "value": shown(record), "reason": error, "fix": fix}
+        raise RunError.of("R721", USAGE, **values) from error
