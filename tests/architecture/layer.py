@@ -69,7 +69,7 @@ RUNS_CALLS = {"memory": ("wallaroo.worker.call", "wallaroo.worker.kafka_record")
 # The one module of the SDK that knows the runtime: it imports it when a test starts an application.
 TEST_KIT = f"{PYTHON_SDK}/wallaroo/testing.py"
 HOST_LIBRARIES = ("grpc", "grpc_health", "google")
-# Otherwise the SDK imports a library only where the program needs it: when a codec names a message of protobuf, and when
+# Otherwise the SDK imports a library only where the program needs it: when a codec names a message of protobuf, or when
 # it has an emitter, a view or a lookup.
 LIBRARIES = {
     f"{PYTHON_SDK}/wallaroo/codec.py": ("google",),
