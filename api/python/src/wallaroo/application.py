@@ -116,6 +116,8 @@ class Step:
         remote: What another program runs in place of `run`.
         codec: Of its messages, where they go to another worker.
         outputs: Names of its outputs; each is a step of kind `output`, right after it.
+        visits: Names of the visits that a state computation takes.
+        visit: Its visitor; None: it takes none.
     """
 
     path: str
@@ -132,6 +134,8 @@ class Step:
     remote: RemoteComponent | None = None
     codec: str = "native"
     outputs: tuple[str, ...] = ()
+    visits: tuple[str, ...] = ()
+    visit: Callable[..., Any] | None = None
 
 
 @dataclass(slots=True)

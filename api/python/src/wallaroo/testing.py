@@ -186,6 +186,21 @@ class Run:
         """Return the records that `produce`, and sinks with content "record", have written to a topic, in order."""
         return self._engine.topic(name)
 
+    def visit(self, name: str, metadata: bytes = b"") -> int:
+        """Run the visitors of a visit for every key that has state, as `wallaroo visit` does.
+
+        Args:
+            name: Of the visit.
+            metadata: What the visitors get, too.
+
+        Returns:
+            For how many keys a visitor ran, dead letters among them.
+
+        Raises:
+            DiagnosticError: As `send`; R720, no step takes the visit.
+        """
+        return int(self._engine.visit(name, metadata).keys)
+
     def generate(self, most: int | None = None, source: str = "") -> int:
         """Process the next messages of a generator.
 
