@@ -184,8 +184,11 @@ class _Groups(Declaration):
             call = Call("computation_multi", graph.group, run.without_state, True, names)
             self.step(pipeline, place, graph, call, inputs, None, "")
             return
-        call = Call("state_computation_multi", graph.group, run.with_state, True, names)
-        state = model.State(graph.group, GroupState, GroupState, is_by_message=True)
+        visits = tuple(edge.topic for edge in graph.visitors)
+        call = Call("state_computation_multi", graph.group, run.with_state, True, names, visits, run.visit)
+        state = model.State(
+            graph.group, GroupState, GroupState, is_by_message=True, is_absent=lambda state: bool(state.is_empty)
+        )
         step = self.step(pipeline, place, graph, call, inputs, state, "")
         self.note(step.path + "/state", GroupState, graph.location)
 

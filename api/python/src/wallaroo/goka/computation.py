@@ -1,5 +1,6 @@
 """What a worker runs for a group: each record of its topics, on the state of its key."""
 
+import time
 from typing import Any
 
 from wallaroo import deferred
@@ -47,6 +48,7 @@ class GroupComputation:
     def __init__(self, graph: GroupGraph, lookups: Lookups | None) -> None:
         self._graph, self._lookups = graph, lookups
         self._edges: dict[str, Edge] = {edge.topic: edge for edge in graph.all_edges if edge.kind in (INPUT, LOOP)}
+        self._visitors = {edge.topic: edge for edge in graph.visitors}
         self._update = graph.update_callback or default_update
 
     def with_state(self, record: KafkaRecord, state: GroupState) -> tuple[list[Output], bool]:
@@ -61,14 +63,27 @@ class GroupComputation:
         context = self._run(record, None)
         return [] if context is None else context.outputs
 
+    def visit(self, name: str, metadata: bytes, key: str | bytes, state: GroupState) -> tuple[list[Output], bool]:
+        """Run a visitor on a key; results as of `with_state`. Keys that have joined values alone are not visited."""
+        if state.value is None:
+            return [], False
+        raw = key if isinstance(key, bytes) else key.encode()
+        record = KafkaRecord(name, raw, metadata, timestamp_ms=time.time_ns() // 1_000_000)
+        context = self._call(self._visitors[name], record, metadata, state)
+        return context.outputs, context.is_changed
+
     def _run(self, record: KafkaRecord, state: GroupState | None) -> Context | None:
         """Return the context after the callback; None: the record has no value, and that ends it."""
-        graph, edge = self._graph, self._edges[record.topic]
+        edge = self._edges[record.topic]
+        if record.value is None and self._graph.nil_handling == IGNORE:
+            return None
+        return self._call(edge, record, self._message(edge, record), state)
+
+    def _call(self, edge: Edge, record: KafkaRecord, message: Any, state: GroupState | None) -> Context:
+        """Return the context after an edge's callback."""
         if self._lookups is not None:
             self._lookups.start()
-        if record.value is None and graph.nil_handling == IGNORE:
-            return None
-        message = self._message(edge, record)
+        graph = self._graph
         context = Context(graph, record, state, self._lookups)
         given: Any = context if graph.context_wrapper is None else graph.context_wrapper(context)
         assert edge.callback is not None

@@ -21,6 +21,11 @@ class GroupState:
     def __init__(self, value: bytes | None = None, joined: dict[str, bytes] | None = None) -> None:
         self.value, self.joined = value, {} if joined is None else joined
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds nothing, so that the key needs no state."""
+        return self.value is None and not self.joined
+
     def to_bytes(self) -> bytes:
         """Return its bytes, which are the same for equal states."""
         written = _message(value=self.value, joined=self.joined)
