@@ -24,11 +24,13 @@ class Mark(NamedTuple):
         call: Its number in the stream.
         message: 1 + ordinal of the message in flight; 0: none; `OUTSIDE`: user code runs for no message.
         process: Id of the process that runs the stream; 0: it does not say.
+        progress: Grows while the message in flight is a visit, which takes as long as there are keys.
     """
 
     call: int = 0
     message: int = 0
     process: int = 0
+    progress: int = 0
 
 
 class InFlight(Enum):
@@ -105,4 +107,4 @@ def _marks(directory: Path) -> Iterator[tuple[str, Mark]]:
 
 
 def _parse(data: bytes) -> Mark:
-    return Mark(*_WORDS.unpack(data)[:3]) if len(data) == _WORDS.size else Mark()
+    return Mark(*_WORDS.unpack(data)) if len(data) == _WORDS.size else Mark()
