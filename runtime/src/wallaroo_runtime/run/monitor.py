@@ -112,9 +112,13 @@ class Flow:
         """Return how far everything has come."""
         progress = self._query.progress()
         is_held = self._query.is_held
-        done = self._is_delivered() and (is_held or not self._query.is_busy)
+        done = self._is_delivered() and (is_held or not (self._query.is_busy or self._has_visits()))
         # In messages: ticks are no activity.
         return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records_in)
+
+    def _has_visits(self) -> bool:
+        """Say whether visits of the journals are not processed."""
+        return any(gateway.status().get("visits") for gateway in self._peers.gateways)
 
     def _is_delivered(self) -> bool:
         sinks = self._peers.egress.status().get("sinks", [])
@@ -151,5 +155,7 @@ class Flow:
                 "messages_in": received - self._peers.received_before,
                 "messages_out": delivered - self._peers.delivered_before,
                 "dead_letters": progress.dead_letters - progress.dead_letters_before,
+                "visits": progress.visits,
+                "visited_keys": progress.visited,
             },
         )

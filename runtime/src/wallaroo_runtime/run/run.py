@@ -219,7 +219,7 @@ def _run(
         )
         try:
             with needing_java(logs / "spark.log"):
-                query = start_query(session, plan, topology, query_options)
+                query = start_query(session, plan, topology, query_options, peers.tell_visits)
         except RunError as error:
             raise explained(error, topology) from error
         stack.callback(query.stop)

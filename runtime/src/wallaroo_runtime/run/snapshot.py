@@ -27,7 +27,7 @@ class Snapshot:
         bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
         executors: The partitions whose state each executor has, by its number and machine; the stages are those that
             `explain` names.
-        run: `messages_in`, `messages_out` and `dead_letters` of this run alone.
+        run: `messages_in`, `messages_out`, `dead_letters`, `visits` and `visited_keys` of this run alone.
     """
 
     state: str
