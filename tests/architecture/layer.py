@@ -12,7 +12,7 @@ IMPORTS: dict[str, set[str]] = {
         *("archive", "checkpoint", "errors", "gateway", "kafka", "memory", "peer", "plan", "program", "run"),
         *("service", "spark", "submit", "topology"),
     },
-    "run": {"archive", "checkpoint", "errors", "peer", "plan", "program", "spark", "storage", "topology"},
+    "run": {"archive", "checkpoint", "errors", "kafka", "peer", "plan", "program", "spark", "storage", "topology"},
     "checkpoint": {
         *("durable", "errors", "gateway", "peer", "plan", "program", "service", "spark", "storage", "system"),
         "topology",
@@ -56,6 +56,7 @@ SHARED = (
     "wallaroo.experimental.transaction",
     "wallaroo.fault",
     "wallaroo.handshake",
+    "wallaroo.kafka_record",
     "wallaroo.key",
     "wallaroo.piece",
     "wallaroo.program",
@@ -63,7 +64,7 @@ SHARED = (
     "wallaroo.worker._proto",
 )
 # The engine in memory runs the calls of a Python worker in its own process.
-RUNS_CALLS = {"memory": ("wallaroo.worker.call",)}
+RUNS_CALLS = {"memory": ("wallaroo.worker.call", "wallaroo.worker.kafka_record")}
 # The one module of the SDK that knows the runtime: it imports it when a test starts an application.
 TEST_KIT = f"{PYTHON_SDK}/wallaroo/testing.py"
 HOST_LIBRARIES = ("grpc", "grpc_health", "google")

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.kafka_record import KafkaRecord
 
 if TYPE_CHECKING:
     from wallaroo_runtime.memory import MemoryRun
@@ -157,7 +158,8 @@ class Run:
         Args:
             messages: Payloads as bytes, which the source's decoder reads: without the length before each, unless only
                 the decoder knows how long one is. Or objects, in place of what the decoder would return. Or either in a
-                `Message`, with a key and a time.
+                `Message`, with a key and a time. To a source with content "record" a `KafkaRecord`, whose topic, time,
+                partition and offset may be left out; bytes are the value of one.
             source: Its name, or its position from "0"; empty: the only one.
 
         Raises:
@@ -217,6 +219,10 @@ class Run:
     def records(self, sink: str = "") -> list[Record]:
         """Return the records that a sink of Kafka or Spark has got; otherwise as `output`."""
         return self._engine.records(sink)
+
+    def kafka_records(self, sink: str = "") -> list[KafkaRecord]:
+        """Return the records that a sink with content "record" has got; otherwise as `output`."""
+        return self._engine.kafka_records(sink)
 
     @property
     def dead_letters(self) -> list[DeadLetter]:

@@ -11,6 +11,7 @@ from typing import Any
 from wallaroo.fault import reach
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import check_answer
+from wallaroo_runtime.lowering.sink_record import SinkRecord
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 
@@ -135,7 +136,7 @@ class Session:
         # A record's own error says more than that of the transaction.
         return Unavailable(errors[-1].str())
 
-    def write(self, records: Iterable[tuple[bytes | None, bytes | None, int | None]], end: Delivered) -> None:
+    def write(self, records: Iterable[SinkRecord], end: Delivered) -> None:
         """Write records, and the position after them, or nothing.
 
         Raises:
@@ -146,8 +147,8 @@ class Session:
         try:
             with self._judged():
                 self._producer.begin_transaction()
-                for key, value, partition in records:
-                    self._produce(key, value, partition)
+                for record in records:
+                    self._produce(record)
                 reach("egress.kafka_produced")
                 place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
                 within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group)
@@ -160,11 +161,15 @@ class Session:
                 within(ANSWER_S, self._producer.abort_transaction)
             raise
 
-    def _produce(self, key: bytes | None, value: bytes | None, partition: int | None) -> None:
-        place = {} if partition is None else {"partition": partition}
+    def _produce(self, record: SinkRecord) -> None:
+        more: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
+        if record.headers:
+            more["headers"] = list(record.headers)
+        if record.timestamp_ms:
+            more["timestamp"] = record.timestamp_ms
         while True:
             try:
-                self._producer.produce(self._topic, value, key, on_delivery=self._delivered, **place)
+                self._producer.produce(self._topic, record.value, record.key, on_delivery=self._delivered, **more)
             except BufferError:
                 self._producer.poll(POLL_S)
             else:

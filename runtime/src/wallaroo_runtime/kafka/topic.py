@@ -67,15 +67,36 @@ def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
     Raises:
         RunError: R727, it exists, or Kafka does not take its name or a setting.
     """
-    from confluent_kafka.admin import NewTopic
-
     if name in cluster.metadata().topics:
         fix = f"use it (`wallaroo topics describe {name}`), or give another name"
         raise RunError.of("R727", USAGE, brokers=cluster.name, reason=f'topic "{name}" exists already', fix=fix)
-    topic = NewTopic(name, partitions, replicas, config=dict(settings))
-    admin = cluster.admin()
     with cluster.translated():
-        admin.create_topics([topic], operation_timeout=ANSWER_S)[name].result(2 * ANSWER_S)
+        _create(cluster, name, partitions, replicas, settings)
+
+
+def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> bool:
+    """Make a topic unless there is one; returns whether it was made.
+
+    Raises:
+        RunError: R727, Kafka does not take its name or a setting.
+    """
+    if name in cluster.metadata().topics:
+        return False
+    with cluster.translated():
+        try:
+            _create(cluster, name, partitions, replicas, settings)
+        except cluster.kafka.KafkaException as error:
+            if error.args[0].code() == cluster.kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                return False  # another run was faster
+            raise
+    return True
+
+
+def _create(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
+    from confluent_kafka.admin import NewTopic
+
+    topic = NewTopic(name, partitions, replicas, config=dict(settings))
+    cluster.admin().create_topics([topic], operation_timeout=ANSWER_S)[name].result(2 * ANSWER_S)
 
 
 def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:

@@ -6,20 +6,23 @@ from typing import Any, TypeVar
 
 from wallaroo.diagnostic import shown
 from wallaroo.frame import FRAMED, PLAIN, FrameHeader, read_frame, write_frame
+from wallaroo.kafka_record import KafkaRecord
 from wallaroo.key import key_bytes, readable
 from wallaroo.testing import DeadLetter, Message, Record
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.call import CallRunner
+from wallaroo.worker.kafka_record import read_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import Splitter
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.sink_record import rows_of
 from wallaroo_runtime.memory.channel import LocalChannel, LocalSplitter
 from wallaroo_runtime.memory.engine import Batch, Engine
+from wallaroo_runtime.memory.kafka_record import Numbering
 from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, wire_frames
 from wallaroo_runtime.memory.state import read_states, state_names
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, TcpSource, Topology
+from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Sink, Source, TcpSource, Topology, has_records
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.generate import Made, WorkerMaker, made_of, request_of
 from wallaroo_runtime.worker.split import WorkerSplitter
@@ -27,7 +30,7 @@ from wallaroo_runtime.worker.split import WorkerSplitter
 FIRST_MS = 1_700_000_000_000  # where the clock of an application begins, so that it is the same each time
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # of one micro-batch
 
-STATE = "state"
+STATE, WHOLE = "state", "sink of whole records"
 P = TypeVar("P", Source, Sink)
 
 
@@ -61,7 +64,11 @@ class MemoryRun:
         self.topology, self.plan = topology, plan
         self.now_ms, self.letters = FIRST_MS, list[DeadLetter]()
         self._channels, self._closing = channels, closing or ExitStack()
-        self._engine = Engine(plan, channels, ErrorPolicy.of(topology, on_error))
+        tables = {plan.ports[each.path] for each in topology.sources() if isinstance(each, KafkaSource) and each.table}
+        self._engine, self._records = (
+            Engine(plan, channels, ErrorPolicy.of(topology, on_error), tables=tables),
+            Numbering(),
+        )
         self._sequence = self.letter_count = 0
         self._outputs: dict[str, list[Record]] = {sink.path: [] for sink in topology.sinks()}
         self._generated: dict[str, tuple[bytes | None, int]] = {}
@@ -81,7 +88,8 @@ class MemoryRun:
 
         Args:
             messages: Payloads as bytes, which the source's decoder reads; or objects of the program's, in Python, which
-                take the place of what it would return; or either in a `Message`, with key and time.
+                take the place of what it would return; or either in a `Message`, with key and time. Of a source of
+                whole records also a `KafkaRecord`; a payload is the value of one.
             source: Name of the source, or its position; empty: the only one.
 
         Raises:
@@ -90,6 +98,8 @@ class MemoryRun:
         """
         part = self.source(source)
         items = [item if isinstance(item, Message) else Message(item) for item in messages]
+        if has_records(part):
+            items = [self._record(part, item) for item in items]
         first = self._sequence
         frames: list[bytes] = []
         try:
@@ -168,6 +178,16 @@ class MemoryRun:
         """
         return list(self._outputs[self.sink(sink).path])
 
+    def kafka_records(self, sink: str = "") -> list[KafkaRecord]:
+        """Return what a sink of whole records has got; otherwise as `records`.
+
+        Raises:
+            RunError: R720, there is no such sink, or its encoder does not make whole records.
+        """
+        if not has_records(part := self.sink(sink)):
+            raise _unknown(WHOLE, sink, [each.name for each in self.topology.sinks() if has_records(each)])
+        return [read_record(record.value or b"") for record in self._outputs[part.path]]
+
     def take(self) -> dict[str, list[Record]]:
         """Return what the sinks have got, by path, and forget outputs and dead letters; states stay."""
         taken = self._outputs
@@ -221,6 +241,13 @@ class MemoryRun:
             raise _refused(source, shown(messages[0].value), f"{type(error).__name__}: {error}", fix) from error
         values = [Message(data, each.key, each.time_ms) for each, (_, data) in zip(messages, written, strict=True)]
         return value_frames(source, port, values, self._sequence, self.now_ms, written[0][0])
+
+    def _record(self, source: Source, message: Message) -> Message:
+        try:
+            return self._records.record(source, message, self.now_ms)
+        except (TypeError, ValueError) as error:
+            fix = "give it attributes of the types that KafkaRecord names"
+            raise _refused(source, shown(message.value), str(error), fix) from error
 
     def _made(self, source: GeneratorSource, wanted: int) -> Made:
         previous, encoding = self._generated.get(source.path, (None, 0))

@@ -28,6 +28,7 @@ from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
 from wallaroo_runtime.topology.model import Topology
@@ -181,6 +182,7 @@ def _run(
     )
     for finding in open_sources(topology):
         reporter.warn(finding)
+    create_topics(topology, reporter.note)
     with ExitStack() as stack:
         peers.launch(stack)
         # Late: pyspark takes a second to import. The peers start meanwhile, and a run that cannot start need not wait.

@@ -8,6 +8,7 @@ import pyarrow as pa
 from wallaroo.fault import reach
 from wallaroo.frame import TICK_PORT
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.bucket import FIRST_OF_TABLE
 from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports, ticks_of
 from wallaroo_runtime.plan import NodeKind, Stage
 from wallaroo_runtime.spark.account import Account
@@ -34,7 +35,7 @@ class StatelessLevel:
 
     def __init__(self, level: Level, *, has_messages: bool = True) -> None:
         self.level, self._has_messages = level, has_messages
-        self._has_ticks = TICK_PORT in level.later_ports
+        self._has_ticks, self._first = TICK_PORT in level.later_ports, 0
         self._keeps_ticks = False
         self._ticks: list[tuple[int, bytes]] = []  # with their sequences
 
@@ -59,7 +60,9 @@ class StatelessLevel:
 
     def _shuffle(self, inputs: Inputs, attempt: Attempt, account: Account) -> Iterator[pa.RecordBatch]:
         self._keeps_ticks, self._ticks = False, []
-        first = 0  # frames of several stages may begin with the same message: they keep the order of the stages
+        first = (
+            self._first
+        )  # frames of several stages may begin with the same message: they keep the order of the stages
         for outputs in self._outputs(inputs, attempt):
             rows = [self.level.row_of(output, ordinal, account) for ordinal, output in enumerate(outputs, first)]
             first += len(outputs)
@@ -124,6 +127,7 @@ class RecordLevel(StatelessLevel):
     def __init__(self, level: Level, source: RecordSource) -> None:
         super().__init__(level)
         self.source = source
+        self._first = FIRST_OF_TABLE if source.is_table else 0
 
     def _inputs(self, batches: Iterator[pa.RecordBatch], account: Account) -> Inputs:
         def read(stage: Stage) -> Iterable[bytes]:

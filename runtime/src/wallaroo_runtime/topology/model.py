@@ -305,6 +305,11 @@ class SparkSink(Sink):
         return self.format
 
 
+def has_records(part: Source | Sink) -> bool:
+    """Say whether messages of a source or sink are whole records of Kafka."""
+    return isinstance(part, KafkaSource | KafkaSink) and part.content == "record"
+
+
 Part = Source | Step | Sink
 
 
