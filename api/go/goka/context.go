@@ -92,7 +92,7 @@ func (c *call) Delete(options ...ContextOption) {
 		c.Fail(errStateless)
 	}
 	c.state.Value = nil
-	c.emit(own.Topic(), c.Key(), nil, headersIn(options))
+	c.send(own.Topic(), c.Key(), nil, headersIn(options)) // Goka does not count it either
 }
 
 func (c *call) Join(topic Table) any {
@@ -161,14 +161,19 @@ func (c *call) Loopback(key string, value any, options ...ContextOption) {
 	c.emit(own.Topic(), key, data, c.group.options.defaultHeaders.Merged(headersIn(options)))
 }
 
-// emit hands a record to the output of its topic. Its bytes are copied: the callback may change them.
+// emit sends a record and counts it.
 func (c *call) emit(topic, key string, value []byte, headers Headers) {
+	c.send(topic, key, value, headers)
+	c.group.counts.emitted(c.Partition(), topic, len(value))
+}
+
+// send hands a record to the output of its topic. Its bytes are copied: the callback may change them.
+func (c *call) send(topic, key string, value []byte, headers Headers) {
 	record := stream.KafkaRecord{Topic: topic, Key: []byte(key), Value: bytes.Clone(value)}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		record.Headers = append(record.Headers, stream.KafkaHeader{Key: name, Value: bytes.Clone(headers[name])})
 	}
 	c.group.outputs[topic].Emit(c.emission, c.group.placed(record))
-	c.group.counts.emitted(c.Partition(), topic, len(value))
 }
 
 func (c *call) DeferCommit() func(error) {

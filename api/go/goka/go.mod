@@ -9,6 +9,7 @@ require (
 	github.com/lovoo/goka v1.1.16
 	github.com/syndtr/goleveldb v1.0.0
 	go.uber.org/mock v0.6.0
+	gopkg.in/redis.v5 v5.2.9
 	wallarooapi v0.0.0
 )
 
