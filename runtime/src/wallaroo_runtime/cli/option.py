@@ -33,6 +33,7 @@ OWN = {
     "--json": False,
     "--quiet": False,
     "--application-module": True,
+    "--attach": True,
 }
 VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
 # Options of Pony's runtime, which every program of Wallaroo takes, and of Wallaroo's sender.

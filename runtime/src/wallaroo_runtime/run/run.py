@@ -21,6 +21,7 @@ from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, check_runnable, load_application
+from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
@@ -49,6 +50,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
         application = _load(options.app)
         topology = application.topology
         check_runnable(topology)
+        running = application._replace(topology=attached(topology, options.app.attach))
         if application.archive and cores(options.spark.master):
             check_platform(application.path, application.archive.manifest)
         check_services(options.checkpoint.location, options.remote)
@@ -76,7 +78,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
                 buckets_per_partition=checkpoint.buckets_per_partition,
                 ports=checkpoint.ports,
             )
-            _run(options, reporter, application=application, plan=plan, checkpoint=checkpoint, stopped=stopped)
+            _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, stopped=stopped)
         finally:
             place.release()
 
