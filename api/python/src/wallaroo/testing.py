@@ -168,6 +168,39 @@ class Run:
         """
         self._engine.send(messages, source)
 
+    def produce(self, records: Iterable[KafkaRecord]) -> None:
+        """Write records to topics; each source with content "record" that reads one gets them, all in one micro-batch.
+
+        What sinks with content "record" write to topics that such sources read is the next micro-batch, and so on until
+        all is quiet: groups of `wallaroo.goka` have their loops and join each other's tables. `send` goes on likewise.
+
+        Args:
+            records: With topic, key and value; partition, offset and time may be left out.
+
+        Raises:
+            DiagnosticError: As `send`. Nothing of the micro-batch that fails counts.
+        """
+        self._engine.produce(records)
+
+    def topic(self, name: str) -> list[KafkaRecord]:
+        """Return the records that `produce`, and sinks with content "record", have written to a topic, in order."""
+        return self._engine.topic(name)
+
+    def visit(self, name: str, metadata: bytes = b"") -> int:
+        """Run the visitors of a visit for every key that has state, as `wallaroo visit` does.
+
+        Args:
+            name: Of the visit.
+            metadata: What the visitors get, too.
+
+        Returns:
+            For how many keys a visitor ran, dead letters among them.
+
+        Raises:
+            DiagnosticError: As `send`; R720, no step takes the visit.
+        """
+        return int(self._engine.visit(name, metadata).keys)
+
     def generate(self, most: int | None = None, source: str = "") -> int:
         """Process the next messages of a generator.
 
