@@ -14,6 +14,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PYTHON = "api/python/src/wallaroo/worker/_proto"
 GO = "api/go/internal/workerpb"
+GO_RECORD = "api/go/internal/recordpb"
 SERVICE = "runtime/src/wallaroo_runtime/service/_proto"
 COPIES = {
     "topology.schema.json": ["runtime/src/wallaroo_runtime/topology/topology.schema.json"],
@@ -29,7 +30,7 @@ VERSION = re.compile(r'^(version = "|\s*SDKVersion = "|.*"wallaroo-spark[^"=]*==
 
 
 def protoc(into: Path) -> None:
-    for folder in (PYTHON, GO):
+    for folder in (PYTHON, GO, GO_RECORD):
         (into / folder).mkdir(parents=True)
     subprocess.run(
         [
@@ -38,6 +39,15 @@ def protoc(into: Path) -> None:
             f"--go_out={into / GO}", "--go_opt=paths=source_relative",
             f"--go-grpc_out={into / GO}", "--go-grpc_opt=paths=source_relative",
             str(HERE / "worker.proto"),
+        ],
+        check=True,
+    )  # fmt: skip
+    subprocess.run(
+        [
+            sys.executable, "-m", "grpc_tools.protoc", f"-I{HERE}",
+            f"--python_out={into / PYTHON}", f"--pyi_out={into / PYTHON}",
+            f"--go_out={into / GO_RECORD}", "--go_opt=paths=source_relative",
+            str(HERE / "record.proto"),
         ],
         check=True,
     )  # fmt: skip

@@ -182,6 +182,29 @@ def every_kind() -> Document:
     return application("Every kind", pipeline("all", [*sources, generator], steps, sinks), workers=workers)
 
 
+def records() -> Document:
+    """Whole records of Kafka: a table, a stream and what both make, each with a way in which its topic is created."""
+    brokers, options = {"brokers": ["127.0.0.1:9092"]}, {"kafka.partitioner": "fnv1a"}
+    end = {"max_message_bytes": 1048576, "codec": "native", "worker": "main"}
+    whole = {"content": "record"}
+    compact = {"cleanup.policy": "compact"}
+    sources = [
+        {"path": "0/sources/0", "name": "users", "kind": "kafka", "topic": "users"} | brokers | {"start": "start", "options": {}} | whole | {"table": True, "create": {"partitions": 3, "replicas": 2, "options": compact}} | end,
+        {"path": "0/sources/1", "name": "clicks", "kind": "kafka", "topic": "clicks"} | brokers | {"start": "end", "options": {}} | whole | end,
+    ]  # fmt: skip
+    by_message = {"name": "counts", "codec": "native", "key": {"kind": "message"}}
+    steps = [
+        {"path": "0/steps/0", "name": "count", "kind": "state_computation", "inputs": ["0/sources/0", "0/sources/1"], "state": by_message, "codec": "native", "worker": "main"},
+        {"path": "0/steps/1", "name": "counts-table", "kind": "output", "inputs": ["0/steps/0"], "codec": "native", "worker": "main"},
+    ]  # fmt: skip
+    once = brokers | {"options": options, "exactly_once": True} | whole
+    sinks = [
+        {"path": "0/sinks/0", "name": "counted", "kind": "kafka", "topic": "counted"} | once | {"inputs": ["0/steps/0"], "worker": "main"},
+        {"path": "0/sinks/1", "name": "counts", "kind": "kafka", "topic": "counts-table"} | once | {"create": {"like": "clicks", "options": compact}, "inputs": ["0/steps/1"], "worker": "main"},
+    ]  # fmt: skip
+    return application("Records", pipeline("records", sources, steps, sinks))
+
+
 LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
 VALID: dict[str, Document] = {
     "word_count": word_count([*LETTERS, "!"], "dead_letter"),
@@ -198,6 +221,7 @@ VALID: dict[str, Document] = {
     "policies": policies(),
     "every_kind": every_kind(),
     "outputs": outputs(),
+    "records": records(),
 }
 
 
@@ -324,6 +348,15 @@ INVALID: dict[str, Document] = {
     "more_refill_than_credits": bad([("T102", "/pipelines/0/sources/2/refill_credits")], "every_kind", put(2, "pipelines", 0, "sources", 2, "refill_credits")),
     "slide_past_range": bad([("T102", "/pipelines/0/steps/1/window/slide_ms")], "every_kind", put(9001, "pipelines", 0, "steps", 1, "window", "slide_ms")),
     "no_broker": bad([("T102", "/pipelines/0/sources/1/brokers")], "every_kind", put([], "pipelines", 0, "sources", 1, "brokers")),
+    "table_of_values": bad([("T274", f"{S0}/table")], "records", drop(*SOURCE0, "content")),
+    "table_from_its_end": bad([("T274", f"{S0}/start")], "records", put("end", *SOURCE0, "start")),
+    "table_of_partitions_from_offsets": bad([("T274", f"{S0}/partitions/1/start")], "records", put([{"number": 0}, {"number": 1, "start": "7"}], *SOURCE0, "partitions")),
+    "table_in_parts": bad([("T274", f"{S0}/options/maxoffsetspertrigger")], "records", put({"maxoffsetspertrigger": "5"}, *SOURCE0, "options")),
+    "records_at_least_once": bad([("T274", f"{K0}/content")], "records", drop(*SINK0, "exactly_once")),
+    "content_unknown": bad([("T102", "/pipelines/0/sources/1/content")], "records", put("key", "pipelines", 0, "sources", 1, "content")),
+    "topic_like_itself": bad([("T274", "/pipelines/0/sinks/1/create/like")], "records", put("counts-table", "pipelines", 0, "sinks", 1, "create", "like")),
+    "topic_without_partitions": bad([("T102", f"{S0}/create")], "records", drop(*SOURCE0, "create", "partitions")),
+    "topic_in_two_ways": bad([("T274", f"{K0}/create")], "records", put("users", *SINK0, "topic"), put({"partitions": 4}, *SINK0, "create")),
     "unknown_worker": bad([("T220", f"{T0}/worker")], "reverse", put("mian", *STEP0, "worker")),
     "three_faults": bad(
         [("T102", f"{S0}/port"), ("T203", "/pipelines/1/name"), ("T213", "/pipelines/1/steps/0/inputs/0")], "shared_state",

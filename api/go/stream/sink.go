@@ -43,10 +43,7 @@ func ConnectorSink[T any](address, cookie string, encode func(message T) ([]byte
 // KafkaSink writes records to a topic; one without a name or brokers is found (T207). encode returns a record's value, key and
 // partition; a nil value, or the error ErrSkip, writes nothing.
 func KafkaSink[T any](topic Kafka, encode func(message T) (Record, error)) Sink[T] {
-	edge := &topology.Kafka{
-		Topic: topic.Topic, Brokers: topic.Brokers, Options: topic.Options, ExactlyOnce: topic.ExactlyOnce,
-	}
-	return recordSink(declaration.Sink{Edge: edge, Found: checkTopic("KafkaSink", topic)}, encode)
+	return recordSink(declaration.Sink{Edge: sinkEdge(topic), Found: checkTopic("KafkaSink", topic)}, encode)
 }
 
 // KafkaSinkOf is KafkaSink for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and so on, as

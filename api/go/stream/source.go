@@ -73,6 +73,22 @@ type Kafka struct {
 	Options map[string]string
 	// ExactlyOnce is of sinks: readers of committed records see each record exactly once, whatever dies.
 	ExactlyOnce bool
+	// Table is of sources of whole records: the topic is a table, the latest record of each key. Its records precede the other
+	// messages of a micro-batch, and the first micro-batch reads all of it.
+	Table bool
+	// Create says how the topic is created before a run if it does not exist; nil: it must exist.
+	Create *TopicCreation
+}
+
+// TopicCreation says how a topic is created: like another one, or with a number of partitions.
+type TopicCreation struct {
+	// Like is the name of a topic; the new one gets as many partitions. Empty: Partitions counts.
+	Like       string
+	Partitions int
+	// Replicas is how many copies there are of each partition; 0: one.
+	Replicas int
+	// Options are settings of the topic, such as cleanup.policy.
+	Options map[string]string
 }
 
 // Spark describes a format that Spark reads or writes.
@@ -131,15 +147,7 @@ func PlainConnectorSource[T any](address string, decode func(payload []byte) (T,
 // KafkaSource reads a topic. Its messages carry the keys of the records. Value makes a decoder of one that needs the value alone. A
 // topic without a name or brokers is found (T207).
 func KafkaSource[T any](topic Kafka, decode func(record Record) (T, error)) Source[T] {
-	if topic.Start == "" {
-		topic.Start = "start"
-	}
-	edge := &topology.Kafka{Topic: topic.Topic, Brokers: topic.Brokers, Start: topic.Start, Options: topic.Options}
-	for _, number := range topic.Partitions {
-		edge.Partitions = append(edge.Partitions, topology.Partition{Number: number})
-	}
-	found := checkTopic("KafkaSource", topic)
-	return recordSource("KafkaSource", edge, decode, found)
+	return recordSource("KafkaSource", sourceEdge(topic), decode, checkTopic("KafkaSource", topic))
 }
 
 // KafkaSourceOf is KafkaSource for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and so on, as

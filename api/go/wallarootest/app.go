@@ -67,6 +67,7 @@ type App struct {
 	letters  letters
 
 	generated map[string]*generated // by the path of the source
+	offsets   map[string]int64      // of the next record, likewise
 }
 
 // Option changes how an application runs.
@@ -111,7 +112,7 @@ func start(t T, declared *declaration.Application, options []Option) *App {
 	t.Helper()
 	a := &App{
 		t: t, now: Start, outputs: map[string][]output{}, captured: &captured{values: map[uint64]any{}},
-		generated: map[string]*generated{},
+		generated: map[string]*generated{}, offsets: map[string]int64{},
 	}
 	for _, option := range options {
 		option(a)

@@ -19,6 +19,8 @@ import (
 //   - a string or []byte: the payload of a message, without the header of the framing; the source's decoder makes the message of it;
 //   - a stream.Record: a payload with key, time and headers, for a source of Kafka, Spark or a connector; a zero time is the test's,
 //     and a nil value is none (a tombstone);
+//   - a stream.KafkaRecord, for a source of whole records: topic, time, partition and offset may be left out; strings, []byte and
+//     stream.Record become such records there;
 //   - anything else: the message itself, past the decoder. It is written and read back, so it must have bytes.
 //
 // The messages of a generator have no decoder: all of them are of the last kind, strings too.
@@ -93,6 +95,11 @@ type writer struct {
 func (w *writer) add(message any) bool {
 	t := w.app.t
 	t.Helper()
+	if takesRecords(w.source) {
+		if record, is := recordOf(message); is {
+			return w.addRecord(record) && w.drawn()
+		}
+	}
 	nowMs := w.app.now.UnixMilli()
 	payload, isPayload := payloadOf(message)
 	record, isRecord := message.(stream.Record)
@@ -115,6 +122,12 @@ func (w *writer) add(message any) bool {
 		}
 		w.arrivals = append(w.arrivals, memory.Arrival{Value: value, TimestampMs: nowMs})
 	}
+	return w.drawn()
+}
+
+// drawn ends a frame now and then where the test draws.
+func (w *writer) drawn() bool {
+	w.app.t.Helper()
 	if w.app.draw != nil && w.app.draw.IntN(3) == 0 {
 		w.end()
 	}

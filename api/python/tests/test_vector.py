@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.message import DecodeError
 
 from wallaroo.frame import (
     FRAMED,
@@ -16,9 +17,12 @@ from wallaroo.frame import (
     write_frame,
 )
 from wallaroo.framing import header_bytes, length_of
+from wallaroo.kafka_record import KafkaRecord
 from wallaroo.key import bucket_of, key_bytes, key_json
 from wallaroo.piece import Joiner
 from wallaroo.topology import canonical, interface_hash
+from wallaroo.worker._proto import record_pb2
+from wallaroo.worker.kafka_record import read_record, write_record
 
 VECTORS = Path(__file__).resolve().parents[3] / "topology-schema" / "vectors"
 
@@ -183,3 +187,39 @@ def test_a_sound_frame_among_the_invalid_ones_is_noticed() -> None:
     for case in read("selftest")["invalid_frames"]:
         with pytest.raises(pytest.fail.Exception):
             check_invalid_frame(case)
+
+
+def run_record(case: dict[str, Any]) -> None:
+    """Go both ways."""
+    given, data = case["record"], bytes.fromhex(case["hex"])
+    headers = tuple((name, None if value is None else bytes.fromhex(value)) for name, value in given["headers"])
+    sides = {name: None if given[name] is None else bytes.fromhex(given[name]) for name in ("key", "value")}
+    record = KafkaRecord(**{**given, **sides, "headers": headers})
+    assert write_record(record) == data
+    assert read_record(data) == record
+
+
+@pytest.mark.parametrize("case", named(read("records")["records"]))
+def test_records(case: dict[str, Any]) -> None:
+    run_record(case)
+
+
+@pytest.mark.parametrize("case", named(read("records")["invalid"]))
+def test_damaged_records(case: dict[str, Any]) -> None:
+    with pytest.raises(DecodeError):
+        read_record(bytes.fromhex(case["hex"]))
+
+
+@pytest.mark.parametrize("case", read("selftest")["records"], ids=lambda case: case["name"])
+def test_wrong_records_fail(case: dict[str, Any]) -> None:
+    with pytest.raises(AssertionError):
+        run_record(case)
+
+
+@pytest.mark.parametrize("case", named(read("records")["states"]))
+def test_states_of_groups(case: dict[str, Any]) -> None:
+    value = None if case["value"] is None else bytes.fromhex(case["value"])
+    joined = {topic: bytes.fromhex(data) for topic, data in case["joined"].items()}
+    state = record_pb2.GroupState(value=value, joined=joined)
+    assert state.SerializeToString(deterministic=True).hex() == case["hex"]
+    assert record_pb2.GroupState.FromString(bytes.fromhex(case["hex"])) == state

@@ -35,7 +35,7 @@ func address(host, port string) Object {
 	return Object{{"host", host}, {"port", number}}
 }
 
-// Kafka is a topic. Start and Partitions are those of sources, ExactlyOnce is of sinks.
+// Kafka is a topic. Start, Partitions and Table are those of sources, ExactlyOnce is of sinks.
 type Kafka struct {
 	Topic      string
 	Brokers    []string
@@ -44,6 +44,34 @@ type Kafka struct {
 	Options    map[string]string
 
 	ExactlyOnce bool
+	Content     string // Record: whole records; empty: values
+	Table       bool
+	Create      *Creation // nil: the topic exists
+}
+
+// Record is the content of whole records.
+const Record = "record"
+
+// Creation is how a topic is created that does not exist: like another one, or with a number of partitions.
+type Creation struct {
+	Like       string
+	Partitions int
+	Replicas   int // 0 or 1: one
+	Options    map[string]string
+}
+
+func (c *Creation) tree() Object {
+	members := withText(Object{}, "like", c.Like)
+	if c.Partitions != 0 {
+		members = append(members, Member{"partitions", c.Partitions})
+	}
+	if c.Replicas > 1 {
+		members = append(members, Member{"replicas", c.Replicas})
+	}
+	if len(c.Options) > 0 {
+		members = append(members, Member{"options", options(c.Options)})
+	}
+	return members
 }
 
 // Partition is a partition of a topic that is read; Start is empty where the topic's counts.
@@ -69,6 +97,13 @@ func (e *Kafka) members() Object {
 	members = append(members, Member{"options", options(e.Options)})
 	if e.ExactlyOnce {
 		members = append(members, Member{"exactly_once", true})
+	}
+	members = withText(members, "content", e.Content)
+	if e.Table {
+		members = append(members, Member{"table", true})
+	}
+	if e.Create != nil {
+		members = append(members, Member{"create", e.Create.tree()})
 	}
 	return members
 }

@@ -25,6 +25,7 @@ from wallaroo.kafka import (
     KafkaSourceConfig,
 )
 from wallaroo.kafka_option import kafka_parse_sink_options, kafka_parse_source_options
+from wallaroo.kafka_record import KafkaRecord
 from wallaroo.library import build_library, offer, other_program
 from wallaroo.output import output
 from wallaroo.pipeline import Pipeline, source
@@ -70,6 +71,7 @@ __all__ = [
     "Deleted",
     "Encoder",
     "GenSourceConfig",
+    "KafkaRecord",
     "KafkaSinkConfig",
     "KafkaSourceConfig",
     "KeyExtractor",

@@ -93,6 +93,7 @@ class State:
         keys: Keys declared up front, as the program wrote them.
         unknown: What other keys do, `create` or `dead_letter`.
         is_by_message: Whether the key is the one that the message carries.
+        is_absent: Says of a changed state that the key has none any more; None: every state is one.
     """
 
     name: str
@@ -102,6 +103,7 @@ class State:
     keys: tuple[Any, ...] = ()
     unknown: str = CREATE
     is_by_message: bool = False
+    is_absent: Callable[[Any], bool] | None = None
 
 
 @dataclass(slots=True)

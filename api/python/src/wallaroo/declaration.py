@@ -10,6 +10,7 @@ from wallaroo.component import Place
 from wallaroo.config import SinkConfig, SourceConfig
 from wallaroo.connector import SinkConnectorConfig, SourceConnectorConfig, hint_of
 from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.kafka_record import WholeRecord
 from wallaroo.location import Location, declared_at
 from wallaroo.output import collected
 from wallaroo.signature import arity_finding, partition_finding, shown_name
@@ -31,10 +32,11 @@ class Declaration:
             fix=f"pass {expected}",
         )  # fmt: skip
 
-    def note(self, path: str, value: object) -> None:
-        """Note the user's code of a part."""
+    def note(self, path: str, value: object, location: Location | None = None) -> None:
+        """Note the user's code of a part; what the SDK has put in its place is declared at `location`."""
         target = value if isinstance(value, (type, BaseWrapped)) else type(value)
-        self.components.append(Component(path, shown_name(target), Location(*declared_at(value))))
+        at = location if location is not None and isinstance(value, WholeRecord) else declared_at(value)
+        self.components.append(Component(path, shown_name(target), Location(*at)))
 
     def source(self, pipeline: Pipeline, place: Place, config: Any, name: str) -> None:
         """Add a source; `name` is its name unless the config has one."""
@@ -52,7 +54,7 @@ class Declaration:
         if source is not None:
             policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
             pipeline.sources.append(replace(source, on_error=policy))
-            self.note(path, found)
+            self.note(path, found, config.location)
 
     def sink(self, pipeline: Pipeline, place: Place, config: Any, name: str, inputs: tuple[str, ...]) -> None:
         """Add a sink."""
@@ -74,7 +76,7 @@ class Declaration:
         if sink is not None:
             policy = check.policy(replace(place, method=type(config).__name__), config.on_error)
             pipeline.sinks.append(replace(sink, on_error=policy))
-            self.note(path, encoder)
+            self.note(path, encoder, config.location)
 
     def step(
         self,

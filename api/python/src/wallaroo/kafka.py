@@ -9,6 +9,7 @@ from wallaroo.component import Place
 from wallaroo.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 from wallaroo.diagnostic import shown
 from wallaroo.kafka_option import LINGER, MESSAGE_SIZE, Topic, sink_topic, source_topic
+from wallaroo.kafka_record import content_of, create_of, edge, table_of
 from wallaroo.spark import option_texts
 
 Broker = tuple[str, str | int]
@@ -21,11 +22,17 @@ class KafkaSourceConfig(SourceConfig):
         topic: Name of the topic.
         brokers: Hosts and ports from which the client learns of all brokers.
         log_level: Has no effect.
-        decoder: Object (or class) with `decode(bs)`, which gets a record's value.
+        decoder: Object (or class) with `decode(bs)`, which gets a record's value, or with content "record" a
+            `KafkaRecord`; None then: messages are these records.
         start: Where reading begins: "start", "end", an offset, or "-n": n before the end.
         options: Settings of Kafka's client and of Spark's source, e.g. {"kafka.security.protocol": "SSL"}.
         name: Name of the source; the pipeline's by default.
         on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
+        content: "record" for whole records with key, headers and so on, tombstones included; None: their values.
+        table: Whether the topic is a table, the latest record of each key: its records precede the other messages of
+            a micro-batch, and the first micro-batch reads all of it. It needs content "record" and start "start".
+        create: How the topic is created before a run if it does not exist: {"like": TOPIC}, with as many partitions as
+            that one, or {"partitions": NUMBER}; "replicas" and "options" may be there. None: it must exist.
 
     Example:
         >>> import wallaroo
@@ -50,9 +57,13 @@ class KafkaSourceConfig(SourceConfig):
         options: Mapping[str, Any] | None = None,
         name: str | None = None,
         on_error: str | None = None,
+        content: str | None = None,
+        table: bool = False,
+        create: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(name, on_error)
-        self.decoder = decoder
+        self.decoder = edge(decoder, content)
+        self.content, self.table, self.create = content, table, create
         self.said = Topic(topic, list(brokers), log_level, start, options=dict(options or {}))  # type: ignore[arg-type]
 
     @property
@@ -72,7 +83,9 @@ class KafkaSourceConfig(SourceConfig):
                 expected='"start", "end", an offset, or "-n"', fix='pass e.g. "end"',
             )  # fmt: skip
         partitions = {"partitions": self.said.partitions} if self.said.partitions else {}
-        fields |= {"start": self.said.start, **partitions, "options": options, "max_message_bytes": MAX_MESSAGE_BYTES}
+        fields |= {"start": self.said.start, **partitions, "options": options}
+        fields |= content_of(place, self.content) | table_of(place, self.table) | create_of(place, self.create)
+        fields |= {"max_message_bytes": MAX_MESSAGE_BYTES}
         decode = decode_of(place, found)
         return decode and Source(path, name, "kafka", fields, decode, gives_keys=True, gives_time=True)
 
@@ -87,12 +100,15 @@ class KafkaSinkConfig(SinkConfig):
         max_produce_buffer_ms: How long the client may wait for more messages, in milliseconds.
         max_message_size: Largest request in bytes.
         encoder: Object (or class) with `encode(data)`; it returns `(value, key)` or `(value, key, partition_id)`, key
-            and partition being None where Kafka may choose, or the value alone.
+            and partition being None where Kafka may choose, or the value alone. With content "record" it returns a
+            `KafkaRecord`, or None for nothing; None in its place then: messages are such records.
         options: Settings of Kafka's client.
         exactly_once: Whether readers of committed records (`isolation.level=read_committed`) see each record exactly
             once, whatever dies. Records are then written in transactions, and `wallaroo run` needs confluent_kafka,
             whose settings the options are. Else a micro-batch may be written twice when the driver dies.
         on_error: What happens when the encoder fails, as for `ApplicationBuilder`; None: what the application says.
+        content: "record" for whole records with headers, time, and tombstones, only with `exactly_once`; None: values.
+        create: As for `KafkaSourceConfig`.
 
     Attributes:
         said: Topic, brokers and options, as they go to Kafka's client.
@@ -121,8 +137,11 @@ class KafkaSinkConfig(SinkConfig):
         options: Mapping[str, Any] | None = None,
         exactly_once: bool = False,
         on_error: str | None = None,
+        content: str | None = None,
+        create: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(encoder, on_error)
+        super().__init__(edge(encoder, content), on_error)
+        self.content, self.create = content, create
         settings = {LINGER: max_produce_buffer_ms, MESSAGE_SIZE: max_message_size, **(options or {})}
         self.said = Topic(topic, list(brokers), log_level, options=settings)  # type: ignore[arg-type]
         self.said.exactly_once = exactly_once
@@ -135,7 +154,8 @@ class KafkaSinkConfig(SinkConfig):
                 "T207", method=place.method, parameter="exactly_once", actual=shown(self.said.exactly_once),
                 expected="True or False", fix="pass exactly_once=True",
             )  # fmt: skip
-        return "kafka", fields | ({"exactly_once": True} if self.said.exactly_once else {})
+        fields |= {"exactly_once": True} if self.said.exactly_once else {}
+        return "kafka", fields | content_of(place, self.content) | create_of(place, self.create)
 
 
 class DefaultKafkaSourceCLIParser(KafkaSourceConfig):

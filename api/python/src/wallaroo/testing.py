@@ -7,10 +7,12 @@ frames and the same checks; what is Spark's own (several processes, failures, re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.kafka_record import KafkaRecord
 
 if TYPE_CHECKING:
     from wallaroo_runtime.memory import MemoryRun
@@ -86,7 +88,11 @@ class DeadLetter:
 
 
 def run(
-    app: str | Callable[..., Any], args: Sequence[str] = (), *, check_persist: bool = False, on_error: str = ""
+    app: str | PathLike[str] | Callable[..., Any],
+    args: Sequence[str] = (),
+    *,
+    check_persist: bool = False,
+    on_error: str = "",
 ) -> "Run":
     """Start an application in this process.
 
@@ -122,7 +128,8 @@ def run(
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
         raise DiagnosticError([Diagnostic.of("R722", reason=err)]) from err
-    return Run(start(app, args, check_persist=check_persist, on_error=on_error))
+    program = fspath(app) if isinstance(app, PathLike) else app
+    return Run(start(program, args, check_persist=check_persist, on_error=on_error))
 
 
 class Run:
@@ -157,7 +164,8 @@ class Run:
         Args:
             messages: Payloads as bytes, which the source's decoder reads: without the length before each, unless only
                 the decoder knows how long one is. Or objects, in place of what the decoder would return. Or either in a
-                `Message`, with a key and a time.
+                `Message`, with a key and a time. To a source with content "record" a `KafkaRecord`, whose topic, time,
+                partition and offset may be left out; bytes are the value of one.
             source: Its name, or its position from "0"; empty: the only one.
 
         Raises:
@@ -165,6 +173,24 @@ class Run:
                 stops the application; or what a worker reports.
         """
         self._engine.send(messages, source)
+
+    def produce(self, records: Iterable[KafkaRecord]) -> None:
+        """Write records to topics; each source with content "record" that reads one gets them, all in one micro-batch.
+
+        What sinks with content "record" write to topics that such sources read is the next micro-batch, and so on until
+        all is quiet: groups of `wallaroo.goka` have their loops and join each other's tables. `send` goes on likewise.
+
+        Args:
+            records: With topic, key and value; partition, offset and time may be left out.
+
+        Raises:
+            DiagnosticError: As `send`. Nothing of the micro-batch that fails counts.
+        """
+        self._engine.produce(records)
+
+    def topic(self, name: str) -> list[KafkaRecord]:
+        """Return the records that `produce`, and sinks with content "record", have written to a topic, in order."""
+        return self._engine.topic(name)
 
     def visit(self, name: str, metadata: bytes = b"") -> int:
         """Run the visitors of a visit for every key that has state, as `wallaroo visit` does.
@@ -232,6 +258,10 @@ class Run:
     def records(self, sink: str = "") -> list[Record]:
         """Return the records that a sink of Kafka or Spark has got; otherwise as `output`."""
         return self._engine.records(sink)
+
+    def kafka_records(self, sink: str = "") -> list[KafkaRecord]:
+        """Return the records that a sink with content "record" has got; otherwise as `output`."""
+        return self._engine.kafka_records(sink)
 
     @property
     def dead_letters(self) -> list[DeadLetter]:

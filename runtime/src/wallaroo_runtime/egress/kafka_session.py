@@ -11,6 +11,7 @@ from typing import Any
 from wallaroo.fault import reach
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import check_answer
+from wallaroo_runtime.lowering.sink_record import SinkRecord
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 
@@ -21,7 +22,7 @@ PREFIX = "kafka."
 RENAMED = {"max.request.size": "message.max.bytes"}
 # Errors that trying again does not mend.
 LASTING = (
-    *("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "_UNKNOWN_PARTITION"),
+    *("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP", "_UNKNOWN_PARTITION"),
     "UNSUPPORTED_FOR_MESSAGE_FORMAT",
     *("TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"),
     *("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "_UNSUPPORTED_FEATURE", "UNSUPPORTED_VERSION", "_AUTHENTICATION"),
@@ -135,7 +136,7 @@ class Session:
         # A record's own error says more than that of the transaction.
         return Unavailable(errors[-1].str())
 
-    def write(self, records: Iterable[tuple[bytes | None, bytes | None, int | None]], end: Delivered) -> None:
+    def write(self, records: Iterable[SinkRecord], end: Delivered) -> None:
         """Write records, and the position after them, or nothing.
 
         Raises:
@@ -146,8 +147,8 @@ class Session:
         try:
             with self._judged():
                 self._producer.begin_transaction()
-                for key, value, partition in records:
-                    self._produce(key, value, partition)
+                for record in records:
+                    self._produce(record)
                 reach("egress.kafka_produced")
                 place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
                 within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group)
@@ -160,11 +161,15 @@ class Session:
                 within(ANSWER_S, self._producer.abort_transaction)
             raise
 
-    def _produce(self, key: bytes | None, value: bytes | None, partition: int | None) -> None:
-        place = {} if partition is None else {"partition": partition}
+    def _produce(self, record: SinkRecord) -> None:
+        more: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
+        if record.headers:
+            more["headers"] = list(record.headers)
+        if record.timestamp_ms > 0:
+            more["timestamp"] = record.timestamp_ms
         while True:
             try:
-                self._producer.produce(self._topic, value, key, on_delivery=self._delivered, **place)
+                self._producer.produce(self._topic, record.value, record.key, on_delivery=self._delivered, **more)
             except BufferError:
                 self._producer.poll(POLL_S)
             else:
@@ -174,11 +179,13 @@ class Session:
                 raise self._client.KafkaException(self._failed[0])
 
     def _noting(self) -> Callable[[Any, Any], None]:
-        """Return what notes the first record that failed; it does not keep the producer alive."""
-        failed, purged = self._failed, self._client.KafkaError._PURGE_QUEUE
+        """Return what notes the first record that failed by itself; it does not keep the producer alive."""
+        failed, codes = self._failed, self._client.KafkaError
+        # What other records of a batch get, and what is thrown away.
+        followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
 
         def delivered(error: Any, _: Any) -> None:
-            if error is not None and error.code() != purged and not failed:
+            if error is not None and error.code() not in followers and not failed:
                 failed.append(error)
 
         return delivered

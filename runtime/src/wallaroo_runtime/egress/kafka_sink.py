@@ -9,6 +9,7 @@ import secrets
 import select
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
@@ -20,7 +21,7 @@ from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client
-from wallaroo_runtime.lowering.sink_record import records_of
+from wallaroo_runtime.lowering.sink_record import SinkRecord, records_of, whole_record
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 
@@ -189,13 +190,18 @@ class KafkaSink(Sink):
             if not self._open.exists():
                 self._open.touch(mode=0o600)
                 sync_directory(self._directory)
-            session.write(_records(pieces), end)
+            session.write(_records(pieces, self._target.records), end)
             reach("egress.kafka_committed")
         self._take(pieces, end)
 
 
-def _records(pieces: list[Piece]) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
+def _records(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
+    """Yield what is to be written of pieces; of whole records the values are the records."""
     for piece in pieces:
-        if piece.frame is not None and piece.lengths:
-            # What was delivered of the frame before is at its beginning.
-            yield from list(records_of(piece.frame))[-len(piece.lengths) :]
+        if piece.frame is None or not piece.lengths:
+            continue
+        # What was delivered of the frame before is at its beginning.
+        if are_whole:
+            yield from map(whole_record, list(piece.frame.values())[-len(piece.lengths) :])
+        else:
+            yield from starmap(SinkRecord, list(records_of(piece.frame))[-len(piece.lengths) :])

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 CONNECT_S, ANSWER_S = 5.0, 20.0
+_CONNECTING = ("security.", "sasl.", "ssl.", "client.", "socket.", "broker.")
 
 
 def kafka_client(what: str) -> Any:
@@ -31,18 +32,19 @@ def kafka_client(what: str) -> Any:
 
 
 class Cluster:
-    """The brokers that the command line names.
+    """The brokers that a command line or an application names.
 
     Args:
         brokers: HOST:PORT of some.
         options: Settings of the client.
+        what: Needs it, for the error.
 
     Raises:
         RunError: R726, none takes a connection; R728.
     """
 
-    def __init__(self, brokers: Sequence[str], options: Mapping[str, str]) -> None:
-        self.kafka = kafka_client("wallaroo topics")
+    def __init__(self, brokers: Sequence[str], options: Mapping[str, str], what: str = "wallaroo topics") -> None:
+        self.kafka = kafka_client(what)
         self.name = ",".join(brokers)
         check_answer(brokers)
         # Its log on stderr repeats what its errors say.
@@ -89,6 +91,17 @@ class Cluster:
         if found is None:
             raise RunError.of("R673", USAGE, topic=topic, brokers=self.name, reason="it does not exist")
         return sorted(found.partitions)
+
+
+def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the options of a source or sink by which a client reaches the brokers, as the client names them.
+
+    Example:
+        >>> connection_settings({"kafka.security.protocol": "SSL", "kafka.acks": "1", "minPartitions": "3"})
+        {'security.protocol': 'SSL'}
+    """
+    names = {name: name.removeprefix("kafka.") for name in options if name.startswith("kafka.")}
+    return {name: options[option] for option, name in names.items() if name.startswith(_CONNECTING)}
 
 
 def check_answer(brokers: Sequence[str]) -> None:

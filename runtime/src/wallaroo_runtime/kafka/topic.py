@@ -1,5 +1,6 @@
 """Topics of a cluster: made, listed, described."""
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 
 MAX_PARTITIONS = 10_000
+KNOWN_S = 0.05  # between two looks for a new topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,48 @@ def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
     Raises:
         RunError: R727, it exists, or Kafka does not take its name or a setting.
     """
-    from confluent_kafka.admin import NewTopic
-
     if name in cluster.metadata().topics:
         fix = f"use it (`wallaroo topics describe {name}`), or give another name"
         raise RunError.of("R727", USAGE, brokers=cluster.name, reason=f'topic "{name}" exists already', fix=fix)
-    topic = NewTopic(name, partitions, replicas, config=dict(settings))
-    admin = cluster.admin()
     with cluster.translated():
-        admin.create_topics([topic], operation_timeout=ANSWER_S)[name].result(2 * ANSWER_S)
+        _create(cluster, name, partitions, replicas, settings)
+
+
+def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> bool:
+    """Make a topic unless there is one; returns whether it was made.
+
+    Raises:
+        RunError: R727, Kafka does not take its name or a setting; R726.
+    """
+    if name in cluster.metadata().topics:
+        return False
+    with cluster.translated():
+        try:
+            _create(cluster, name, partitions, replicas, settings)
+        except cluster.kafka.KafkaException as error:
+            if error.args[0].code() == cluster.kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                return False  # another run was faster
+            raise
+    _wait_known(cluster, name, partitions)
+    return True
+
+
+def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
+    """Wait until a topic is in what brokers say of all: that comes a moment after the answer to who creates it."""
+    deadline = time.monotonic() + ANSWER_S
+    while (found := cluster.metadata().topics.get(name)) is None or len(found.partitions) < partitions:
+        if time.monotonic() > deadline:
+            reason = f'topic "{name}" was created, and is not to be seen {ANSWER_S:g} s later'
+            raise RunError.of("R726", brokers=cluster.name, reason=reason)
+        time.sleep(KNOWN_S)
+
+
+def _create(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
+    from confluent_kafka.admin import NewTopic
+
+    topic = NewTopic(name, partitions, replicas, config=dict(settings))
+    admin = cluster.admin()  # the answer comes as long as there is the client
+    admin.create_topics([topic], operation_timeout=ANSWER_S)[name].result(2 * ANSWER_S)
 
 
 def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:

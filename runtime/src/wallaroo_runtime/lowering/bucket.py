@@ -7,6 +7,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.crossing import Crossing
 from wallaroo_runtime.plan import Plan, Stage
 
+FIRST_OF_TABLE = -(1 << 31)  # ordinals of tables' frames begin here, before ticks and all other frames of sequence 0
 FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
 
 
@@ -25,14 +26,22 @@ class Row(Protocol):
     def port(self) -> int:
         """Port of the frame."""
 
+    @property
+    def payload(self) -> bytes:
+        """The frame."""
+
 
 R = TypeVar("R", bound=Row)
 Run = Callable[[Stage, list[R], Crossing], Iterable[pb.Output]]
 
 
 def in_order(rows: Iterable[R]) -> list[R]:
-    """Return the rows of one bucket in the order in which they were made; a shuffle gives them in any order."""
-    return sorted(rows, key=lambda row: (row.sequence, row.ordinal))
+    """Return the rows of one bucket in the order in which they were made; a shuffle gives them in any order.
+
+    Frames of several tasks may agree in sequence and ordinal: their bytes decide, so that a repeated micro-batch is the
+    same one.
+    """
+    return sorted(rows, key=lambda row: (row.sequence, row.ordinal, row.payload))
 
 
 def later_ports(plan: Plan) -> list[frozenset[int]]:

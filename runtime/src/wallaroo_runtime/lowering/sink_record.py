@@ -1,10 +1,30 @@
 """Reads the frames of sinks whose encoders give records: key, value and partition."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from wallaroo.frame import Frame, read_frame
+from wallaroo.worker._proto import record_pb2
 
 PARTITION = b"partition"
+
+
+class SinkRecord(NamedTuple):
+    """What a topic gets.
+
+    Attributes:
+        key: None: it has none.
+        value: None: it has none (a tombstone).
+        partition: None: the partitioner says.
+        headers: Pairs of name and value, which may be None.
+        timestamp_ms: 0: Kafka says.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    partition: int | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp_ms: int = 0
 
 
 def rows_of(data: bytes, at: int) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
@@ -31,3 +51,15 @@ def partition_of(headers: bytes) -> int | None:
             return int.from_bytes(headers[name_end + 4 : end], "little", signed=True)
         at = end
     return None
+
+
+def whole_record(data: bytes) -> SinkRecord:
+    """Return the record of a message that is one."""
+    found = record_pb2.Record.FromString(data)
+    return SinkRecord(
+        found.key if found.HasField("key") else None,
+        found.value if found.HasField("value") else None,
+        found.partition if found.HasField("partition") else None,
+        [(header.key, header.value if header.HasField("value") else None) for header in found.headers],
+        found.timestamp_ms,
+    )

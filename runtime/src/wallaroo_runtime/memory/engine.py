@@ -8,13 +8,14 @@ from itertools import chain
 
 from wallaroo.frame import DEAD_LETTER_PORT, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.lowering.bucket import in_order, later_ports, run_bucket
+from wallaroo_runtime.lowering.bucket import FIRST_OF_TABLE, in_order, later_ports, run_bucket
 from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.lowering.visit import Visits, count_visits
 from wallaroo_runtime.memory.store import Store
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
+from wallaroo_runtime.worker.audit import messages_by_port
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.process import ProcessCall
 from wallaroo_runtime.worker.session import StateSession
@@ -29,14 +30,14 @@ class Row:
         sequence: Of the frame.
         ordinal: Shows which of two frames of one sequence was made first; a tick precedes the messages of its sequence.
         port: Of the frame.
-        frame: Its bytes.
+        payload: Its bytes.
     """
 
     bucket: int
     sequence: int
     ordinal: int
     port: int
-    frame: bytes
+    payload: bytes
 
 
 @dataclass(slots=True)
@@ -70,6 +71,7 @@ class Engine:
         policy: Which dead letters stop a micro-batch.
         store: The state.
         shuffle: Puts the rows of a shuffle into another order, which must change nothing; None: leaves them.
+        tables: Ports of sources that are tables; a task has none of other sources then.
 
     Attributes:
         batches: How many micro-batches are committed.
@@ -84,9 +86,10 @@ class Engine:
         *,
         store: Store | None = None,
         shuffle: Callable[[list[Row]], None] | None = None,
+        tables: Collection[int] = (),
     ) -> None:
         self.plan, self.store = plan, Store() if store is None else store
-        self.batches = 0
+        self.batches, self._tables = 0, frozenset(tables)
         self._channels, self._policy, self._shuffle = channels, policy, shuffle
         self._stages = {stage.id: stage_message(stage) for stage in plan.stages}
         self._later = later_ports(plan)
@@ -135,7 +138,8 @@ class Engine:
     def _begin(self, task: int, calls: Sequence[bytes], batch: Batch) -> Iterator[Row]:
         """Run the stages over the sources; yield what goes into the first shuffle."""
         stages = self.plan.levels[0]
-        crossing, ordinal = Crossing(stages), 0
+        is_table = self._tables.issuperset(chain.from_iterable(map(messages_by_port, calls)))
+        crossing, ordinal = Crossing(stages), FIRST_OF_TABLE if is_table else 0
         for stage in stages:
             ports = {node.port for node in stage.entries if node.kind is NodeKind.SOURCE}
             mine = (b"".join(frames_of_ports(data, ports)) for data in calls)
@@ -205,7 +209,7 @@ class Engine:
     ) -> Iterable[pb.Output]:
         """Run a stage that begins with state on a bucket's rows, or one that follows on what it receives."""
         if stage.has_state:
-            frames = [row.frame for row in rows]
+            frames = [row.payload for row in rows]
             return self._state(sessions[stage.id], stage, bucket, frames, visits) if frames else ()
         return chain.from_iterable(self._process(stage, bucket, crossing.take(stage)))
 

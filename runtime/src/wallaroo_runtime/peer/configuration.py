@@ -7,7 +7,15 @@ from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.credential import is_loopback
-from wallaroo_runtime.topology.model import ConnectorSink, ConnectorSource, GeneratorSource, Source, TcpSource, Topology
+from wallaroo_runtime.topology.model import (
+    ConnectorSink,
+    ConnectorSource,
+    GeneratorSource,
+    Source,
+    TcpSource,
+    Topology,
+    has_records,
+)
 from wallaroo_runtime.topology.visit import visit_names
 
 FSYNC_INTERVAL_MS = 50
@@ -108,7 +116,11 @@ def egress_request(topology: Topology, plan: Plan, bounds: Bounds = UNSET) -> pb
         host, _, port = topic.brokers[0].rpartition(":")
         place = {"host": host.strip("[]"), "tcp_port": int(port)}
         kafka = pb.KafkaTopic(
-            application=topology.name, brokers=topic.brokers, topic=topic.topic, options=dict(topic.options)
+            application=topology.name,
+            brokers=topic.brokers,
+            topic=topic.topic,
+            options=dict(topic.options),
+            records=has_records(topic),
         )
         request.sinks.add(port=plan.ports[topic.path], name=topic.name, **place, kafka=kafka)
     for source in listeners(topology):

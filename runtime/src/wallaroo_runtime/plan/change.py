@@ -26,8 +26,8 @@ from wallaroo_runtime.topology.model import (
     TcpSink,
     TcpSource,
     Topology,
-    Window,
 )
+from wallaroo_runtime.topology.window import Window
 
 
 class Impact(IntEnum):
@@ -169,6 +169,7 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
     if _is_transactional(old) and not _is_transactional(new):
         text = _was(f"exactly_once of {called(new)}", True, False)
         yield Change(Impact.NEEDS_DRAIN, old.path, f"{text}; output that waits for its egress would never be delivered")
+    yield from _record_changes(old, new)
     if not isinstance(old, Source) and not isinstance(new, Source):
         now = [matched.get(path, f"{path} (new)") for path in new.inputs]
         if list(old.inputs) != now:
@@ -195,6 +196,20 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names) or "none"
 
 
+def _record_changes(old: Part, new: Part) -> Iterator[Change]:
+    """Yield what changed about whole records: what was read or waits already is not what the new version expects."""
+    if isinstance(old, KafkaSource) and isinstance(new, KafkaSource) and old.table != new.table:
+        text = _was(f"table of {called(new)}", old.table, new.table)
+        if new.table:
+            text = f"{text}; Spark's checkpoint goes on after the records that were read, so the table would miss them"
+        yield Change(Impact.BREAKS_STATE if new.table else Impact.SAFE, new.path, text)
+    if isinstance(old, KafkaSink) and isinstance(new, KafkaSink) and old.content != new.content:
+        text = _was(f"content of {called(new)}", old.content or "value", new.content or "value")
+        if old.exactly_once:
+            text = f"{text}; output that waits for its egress is in the former"
+        yield Change(Impact.NEEDS_DRAIN if old.exactly_once else Impact.SAFE, new.path, text)
+
+
 Setting = tuple[str, object, object]
 
 
@@ -206,9 +221,9 @@ def _settings(old: Part, new: Part) -> Iterator[Setting]:
     elif isinstance(new, ConnectorSource):
         names = ("max_message_bytes", "max_credits", "refill_credits")
     elif isinstance(new, KafkaSource):
-        names = ("max_message_bytes", "start", "partitions", "options")
+        names = ("max_message_bytes", "start", "partitions", "options", "content", "create")
     elif isinstance(new, KafkaSink):
-        names = ("topic", "options", "exactly_once")
+        names = ("topic", "options", "exactly_once", "create")
     elif isinstance(new, SparkSource):
         names = ("max_message_bytes", "options", "value", "key", "timestamp")
     elif isinstance(new, SparkSink):

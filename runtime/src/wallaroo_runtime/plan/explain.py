@@ -109,7 +109,9 @@ def _visits_text(step: Step) -> str:
 def _spark_lines(plan: Plan, topology: Topology) -> Iterator[str]:
     yield "  source             ranges of the journal, read by the tasks themselves"
     for source in topology.sources():
-        if isinstance(source, KafkaSource | SparkSource):
+        if isinstance(source, KafkaSource) and source.table:
+            yield f"  source             kafka {source.place}, a table: read whole, before the rest of a micro-batch"
+        elif isinstance(source, KafkaSource | SparkSource):
             yield f"  source             {source.kind} {source.place}: rows are packed into frames by the tasks"
     for level, stages in enumerate(plan.levels):
         names = ", ".join(stage.id for stage in stages)

@@ -38,7 +38,7 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
         beginning = "earliest" if starts == {"start"} else "latest"
     else:
         beginning = json.dumps({source.topic: _offsets(session, source, partitions)})
-    defaults = {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
+    defaults = {} if source.table else {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
     return {**defaults, **source.options, **fixed, **chosen, "startingOffsets": beginning}
 

@@ -11,6 +11,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.spark.account import Balance, visits_of
 from wallaroo_runtime.spark.failure import TaskFailure
+from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.level import ReadCounts
 from wallaroo_runtime.spark.placement import Homes
 from wallaroo_runtime.spark.planned import Planned
@@ -47,6 +48,7 @@ class Publisher:
         messages: Messages for sinks that this run has published.
         letters: Dead letters that this run has published.
         letters_before: Those that were published before.
+        watch: Knows which dead letters are to be reported.
         homes: The executor of each partition with state, as of the last micro-batch.
         endings: Processes of workers that ended by themselves, and what became of them.
         visits: Visits of this run.
@@ -78,6 +80,7 @@ class Publisher:
         self._counts, self._planned, self._balance = counts, planned, balance
         self.homes: Homes = {}
         self.endings: Homes = {}
+        self.watch = LetterWatch()
         self._tell_visits = tell_visits
         self.batches = self.messages = self.letters = self.letters_before = self.visits = self.visited = 0
         self._publishing, self._is_ended = threading.Lock(), False
@@ -134,12 +137,16 @@ class Publisher:
             self.visited += sum(count.keys for count in found.values())
 
     def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str = "") -> None:
-        letters = [file for file in files if file.port == DEAD_LETTER_PORT]
+        letters = sorted(
+            (file for file in files if file.port == DEAD_LETTER_PORT), key=lambda file: (file.partition, file.path)
+        )
         if letters and self._policy.may_fail:
             stop_at_dead_letter((data for file in letters for data in self._outbox.read_staged(file)), self._policy)
+        seen = self.watch.look(batch, letters, self._outbox.read_staged)
         reach("driver.before_publish")
         others = files if self._rows is None else self._rows.write(query, batch, files)
         if not self._outbox.publish(query, batch, others, offsets):
             return
-        self.letters += sum(file.messages for file in letters)
+        self.letters += (count := sum(file.messages for file in letters))
+        self.watch.add(seen, count)
         self.messages += sum(file.messages for file in files if file.port != DEAD_LETTER_PORT)

@@ -90,6 +90,7 @@ class RunningQuery:
 
     Attributes:
         targets: Name of each worker to the gRPC target of its first endpoint, for sources that a worker cuts.
+        letters: Knows which dead letters are to be reported.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class RunningQuery:
         options: QueryOptions,
         has_records: bool,
     ) -> None:
-        self.targets = targets
+        self.targets, self.letters = targets, publisher.watch
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
         self._room, self._counts, self._executor = room, counts, ExecutorWatch(session)
         self._progress = past_progress(session, options.checkpoint)
@@ -180,7 +181,7 @@ class RunningQuery:
 
     @property
     def is_held(self) -> bool:
-        """Whether a micro-batch waits until sinks have taken more of the outbox."""
+        """Whether a micro-batch waits for sinks to take more of the outbox."""
         return self._room.is_waiting
 
     def recent(self) -> list[dict[str, Any]]:

@@ -9,10 +9,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.frame import encode_frame
+from wallaroo.worker._proto import record_pb2
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.kafka import read_kafka
-from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
+from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, has_records
 
 FRAME_BYTES = 512 * 1024
 FRAME_MESSAGES = 8192
@@ -33,11 +34,22 @@ class RecordSource:
     port: int
     source: KafkaSource | SparkSource
 
+    @property
+    def is_table(self) -> bool:
+        """Whether its messages precede all others of a micro-batch."""
+        return isinstance(self.source, KafkaSource) and self.source.table
+
     def load(self, session: SparkSession) -> DataFrame:
-        """Return the rows: sequence LONG (null: numbered here), key, value BINARY, timestamp_ms LONG, headers."""
+        """Return the rows: sequence LONG (null: numbered here), key, value BINARY, timestamp_ms LONG, headers.
+
+        Of whole records of Kafka also partition and offset. Records of tables all have sequence 0, so that they come
+        first; those of one key keep their order, because they are of one partition, which one task reads.
+        """
         if isinstance(self.source, KafkaSource):
+            sequence = "CAST(0 AS LONG)" if self.is_table else "offset"
+            places = ("partition", "offset") if has_records(self.source) else ()
             return read_kafka(session, self.source).selectExpr(
-                "offset AS sequence", "key", "value", "unix_millis(timestamp) AS timestamp_ms", "headers"
+                f"{sequence} AS sequence", "key", "value", "unix_millis(timestamp) AS timestamp_ms", "headers", *places
             )
         reader = session.readStream.format(self.source.format).options(**self.source.options)
         if self.source.schema:
@@ -66,13 +78,11 @@ class RecordSource:
         size = 0
         following = batch << 32
         for arrow in batches:
-            for row in zip(*(arrow.column(name).to_pylist() for name in _COLUMNS), strict=True):
+            for row in self._rows(arrow):
                 numbered = row if row[0] is not None else (following, *row[1:])
                 following += 1
                 value = len(row[2] or b"")
-                if value > self.source.max_message_bytes:
-                    limit, place = self.source.max_message_bytes, f"{self.source.place}, record {numbered[0]}"
-                    raise RunError.of("R671", source=self.source.name, size=value, place=place, limit=limit)
+                self._check_size(value, numbered[0])
                 if rows and (size + value > FRAME_BYTES or len(rows) == FRAME_MESSAGES):
                     yield self._frame(rows)
                     rows, size = [], 0
@@ -80,6 +90,31 @@ class RecordSource:
                 size += value + MESSAGE_BYTES
         if rows:
             yield self._frame(rows)
+
+    def _rows(self, arrow: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+        rows = zip(*(arrow.column(name).to_pylist() for name in _COLUMNS), strict=True)
+        if not has_records(self.source):
+            return rows
+        places = zip(*(arrow.column(name).to_pylist() for name in ("partition", "offset")), strict=True)
+        return map(self._whole, rows, places)
+
+    def _whole(self, row: tuple[Any, ...], place: tuple[int, int]) -> tuple[Any, ...]:
+        """Return a row whose value is the whole record."""
+        sequence, key, value, timestamp_ms, headers = row
+        partition, offset = place
+        record = record_pb2.Record(
+            topic=self.source.place, key=key, value=value, timestamp_ms=timestamp_ms, partition=partition, offset=offset
+        )
+        for header in headers or ():
+            record.headers.add(key=header["key"], value=header["value"])
+        data = record.SerializeToString()
+        self._check_size(len(data), f"{offset} of partition {partition}")
+        return sequence, key, data, timestamp_ms, None
+
+    def _check_size(self, size: int, record: object) -> None:
+        if size > self.source.max_message_bytes:
+            limit, place = self.source.max_message_bytes, f"{self.source.place}, record {record}"
+            raise RunError.of("R671", source=self.source.name, size=size, place=place, limit=limit)
 
     def _frame(self, rows: Sequence[tuple[Any, ...]]) -> bytes:
         sequences, keys, values, times, headers = zip(*rows, strict=True)

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from wallaroo.fault import reach
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.bucket import FIRST_OF_TABLE
 from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
 from wallaroo_runtime.plan import NodeKind, Stage
 from wallaroo_runtime.spark.account import Account
@@ -33,7 +34,7 @@ class StatelessLevel:
 
     def __init__(self, level: Level, *, has_messages: bool = True) -> None:
         self.level, self._has_messages = level, has_messages
-        self._controls = CONTROL_PORTS & level.later_ports
+        self._controls, self._first = CONTROL_PORTS & level.later_ports, 0
         self._keeps_controls = False
         self._kept: list[tuple[int, bytes]] = []  # ticks and visits, with their sequences
 
@@ -58,7 +59,8 @@ class StatelessLevel:
 
     def _shuffle(self, inputs: Inputs, attempt: Attempt, account: Account) -> Iterator[pa.RecordBatch]:
         self._keeps_controls, self._kept = False, []
-        first = 0  # frames of several stages may begin with the same message: they keep the order of the stages
+        # Frames of several stages may begin with the same message: they keep the order of the stages.
+        first = self._first
         for outputs in self._outputs(inputs, attempt):
             rows = [self.level.row_of(output, ordinal, account) for ordinal, output in enumerate(outputs, first)]
             first += len(outputs)
@@ -123,6 +125,7 @@ class RecordLevel(StatelessLevel):
     def __init__(self, level: Level, source: RecordSource) -> None:
         super().__init__(level)
         self.source = source
+        self._first = FIRST_OF_TABLE if source.is_table else 0
 
     def _inputs(self, batches: Iterator[pa.RecordBatch], account: Account) -> Inputs:
         def read(stage: Stage) -> Iterable[bytes]:

@@ -22,6 +22,7 @@ from wallaroo_runtime.topology.kind import (
 )
 from wallaroo_runtime.topology.model import STATE_KINDS
 from wallaroo_runtime.topology.shape import shown_json
+from wallaroo_runtime.topology.topic import check_topics
 
 
 def check_names(index: Index) -> Iterator[Diagnostic]:
@@ -230,6 +231,7 @@ RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (
     check_components,
     check_ends,
     check_brokers,
+    check_topics,
     check_message_keys,
 )
 

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wallaroo_runtime.topology.topic import TopicCreation
+from wallaroo_runtime.topology.window import Window
+
 PROTOCOL_VERSION = 1  # of the worker protocol
 STATE_KINDS = frozenset({"state_computation", "state_computation_multi", "window"})
 
@@ -76,31 +79,6 @@ class State:
     name: str
     codec: str
     key: Key
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Which messages an aggregation takes together; what the other kind has is 0 or empty.
-
-    Attributes:
-        kind: `range` or `count`.
-        range_ms: Length of a window.
-        slide_ms: From the begin of one window to that of the next.
-        delay_ms: How long a window waits for late messages.
-        late: What a late message does: `drop`, `fire_per_message` or `place_in_oldest_window`.
-        time: Which time counts: `ingest` or `event`.
-        count: How many messages make a window.
-        flush_ms: Without a message for so long, a window that is not full is emitted.
-    """
-
-    kind: str
-    range_ms: int = 0
-    slide_ms: int = 0
-    delay_ms: int = 0
-    late: str = ""
-    time: str = ""
-    count: int = 0
-    flush_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +154,9 @@ class KafkaSource(Source):
         start: Where reading begins: `start`, `end`, an offset, or `-n` for n before the end.
         partitions: Number and start of each partition that is read; None: all of the topic.
         options: Passed on as they are.
+        content: `record`: messages are whole records, serialized; empty: their values.
+        table: Whether its records precede all others of a micro-batch.
+        create: How the topic is created if it does not exist; None: it must.
     """
 
     topic: str
@@ -184,6 +165,9 @@ class KafkaSource(Source):
     options: Mapping[str, str]
     max_message_bytes: int
     partitions: tuple[tuple[int, str], ...] | None = None
+    content: str = ""
+    table: bool = False
+    create: TopicCreation | None = None
 
     @property
     def gives_keys(self) -> bool:
@@ -291,12 +275,16 @@ class KafkaSink(Sink):
 
     Attributes:
         exactly_once: Whether the egress writes it, in transactions; else Spark does, at least once.
+        content: `record`: messages are whole records, serialized; empty: values, perhaps with keys and partitions.
+        create: As of a `KafkaSource`.
     """
 
     topic: str
     brokers: tuple[str, ...]
     options: Mapping[str, str]
     exactly_once: bool = False
+    content: str = ""
+    create: TopicCreation | None = None
 
     @property
     def place(self) -> str:
@@ -316,6 +304,11 @@ class SparkSink(Sink):
     def place(self) -> str:
         """The format."""
         return self.format
+
+
+def has_records(part: Source | Sink) -> bool:
+    """Say whether messages of a source or sink are whole records of Kafka."""
+    return isinstance(part, KafkaSource | KafkaSink) and part.content == "record"
 
 
 Part = Source | Step | Sink

@@ -22,9 +22,10 @@ from wallaroo_runtime.topology.model import (
     TcpSink,
     TcpSource,
     Topology,
-    Window,
     Worker,
 )
+from wallaroo_runtime.topology.topic import TopicCreation
+from wallaroo_runtime.topology.window import Window
 
 _SOURCES: dict[str, type[Source]] = {
     "tcp": TcpSource,
@@ -63,12 +64,16 @@ def _source(value: dict[str, Any]) -> Source:
     if "partitions" in value:
         partitions = ((item["number"], item.get("start", value["start"])) for item in value["partitions"])
         given["partitions"] = tuple(partitions)
+    if "create" in value:
+        given["create"] = TopicCreation(**value["create"])
     return _SOURCES[value["kind"]](**given)
 
 
 def _sink(value: dict[str, Any]) -> Sink:
     given = dict(value)
     given.update((name, tuple(value[name])) for name in ("inputs", "brokers") if name in value)
+    if "create" in value:
+        given["create"] = TopicCreation(**value["create"])
     return _SINKS[value["kind"]](**given)
 
 

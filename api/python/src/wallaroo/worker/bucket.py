@@ -345,6 +345,7 @@ class BucketRun:
     def _result(self, state: BucketState) -> BucketResult:
         index = self._call.index
         self._stage.flight[MESSAGE] = OUTSIDE
+        self._visits.delete_absent()
         saved: dict[int, Table] = self._changed
         if self._call.wants_snapshot:
             # A state that was never persisted is no part of the log, nor of a snapshot.

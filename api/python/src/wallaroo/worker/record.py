@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from wallaroo.application import Sink
 from wallaroo.frame import encode_frame
+from wallaroo.kafka_record import RECORD
 from wallaroo.key import key_bytes
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.dead_letter import LetterBox, WrongResultError
@@ -12,6 +14,11 @@ from wallaroo.worker.exit import cut_ranges
 EXPECTED = "bytes or str, or a tuple (value, key) or (value, key, partition)"
 MAX_PARTITION = 0x7FFFFFFF
 _PARTITION = b"\x09\x00partition\x04\x00\x00\x00"
+
+
+def makes_rows(sink: Sink) -> bool:
+    """Say whether a sink's encoder may return a key and a partition besides the value."""
+    return sink.kind != "tcp" and sink.fields.get("content") != RECORD
 
 
 class RecordExit:

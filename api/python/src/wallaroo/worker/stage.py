@@ -18,8 +18,9 @@ from wallaroo.worker.entry import WireReader
 from wallaroo.worker.exit import KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.failing import fail_of, items_of, keyed_of
 from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
+from wallaroo.worker.kafka_record import encoding, reading
 from wallaroo.worker.keyed import StateEntry, WindowEntry
-from wallaroo.worker.record import RecordExit
+from wallaroo.worker.record import RecordExit, makes_rows
 from wallaroo.worker.result import checked, expected_of, listed, paired
 from wallaroo.worker.value import ValueCodec
 from wallaroo.worker.window import window_of
@@ -273,7 +274,7 @@ class Stage:
             has_times=node.kind in (pb.NODE_KIND_KEY, pb.NODE_KIND_SEND) and node.timestamps,
             is_coded=bool(node.codec),
             is_always_persisted=isinstance(hosted, Step) and hosted.is_always_persisted,
-            is_record=isinstance(hosted, Sink) and hosted.kind != "tcp",
+            is_record=isinstance(hosted, Sink) and makes_rows(hosted),
         )
 
     def _link(self) -> list[Link]:
@@ -311,7 +312,7 @@ class Stage:
                 self._add_key(number, node, hosted, stage, names)
             elif isinstance(hosted, Source) and node.kind == pb.NODE_KIND_SOURCE:
                 wire = None if hosted.payload_length is None else WireReader(hosted, self.box)
-                self._readers[node.port] = (number, hosted, wire)
+                self._readers[node.port] = (number, reading(hosted), wire)
                 names[f"f{number}"] = hosted.decode
                 names[f"fail{number}"] = fail_of(self.box, node, hosted.name, code="C505", is_payload=True)
             elif isinstance(hosted, Sink) and node.kind == pb.NODE_KIND_SINK:
@@ -358,15 +359,14 @@ class Stage:
         names[f"freeze{number}"] = key_exit.freeze
 
     def _add_sink(self, number: int, node: pb.Node, sink: Sink, stage: pb.Stage, names: dict[str, Any]) -> None:
-        names[f"f{number}"] = sink.encode
+        names[f"f{number}"] = encoding(sink)
         names[f"fail{number}"] = fail_of(self.box, node, sink.name)
-        if sink.kind != "tcp":
+        if makes_rows(sink):
             record_exit = RecordExit(node, sink.name, stage, self.box)
             self._exits.append(record_exit)
             names[f"record{number}"] = record_exit.put
             return
-        sink_exit = SinkExit(node, sink.name, stage, self.box)
-        self._exits.append(sink_exit)
+        self._exits.append(sink_exit := SinkExit(node, sink.name, stage, self.box))
         names[f"put{number}"], names[f"mark{number}"] = sink_exit.values.append, sink_exit.sequences.append
         names[f"other{number}"], names[f"short{number}"] = sink_exit.other, sink_exit.short
 

@@ -143,6 +143,18 @@ class VisitTurn:
             self.changed.get(port, {}).pop(key, None)
             self.deleted.setdefault(port, set()).add(key)
 
+    def delete_absent(self) -> None:
+        """Delete changed states of which their step says that they are none."""
+        for entry in self.stage.states.values():
+            port, is_absent = entry.node.state_port, entry.state.is_absent
+            changed = self.changed.get(port, {})
+            if is_absent is None or not changed:
+                continue
+            for key in [key for key, cell in changed.items() if is_absent(cell.live)]:
+                self.state.remove(self.state.table(port), key)
+                del changed[key]
+                self.deleted.setdefault(port, set()).add(key)
+
     def gone(self) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the keys that the log must no longer have, by the port of their table."""
         for port, keys in sorted(self.deleted.items()):

@@ -1,0 +1,152 @@
+package stream
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"wallarooapi/internal/declaration"
+	pb "wallarooapi/internal/recordpb"
+	"wallarooapi/internal/topology"
+)
+
+// KafkaRecord is a whole record of Kafka, as messages of KafkaRecordSource and of KafkaRecordSink are. It is written and read as
+// its bytes are between processes: as the protobuf message Record of record.proto.
+type KafkaRecord struct {
+	// Topic is where the record was read; sinks ignore it.
+	Topic string
+	// Key is nil where the record has none, which is not an empty one.
+	Key []byte
+	// Value is nil where the record has none: a tombstone.
+	Value []byte
+	// Headers are in order; names may repeat.
+	Headers []KafkaHeader
+	// Time is the record's; of a sink's records the zero time means that Kafka says.
+	Time time.Time
+	// Partition is where the record was read; of a sink's records nil means that the partitioner says.
+	Partition *int32
+	// Offset is where the record was read; sinks ignore it.
+	Offset int64
+}
+
+// KafkaHeader is one header of a KafkaRecord; Value may be nil.
+type KafkaHeader struct {
+	Key   string
+	Value []byte
+}
+
+func init() {
+	Register(Codec[KafkaRecord](functions[KafkaRecord]{KafkaRecord.MarshalBinary, readRecord}))
+}
+
+// MarshalBinary returns the bytes of the record.
+func (r KafkaRecord) MarshalBinary() ([]byte, error) {
+	record := &pb.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Partition: r.Partition, Offset: r.Offset}
+	for _, header := range r.Headers {
+		record.Headers = append(record.Headers, &pb.Header{Key: header.Key, Value: header.Value})
+	}
+	if !r.Time.IsZero() {
+		record.TimestampMs = r.Time.UnixMilli()
+	}
+	// A record without anything has no bytes; nil would be no message.
+	return proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, record)
+}
+
+// UnmarshalBinary makes the record that of its bytes, which it does not keep.
+func (r *KafkaRecord) UnmarshalBinary(data []byte) error {
+	var record pb.Record
+	if err := proto.Unmarshal(data, &record); err != nil {
+		return fmt.Errorf("the bytes are no record of Kafka: %w", err)
+	}
+	*r = KafkaRecord{Topic: record.Topic, Key: record.Key, Value: record.Value, Partition: record.Partition, Offset: record.Offset}
+	for _, header := range record.Headers {
+		r.Headers = append(r.Headers, KafkaHeader{header.Key, header.Value})
+	}
+	if record.TimestampMs != 0 {
+		r.Time = time.UnixMilli(record.TimestampMs)
+	}
+	return nil
+}
+
+func readRecord(data []byte) (record KafkaRecord, err error) {
+	err = record.UnmarshalBinary(data)
+	return record, err
+}
+
+// KafkaRecordSource reads a topic as whole records, tombstones included. Messages carry the keys of the records; one without a key
+// has the empty one. A topic without a name or brokers is found (T207).
+func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
+	edge := sourceEdge(topic)
+	edge.Content = topology.Record
+	return Source[KafkaRecord]{declaration.Source{
+		Edge: edge, Given: &recordReader{results: resultsOf[KafkaRecord]()}, Found: checkTopic("KafkaRecordSource", topic),
+	}}
+}
+
+// KafkaRecordSink writes whole records to a topic that has ExactlyOnce (T274); one without a name or brokers is found (T207). A nil
+// value is a tombstone; the error ErrSkip writes nothing.
+func KafkaRecordSink[T any](topic Kafka, encode func(message T) (KafkaRecord, error)) Sink[T] {
+	edge := sinkEdge(topic)
+	edge.Content = topology.Record
+	declared := declaration.Sink{Edge: edge, Given: &recordWriter[T]{encode}, Found: checkTopic("KafkaRecordSink", topic)}
+	if encode == nil {
+		declared.Found = append(declared.Found, wrongSource("KafkaRecordSink", "encode", "nil", "a function")...)
+	} else {
+		declared.Encoder = &recordWriter[T]{encode}
+	}
+	return Sink[T]{declared}
+}
+
+// recordReader is the decoder of whole records.
+type recordReader struct{ results results[KafkaRecord] }
+
+func (*recordReader) GoSymbol() string { return "stream.KafkaRecord" }
+
+func (r *recordReader) Decode(payload []byte) any {
+	return r.results.settle(readRecord(payload))
+}
+
+// recordWriter is the encoder of whole records.
+type recordWriter[T any] struct{ function func(T) (KafkaRecord, error) }
+
+func (w *recordWriter[T]) GoSymbol() string { return symbolOf(w.function) }
+
+func (w *recordWriter[T]) Encode(data any) []byte {
+	record, err := w.function(data.(T))
+	if err == nil {
+		var encoded []byte
+		if encoded, err = record.MarshalBinary(); err == nil {
+			return encoded
+		}
+	}
+	refuse(err)
+	return nil
+}
+
+func sourceEdge(topic Kafka) *topology.Kafka {
+	if topic.Start == "" {
+		topic.Start = "start"
+	}
+	edge := &topology.Kafka{
+		Topic: topic.Topic, Brokers: topic.Brokers, Start: topic.Start, Options: topic.Options, Table: topic.Table,
+		Create: creation(topic),
+	}
+	for _, number := range topic.Partitions {
+		edge.Partitions = append(edge.Partitions, topology.Partition{Number: number})
+	}
+	return edge
+}
+
+func sinkEdge(topic Kafka) *topology.Kafka {
+	return &topology.Kafka{
+		Topic: topic.Topic, Brokers: topic.Brokers, Options: topic.Options, ExactlyOnce: topic.ExactlyOnce, Create: creation(topic),
+	}
+}
+
+func creation(topic Kafka) *topology.Creation {
+	if topic.Create == nil {
+		return nil
+	}
+	return (*topology.Creation)(topic.Create)
+}

@@ -1,0 +1,89 @@
+package wallarootest
+
+import (
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/memory"
+	"wallarooapi/internal/topology"
+	"wallarooapi/stream"
+)
+
+// takesRecords reports whether the messages of a source are whole records of Kafka.
+func takesRecords(source *declaration.Source) bool {
+	edge, is := source.Edge.(*topology.Kafka)
+	return is && edge.Content == topology.Record
+}
+
+// recordOf returns the record that a message stands for at a source of whole records.
+func recordOf(message any) (record stream.KafkaRecord, is bool) {
+	switch m := message.(type) {
+	case stream.KafkaRecord:
+		return m, true
+	case stream.Record:
+		record = stream.KafkaRecord{Value: m.Value, Time: m.Time, Partition: m.Partition}
+		if len(m.Key) > 0 {
+			record.Key = m.Key
+		}
+		for _, header := range m.Headers {
+			record.Headers = append(record.Headers, stream.KafkaHeader{Key: header.Name, Value: header.Value})
+		}
+		return record, true
+	}
+	payload, is := payloadOf(message)
+	return stream.KafkaRecord{Value: payload}, is
+}
+
+// addRecord adds a record as if Kafka had given it: with topic, partition, offset and time.
+func (w *writer) addRecord(record stream.KafkaRecord) bool {
+	w.app.t.Helper()
+	if record.Topic == "" {
+		record.Topic = w.source.Edge.(*topology.Kafka).Topic
+	}
+	if record.Partition == nil {
+		record.Partition = new(int32)
+	}
+	if record.Offset == 0 {
+		record.Offset = w.app.offsets[w.source.Path]
+	}
+	w.app.offsets[w.source.Path] = record.Offset + 1
+	if record.Time.IsZero() {
+		record.Time = w.app.now
+	}
+	value, err := record.MarshalBinary()
+	if err != nil {
+		w.app.t.Fatalf("wallarootest: source %q: %v", w.source.Name, err)
+		return false
+	}
+	w.begin(false)
+	w.arrivals = append(w.arrivals, memory.Arrival{Value: value, Key: record.Key, TimestampMs: record.Time.UnixMilli()})
+	return true
+}
+
+// KafkaRecords returns the records that a sink of whole records has got since the beginning. A sink of another kind fails the test.
+func (a *App) KafkaRecords(sink string) []stream.KafkaRecord {
+	a.t.Helper()
+	records := []stream.KafkaRecord{}
+	if path := a.sink(sink); !a.hasRecords(path) {
+		a.t.Fatalf("wallarootest: sink %q has no whole records: it is no stream.KafkaRecordSink; use Records", sink)
+		return nil
+	}
+	for _, each := range a.of(sink) {
+		var record stream.KafkaRecord
+		if err := record.UnmarshalBinary(each.record.Value); err != nil {
+			a.t.Fatalf("wallarootest: sink %q: %v", sink, err)
+			return nil
+		}
+		records = append(records, record)
+	}
+	return records
+}
+
+func (a *App) hasRecords(path string) bool {
+	for _, pipeline := range a.declared.Pipelines {
+		for _, sink := range pipeline.Sinks {
+			if edge, is := sink.Edge.(*topology.Kafka); is && sink.Path == path {
+				return edge.Content == topology.Record
+			}
+		}
+	}
+	return false
+}

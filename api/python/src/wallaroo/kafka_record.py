@@ -1,0 +1,117 @@
+"""Records of Kafka as messages, and how topics for them are created."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.component import Place
+from wallaroo.diagnostic import shown
+
+RECORD = "record"
+_MOST_PARTITIONS, _MOST_REPLICAS = 10_000, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaRecord:
+    """A record of Kafka: what decoders get and encoders return where a config has `content="record"`.
+
+    Attributes:
+        topic: Where it was read; sinks ignore it.
+        key: None: it has none, which is not an empty one.
+        value: None: it has none (a tombstone).
+        headers: Pairs of name and value in order; names may repeat, a value may be None.
+        timestamp_ms: In milliseconds since 1970; of a sink 0: Kafka says.
+        partition: Where it was read; of a sink None: the partitioner says.
+        offset: Where it was read; sinks ignore it.
+
+    Example:
+        >>> KafkaRecord(key=b"AAPL", value=b"42").headers
+        ()
+    """
+
+    topic: str = ""
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp_ms: int = 0
+    partition: int | None = None
+    offset: int = 0
+
+
+class WholeRecord:
+    """Decoder and encoder of configs that name none: the message is the record."""
+
+    def decode(self, record: KafkaRecord) -> KafkaRecord:
+        """Return the record."""
+        return record
+
+    def encode(self, record: KafkaRecord) -> KafkaRecord:
+        """Return the record."""
+        return record
+
+
+def edge(given: Any, content: Any) -> Any:
+    """Return a decoder or encoder as the program gave it, or that of whole records."""
+    return WholeRecord() if given is None and content is not None else given
+
+
+def content_of(place: Place, content: Any) -> dict[str, Any]:
+    """Return what the document says of a content; records T207 for what is none."""
+    if content not in (None, RECORD):
+        place.add(
+            "T207", method=place.method, parameter="content", actual=shown(content), expected='"record" or None',
+            fix='pass content="record" for whole records, or leave it out for values',
+        )  # fmt: skip
+    return {} if content is None else {"content": content}
+
+
+def table_of(place: Place, table: Any) -> dict[str, Any]:
+    """Return what the document says of a table; records T207 for what is no bool."""
+    if not isinstance(table, bool):
+        place.add(
+            "T207", method=place.method, parameter="table", actual=shown(table), expected="True or False",
+            fix="pass table=True",
+        )  # fmt: skip
+    return {"table": True} if table else {}
+
+
+def create_of(place: Place, create: Any) -> dict[str, Any]:
+    """Return what the document says of how a topic is created; records T207 for what cannot be meant."""
+    if create is None:
+        return {}
+    if (reason := _fault(create)) is not None:
+        place.add(
+            "T207", method=place.method, parameter="create", actual=reason,
+            expected='{"like": TOPIC} or {"partitions": NUMBER}, which may have "replicas" and "options"',
+            fix='pass e.g. {"partitions": 3, "options": {"cleanup.policy": "compact"}}',
+        )  # fmt: skip
+        return {}
+    said = {name: create[name] for name in ("like", "partitions") if name in create}
+    if create.get("replicas", 1) != 1:
+        said["replicas"] = create["replicas"]
+    if create.get("options"):
+        said["options"] = {name: _text(create["options"][name]) for name in sorted(create["options"])}
+    return {"create": said}
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _fault(create: Any) -> str | None:
+    """Return what is wrong with how a topic is to be created; None: nothing."""
+    if not isinstance(create, Mapping):
+        return shown(create)
+    unknown = [name for name in create if name not in ("like", "partitions", "replicas", "options")]
+    if unknown or ("like" in create) == ("partitions" in create):
+        return shown(dict(create))
+    like, options = create.get("like", "t"), create.get("options", {})
+    if not isinstance(like, str) or not like:
+        return shown(like)
+    for name, most in (("partitions", _MOST_PARTITIONS), ("replicas", _MOST_REPLICAS)):
+        number = create.get(name, 1)
+        if type(number) is not int or not 1 <= number <= most:
+            return f"{name} {shown(number)}"
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        return f"options {shown(options)}"
+    return None

@@ -1,0 +1,39 @@
+"""Messages of a test as the records that Kafka would give."""
+
+from collections import Counter
+from dataclasses import replace
+
+from wallaroo.kafka_record import KafkaRecord
+from wallaroo.testing import Message
+from wallaroo.worker.kafka_record import write_record
+from wallaroo_runtime.topology.model import Source
+
+
+class Numbering:
+    """Completes records with what a broker knows of them: topic, partition, offset and time."""
+
+    def __init__(self) -> None:
+        self._next: Counter[str] = Counter()
+
+    def record(self, source: Source, message: Message, now_ms: int) -> Message:
+        """Return a record, or the value of one, as the bytes of a whole record; other messages as they are.
+
+        Raises:
+            TypeError: An attribute of the record is of another type.
+            ValueError: A number is too large, or a text is none.
+        """
+        found = message.value
+        if isinstance(found, bytes | bytearray | memoryview):
+            found = KafkaRecord(key=message.key or None, value=bytes(found), timestamp_ms=message.time_ms or 0)
+        if not isinstance(found, KafkaRecord):
+            return message
+        number = found.offset or self._next[source.path]
+        self._next[source.path] = number + 1
+        whole = replace(
+            found,
+            topic=found.topic or source.place,
+            timestamp_ms=found.timestamp_ms or now_ms,
+            partition=found.partition or 0,
+            offset=number,
+        )
+        return Message(write_record(whole), whole.key or b"", whole.timestamp_ms)

@@ -1,0 +1,62 @@
+"""Creates the topics that an application says to create, before it reads or writes them."""
+
+from collections.abc import Callable, Iterator
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.client import Cluster, connection_settings
+from wallaroo_runtime.kafka.topic import ensure_topic
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
+from wallaroo_runtime.topology.topic import TopicCreation
+
+Wanted = dict[str, tuple[KafkaSource | KafkaSink, TopicCreation]]  # by topic
+
+
+def create_topics(topology: Topology, note: Callable[[str], None]) -> None:
+    """Create the topics that do not exist; those that do stay as they are.
+
+    Args:
+        topology: Says which, and how.
+        note: Gets a line for each that was created.
+
+    Raises:
+        RunError: R672, no broker answers; R673, there is no topic that another one shall be like; R727, Kafka refuses
+            a topic; R728, the client is not installed.
+    """
+    groups: dict[tuple[str, ...], Wanted] = {}
+    for part in (*topology.sinks(), *topology.sources()):
+        if isinstance(part, KafkaSource | KafkaSink) and part.create is not None:
+            groups.setdefault(part.brokers, {}).setdefault(part.topic, (part, part.create))
+    for wanted in groups.values():
+        for name, partitions in _create(wanted):
+            note(f'topic "{name}" created, {partitions} partitions')
+
+
+def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
+    """Create topics of one cluster, each after the one that it shall be like; yield names and numbers of partitions."""
+    clusters = {name: _cluster(part) for name, (part, _) in wanted.items()}
+    left = list(wanted)
+    while left:
+        known = {name: len(topic.partitions) for name, topic in clusters[left[0]].metadata().topics.items()}
+        ready = [name for name in left if not (like := wanted[name][1].like) or like in known or name in known]
+        if not ready:
+            part, create = wanted[left[0]]
+            reason = f'topic "{part.topic}" shall be like it'
+            raise RunError.of("R673", topic=create.like, brokers=clusters[part.topic].name, reason=reason)
+        for name in ready:
+            create = wanted[name][1]
+            partitions = known.get(create.like, create.partitions)
+            if name not in known and ensure_topic(clusters[name], name, partitions, create.replicas, create.options):
+                yield name, partitions
+        left = [name for name in left if name not in ready]
+
+
+def _cluster(part: KafkaSource | KafkaSink) -> Cluster:
+    noun = part.path.split("/")[1][:-1]
+    try:
+        return Cluster(part.brokers, connection_settings(part.options), f'{noun} "{part.name}" with create')
+    except RunError as error:
+        found = error.diagnostics[0]
+        if found.code != "R726":
+            raise
+        reason = found.message.partition("; ")[2]
+        raise RunError.of("R672", what=noun, name=part.name, reason=reason) from error

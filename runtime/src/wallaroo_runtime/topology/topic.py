@@ -1,0 +1,82 @@
+"""Topics of Kafka: how they are created, and the rules about their use."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.topology.index import Index, Part, items_of
+from wallaroo_runtime.topology.shape import shown_json
+
+# Options of Spark's source that would read a table in parts, or a partition of it in several tasks.
+LIMITS = (
+    *("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"),
+    *("minPartitions", "maxRecordsPerPartition"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreation:
+    """How a topic is created that does not exist.
+
+    Attributes:
+        like: Name of the topic that has as many partitions; empty: `partitions` counts.
+        partitions: How many partitions it gets.
+        replicas: How many copies there are of each.
+        options: Settings of the topic.
+    """
+
+    like: str = ""
+    partitions: int = 0
+    replicas: int = 1
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_topics(index: Index) -> Iterator[Diagnostic]:
+    """Tables are read as records, whole and from the start; records are written exactly once; a topic has one form."""
+    created: dict[tuple[Any, Any], Any] = {}
+    for part in index.parts:
+        if part.text("kind") != "kafka":
+            continue
+        if part.value.get("table") is True:
+            yield from _table(index, part)
+        if part.kind == "sinks" and part.text("content") == "record" and part.value.get("exactly_once") is not True:
+            reason, fix = 'it writes records (content "record") without exactly_once', "set exactly_once"
+            yield _finding(index, part, "/content", reason, fix)
+        create = part.value.get("create")
+        if isinstance(create, dict):
+            yield from _creation(index, part, create)
+            key = part.text("topic"), str(part.value.get("brokers"))
+            if created.setdefault(key, create) != create:
+                reason = f'topic "{part.text("topic")}" is created in another way by another source or sink'
+                yield _finding(index, part, "/create", reason, 'give both the same "create"')
+
+
+def _table(index: Index, part: Part) -> Iterator[Diagnostic]:
+    if part.text("content") != "record":
+        yield _finding(index, part, "/table", "a table has the content of values", 'add "content": "record"')
+    starts = [("/start", part.value.get("start"))]
+    for number, item in enumerate(items_of(part.value, "partitions")):
+        if isinstance(item, dict) and "start" in item:
+            starts.append((f"/partitions/{number}/start", item["start"]))
+    for place, start in starts:
+        if isinstance(start, str) and start != "start":
+            reason = f"a table is read from its start, not from {shown_json(start)}"
+            yield _finding(index, part, place, reason, 'write "start"')
+    for name in part.object("options"):
+        if name.lower() in {limit.lower() for limit in LIMITS}:
+            reason = f"a table is read whole and in order; option {name} would divide it"
+            yield _finding(index, part, f"/options/{name}", reason, "leave the option out")
+
+
+def _creation(index: Index, part: Part, create: dict[str, Any]) -> Iterator[Diagnostic]:
+    if ("like" in create) == ("partitions" in create):
+        reason = '"create" has both "like" and "partitions"' if "like" in create else '"create" has no partitions'
+        fix = 'write either "like", the name of a topic, or "partitions", a number'
+        yield index.finding("T102", part, "/create", reason=reason, fix=fix)
+    elif create.get("like") == part.text("topic"):
+        yield _finding(index, part, "/create/like", "the topic would be created like itself", "name another topic")
+
+
+def _finding(index: Index, part: Part, place: str, reason: str, fix: str) -> Diagnostic:
+    return index.finding("T274", part, place, what=part.kind[:-1], name=part.text("name"), reason=reason, fix=fix)
