@@ -73,7 +73,7 @@ lint: ready ## style, types and suspicious code, Python and Go
 		(cd $$module && go vet ./... && $(GO_TOOLS)/staticcheck ./...) || exit 1; done
 
 test-unit: ready ## what needs no JVM and no process: under a minute
-	$(BIN)/pytest -q -m "not jvm and not slow and not long and not kafka and not connector and not cluster and not javascript"
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not jvm and not slow and not long and not kafka and not connector and not cluster and not javascript"
 	for module in $(GO_MODULES); do (cd $$module && go test ./...) || exit 1; done
 
 test-go: ready ## the tests of the Go SDK, with the race detector

@@ -1,126 +1,193 @@
-"""A program for Goka with other import paths, on Spark, against a real broker: killed once, and exact all the same."""
+"""Drawn groups on the engine in memory, against a sequential reference of Goka: topics, tables and dead letters."""
 
-import os
-import signal
-import subprocess
-import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
-import pytest
-from confluent_kafka import Consumer, Producer
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from support.kafka import Broker
-from support.run import READY, WALLAROO, wait_until, wallaroo
+from model.goka import Group, Record, World
+from wallaroo import KafkaRecord, goka
+from wallaroo.application import Application
+from wallaroo.key import key_bytes
+from wallaroo.testing import Run, run
 
-pytestmark = pytest.mark.kafka
-PROGRAM = Path(__file__).parents[1] / "examples" / "goka" / "click_counts"
-DEADLINE_S = 400.0
-USERS, CLICKS = 50, 4000  # clicks for each half of the run
-
-
-class Program:
-    """The example, which may be started again."""
-
-    def __init__(self, directory: Path, brokers: str) -> None:
-        self.directory, self.binary = directory, directory / "click_counts"
-        runtime = directory / "wallaroo"
-        runtime.write_text(f'#!/bin/sh\nexec nice -n 19 "{WALLAROO}" "$@" --master "local[2]"\n')
-        runtime.chmod(0o700)
-        own = {"BROKERS": brokers, "WALLAROO": str(runtime), "XDG_STATE_HOME": str(directory / "state")}
-        self.environment = {**os.environ, **own, "TMPDIR": str(directory)}
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start the processor and wait until it processes."""
-        known = self.output().count(READY)
-        with (self.directory / "output").open("ab") as output:
-            self.process = subprocess.Popen(
-                [self.binary, "process"], stdout=output, stderr=output, env=self.environment, start_new_session=True
-            )
-        wait_until(lambda: self.output().count(READY) > known or not self.is_alive(), self.output, DEADLINE_S)
-        assert self.is_alive(), self.output()
-
-    def is_alive(self) -> bool:
-        return self.process is not None and self.process.poll() is None
-
-    def output(self) -> str:
-        path = self.directory / "output"
-        return path.read_text() if path.exists() else ""
-
-    def end(self, number: int) -> int:
-        """End it by a signal; returns its exit status."""
-        assert self.process is not None
-        self.process.send_signal(number)
-        return self.process.wait(120)
-
-    def children(self) -> list[str]:
-        """Return the processes that are left of it, by what is in their command lines and nobody else's."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and (command := _command_of(entry)) and str(self.directory) in command:
-                found.append(f"{entry.name} {command}")
-        return found
+KEYS = ("", "a", "b", "\udcff")
+RAW = (None, b"", b"a", b"b", b"\xff")
+TOPICS = ("a", "b", "x0", "x1")  # read by anybody; x0 and x1 are also written
+GROUPS = ("g0", "g1", "g2")
+TABLES = ("users-table", *(f"{name}-table" for name in GROUPS))
+Actions = list[list[Any]]
 
 
-def _command_of(entry: Path) -> str:
-    try:
-        return (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""  # it has ended
+class Script(goka.Json):
+    """What callbacks do, as a list of actions. A message without a value is one, too."""
+
+    def decode(self, data: bytes | None) -> Any:
+        return [["see"], ["see"]] if data is None else super().decode(data)
 
 
-@pytest.fixture
-def program(tmp_path: Path, broker: Broker) -> Iterator[Program]:
-    made = Program(tmp_path, broker.address)
-    built = wallaroo("build", PROGRAM, "-o", made.binary, seconds=DEADLINE_S)
-    assert built.returncode == 0, built.stderr
-    yield made
-    if made.is_alive():
-        made.end(signal.SIGKILL)
-    wait_until(lambda: not made.children(), lambda: f"{made.children()} to end", 120)
+CODECS: dict[str, goka.Codec] = {topic: Script() for topic in TOPICS}
+CODECS |= {name + "-loop": Script() for name in GROUPS} | {name + "-log": goka.String() for name in GROUPS}
+CODECS |= {name + "-table": goka.Int64() for name in GROUPS} | {"users-table": goka.Json()}
 
 
-def click(broker: Broker, first: int) -> None:
-    producer = Producer({"bootstrap.servers": broker.address, "partitioner": "fnv1a"})
-    for number in range(first, first + CLICKS):
-        producer.produce("user-clicks", b"click", key=f"user-{number % USERS}")
-    assert producer.flush(60) == 0
+def perform(ctx: Any, actions: Actions | None, log: str, joins: Sequence[str]) -> None:
+    """Do what a message says; `see` writes down all that a context shows."""
+    for name, *rest in actions if actions is not None else [["see"]]:
+        if name == "see":
+            shown = [ctx.topic, ctx.key, ctx.offset, sorted(ctx.headers.items()), [ctx.join(each) for each in joins]]
+            ctx.emit(log, ctx.key, repr(shown))
+        elif name == "value":
+            ctx.emit(log, ctx.key, repr(ctx.value()))
+        elif name == "add":
+            ctx.set_value((ctx.value() or 0) + rest[0])
+        elif name == "set":
+            ctx.set_value(rest[0])
+        elif name == "delete":
+            ctx.delete()
+        elif name == "join":
+            ctx.emit(log, ctx.key, repr(ctx.join(rest[0])))
+        elif name == "lookup":
+            ctx.emit(log, ctx.key, repr(ctx.lookup(rest[0], KEYS[rest[1]])))
+        elif name == "emit":
+            ctx.emit(rest[0], KEYS[rest[1]], rest[2], headers={"from": log.encode()} if rest[3] else None)
+        elif name == "loop":
+            ctx.loopback(KEYS[rest[0]], rest[1], headers={"loop": b"1"} if rest[2] else None)
+        else:
+            ctx.fail("as the message says")
 
 
-class Counts:
-    """The group's table as a reader of committed records sees it: each user's counts, in order."""
+def application(groups: Sequence[Group], **options: Any) -> Application:
+    """Return the application of groups."""
+    graphs = []
+    for group in groups:
 
-    def __init__(self, broker: Broker) -> None:
-        settings = {"bootstrap.servers": broker.address, "group.id": "counts", "auto.offset.reset": "earliest"}
-        self.consumer = Consumer({**settings, "isolation.level": "read_committed"})
-        self.consumer.subscribe(["click-counts-table"])
-        self.users: dict[str, list[int]] = {}
+        def callback(ctx: goka.Context, actions: Any, *, group: Group = group) -> None:
+            perform(ctx, actions, f"{group.name}-log", group.joins)
 
-    def read(self, total: int, program: Program) -> None:
-        """Read until so many clicks were counted."""
-        deadline = time.monotonic() + DEADLINE_S
-        while sum(map(len, self.users.values())) < total:
-            assert time.monotonic() < deadline, program.output()
-            assert program.is_alive(), program.output()
-            for record in self.consumer.consume(1000, 0.2):
-                if record.error() is None:
-                    self.users.setdefault(record.key().decode(), []).append(int(record.value()))
+        def visited(ctx: goka.Context, metadata: bytes, *, group: Group = group) -> None:
+            perform(ctx, Script().decode(metadata), f"{group.name}-log", group.joins)
+
+        edges = [
+            *goka.inputs(group.inputs, Script(), callback),
+            *(goka.join(topic, CODECS[topic]) for topic in group.joins),
+            *(goka.lookup(topic, CODECS[topic]) for topic in group.lookups),
+            *(goka.output(topic, CODECS[topic]) for topic in group.outputs),
+        ]
+        edges += [goka.persist(goka.Int64()), goka.visitor(f"v-{group.name}", visited)] if group.has_table else []
+        edges += [goka.loop(Script(), callback)] if group.has_loop else []
+        graphs.append(
+            goka.define_group(group.name, edges, nil_handling=group.nil, default_headers=group.default_headers)
+        )
+    return goka.application(["127.0.0.1:9092"], *graphs, **options)
 
 
-def test_click_counts_are_exact_over_a_kill(broker: Broker, program: Program) -> None:
-    program.start()
-    click(broker, 0)
-    counts = Counts(broker)
-    try:
-        counts.read(CLICKS // 10, program)  # some of them: the rest is on its way
-        assert program.end(signal.SIGKILL) == -signal.SIGKILL
-        click(broker, CLICKS)
-        program.start()
-        counts.read(2 * CLICKS, program)
-    finally:
-        counts.consumer.close()
-    expected = list(range(1, 2 * CLICKS // USERS + 1))
-    assert counts.users == {f"user-{number}": expected for number in range(USERS)}
-    assert program.end(signal.SIGTERM) == 0, program.output()
-    assert not program.children()
+def some(*names: str, least: int = 0) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(names), unique=True, min_size=least)
+
+
+numbers = st.integers(0, len(KEYS) - 1)
+simple = st.one_of(
+    st.just(["see"]), st.just(["value"]), st.just(["delete"]), st.just(["see"]),
+    st.tuples(st.just("add"), st.integers(-3, 3)).map(list),
+    st.tuples(st.just("set"), st.integers(0, 9)).map(list),
+    st.tuples(st.just("join"), st.sampled_from(TABLES)).map(list),
+    st.tuples(st.just("lookup"), st.sampled_from(TABLES), numbers).map(list),
+)  # fmt: skip
+wrong = st.sampled_from([["fail"], ["set", None], ["emit", "nowhere", 0, [], False]])
+actions: st.SearchStrategy[Actions] = st.recursive(
+    st.lists(simple, max_size=3),
+    lambda inner: st.lists(
+        st.one_of(
+            simple,
+            st.tuples(st.just("emit"), st.sampled_from(("x0", "x1")), numbers, st.none() | inner, st.booleans()).map(
+                list
+            ),
+            st.tuples(st.just("loop"), numbers, inner, st.booleans()).map(list),
+            wrong,
+        ),
+        max_size=3,
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def drawn_groups(draw: st.DrawFn) -> list[Group]:
+    return [
+        Group(
+            name,
+            inputs=draw(some(*TOPICS, least=1)),
+            outputs=[*draw(some("x0", "x1")), f"{name}-log"],
+            joins=draw(some("a", *(table for table in TABLES if table != f"{name}-table"))),
+            lookups=draw(some(*(table for table in TABLES if table != f"{name}-table"))),
+            has_table=draw(st.booleans()),
+            has_loop=draw(st.booleans()),
+            nil=draw(st.sampled_from(("ignore", "process", "decode"))),
+            default_headers=draw(st.dictionaries(st.sampled_from(("from", "by")), st.binary(max_size=2))),
+        )
+        for name in GROUPS[: draw(st.integers(1, 3))]
+    ]
+
+
+headers = st.lists(st.tuples(st.sampled_from(("h", "n")), st.binary(max_size=2)), max_size=3).map(tuple)
+messages = st.builds(
+    Record, st.sampled_from(TOPICS), st.sampled_from(RAW),
+    st.none() | st.just(b"{") | actions.map(Script().encode) | actions.map(Script().encode), headers,
+)  # fmt: skip
+users = st.builds(
+    Record, st.just("users-table"), st.sampled_from(RAW), st.none() | st.integers(0, 9).map(lambda n: b"%d" % n)
+)
+visits = st.tuples(st.sampled_from(GROUPS), actions)
+steps = st.lists(st.one_of(st.lists(st.one_of(messages, messages, users), min_size=1), visits), max_size=5)
+
+
+def as_record(record: KafkaRecord) -> Record:
+    return Record(record.topic, record.key, record.value, tuple(record.headers))  # type: ignore[arg-type]
+
+
+def compare(app: Run, world: World) -> None:
+    for topic in (*TOPICS, *CODECS):
+        assert list(map(as_record, app.topic(topic))) == world.topics[topic], topic
+    for group in world.groups:
+        if not (group.has_table or group.joins):
+            continue
+        states = {key_bytes(key): state for key, state in app.states(group.name).items()}
+        assert {key: state.value for key, state in states.items() if state.value is not None} == world.values[
+            group.name
+        ]
+        expected = {
+            (key, topic): value
+            for topic in group.joins for key, value in world.joined[group.name, topic].items()
+        }  # fmt: skip
+        assert {(key, topic): data for key, s in states.items() for topic, data in s.joined.items()} == expected
+        assert not any(state.is_empty for state in states.values())
+    letters = Counter((letter.step, letter.error) for letter in app.dead_letters)
+    assert letters == Counter((group, text) for group, _, text in world.letters)
+
+
+@settings(max_examples=30, deadline=None)
+@given(drawn_groups(), steps)
+def test_groups_do_what_goka_does(groups: list[Group], steps: list[Any]) -> None:
+    def callback(ctx: Any, message: Any) -> None:
+        perform(ctx, message, f"{ctx.group_graph.name}-log", ctx.group_graph.joins)
+
+    world = World(groups, CODECS, callback)
+
+    def application_setup(args: Sequence[str]) -> Application:
+        return application(groups, on_error="dead_letter")
+
+    with run(application_setup) as app:
+        for step in steps:
+            if isinstance(step, list):
+                world.produce(step)
+                app.produce(KafkaRecord(each.topic, each.key, each.value, each.headers) for each in step)
+                continue
+            name, said = step
+            for group in groups:
+                if group.name == name and group.has_table:
+                    world.visit(f"v-{name}", group, said)
+                    app.visit(f"v-{name}", Script().encode(said))
+        compare(app, world)

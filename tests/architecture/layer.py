@@ -58,6 +58,7 @@ SHARED = (
     "wallaroo.handshake",
     "wallaroo.kafka_record",
     "wallaroo.key",
+    "wallaroo.memory_topic",
     "wallaroo.piece",
     "wallaroo.program",
     "wallaroo.testing",
@@ -68,8 +69,14 @@ RUNS_CALLS = {"memory": ("wallaroo.worker.call", "wallaroo.worker.kafka_record")
 # The one module of the SDK that knows the runtime: it imports it when a test starts an application.
 TEST_KIT = f"{PYTHON_SDK}/wallaroo/testing.py"
 HOST_LIBRARIES = ("grpc", "grpc_health", "google")
-# Otherwise the SDK imports a library only where the program needs it: here when a codec names a message of protobuf.
-LIBRARIES = {f"{PYTHON_SDK}/wallaroo/codec.py": ("google",)}
+# Otherwise the SDK imports a library only where the program needs it: when a codec names a message of protobuf, or when
+# it has an emitter, a view or a lookup.
+LIBRARIES = {
+    f"{PYTHON_SDK}/wallaroo/codec.py": ("google",),
+    f"{PYTHON_SDK}/wallaroo/goka/client.py": ("confluent_kafka",),
+}
+# States of groups are messages of protobuf; workers alone write and read them.
+STATES = f"{PYTHON_SDK}/wallaroo/goka/state.py"
 # What connector programs know of the SDK; clients of other systems are imported when a program starts (`library`).
 CONNECTORS_USE = (
     "wallaroo.connector",
@@ -108,7 +115,8 @@ def sdk_violations(file: str, text: str) -> Iterator[str]:
         top = found.module.split(".")[0]
         hosts = found.file.startswith(f"{PYTHON_SDK}/wallaroo/worker/")
         if top == "wallaroo":
-            if not hosts and found.module.startswith("wallaroo.worker"):
+            is_state = found.file == STATES and found.module.startswith("wallaroo.worker._proto")
+            if not hosts and not is_state and found.module.startswith("wallaroo.worker"):
                 yield said(found, "the front-end does not need the worker")
         elif top == "wallaroo_runtime":
             if found.file != TEST_KIT or not found.module.startswith("wallaroo_runtime.memory"):

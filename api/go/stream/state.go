@@ -24,14 +24,14 @@ type Initial interface {
 // Messages need a key: put KeyBy or Collect before it, unless the source gives keys (T229). Types of messages and states must have
 // bytes (C504): see Codec.
 func MapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) (Out, error), outputs ...Outputs) Stream[Out] {
-	made := &stateful[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
+	made := &stateful[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), visitors[S, Out]{}}
 	step := &declaration.Step{Name: name, Kind: declaration.StateComputation, Compute: made, State: keyedState[S](s.application, name), Outputs: namesOf(outputs)}
 	return withState[In, Out](s, step, function)
 }
 
 // FlatMapState is MapState with any number of results.
 func FlatMapState[In, S, Out any](s Stream[In], name string, function func(ctx context.Context, in In, state *S) ([]Out, error), outputs ...Outputs) Stream[Out] {
-	made := &statefulMulti[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out]()}
+	made := &statefulMulti[In, S, Out]{nameOf(name, outputs), function, resultsOf[Out](), visitors[S, []Out]{}}
 	step := &declaration.Step{Name: name, Kind: declaration.StateComputationMulti, Multi: made, State: keyedState[S](s.application, name), Outputs: namesOf(outputs)}
 	return withState[In, Out](s, step, function)
 }
@@ -78,6 +78,7 @@ type stateful[In, S, Out any] struct {
 	named
 	function func(context.Context, In, *S) (Out, error)
 	results  results[Out]
+	visitors[S, Out]
 }
 
 func (c *stateful[In, S, Out]) Compute(data, state any) (any, bool) {
@@ -89,6 +90,7 @@ type statefulMulti[In, S, Out any] struct {
 	named
 	function func(context.Context, In, *S) ([]Out, error)
 	results  results[Out]
+	visitors[S, []Out]
 }
 
 func (c *statefulMulti[In, S, Out]) Compute(data, state any) ([]any, bool) {

@@ -22,6 +22,7 @@ func (a *Application) Check() []diagnostic.Diagnostic {
 	checked.checkEnds()
 	checked.checkAddresses()
 	checked.checkStates()
+	checked.checkVisits()
 	checked.checkMessageKeys()
 	checked.declareCodecs()
 	diagnostic.Sort(checked.Found)

@@ -73,7 +73,7 @@ func (p *Pipeline) document() topology.Pipeline {
 
 func (s *Step) document() topology.Step {
 	out := topology.Step{
-		Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: s.Inputs, Window: s.Window, Codec: s.Codec, Remote: s.Remote, OnError: s.OnError,
+		Path: s.Path, Name: s.Name, Kind: s.Kind, Inputs: s.Inputs, Window: s.Window, Visits: s.Visits, Codec: s.Codec, Remote: s.Remote, OnError: s.OnError,
 	}
 	if s.State != nil {
 		unknown := "create"

@@ -124,6 +124,7 @@ type Step struct {
 	Input       reflect.Type     // of the messages that it takes; nil where the program does not say
 	Output      reflect.Type     // as that of a Source
 	Outputs     []NamedOutput    // each becomes a step of kind Output
+	Visits      []string         // names of the visits that a state step takes
 	Remote      *topology.Remote // what another program runs in its place; nil: this program runs it
 }
 

@@ -92,6 +92,7 @@ func (a *Application) NewStateComputation(step *Step, method string, named inter
 		a.wrongParameter(step, method, "sc", "nil", "a state computation")
 	} else {
 		step.Name, step.Symbol, step.Outputs = named.Name(), typeName(named), OutputsOf(named)
+		step.Visits = a.visitsOf(step, named)
 	}
 	if step.State.Builder == nil {
 		a.wrongParameter(step, method, "sb", "nil", "a state builder")

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// Bytes is the size of the words at the file's beginning: index of the call, 1 + ordinal of the message, process id, reserved.
+// Bytes is the size of the words at the file's beginning: index of the call, 1 + ordinal of the message, process id, keys visited.
 const Bytes = 32
 
 // NoteBytes is the size of the text after the words, where the file has it.
@@ -60,6 +60,9 @@ func (r *Record) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 // At notes the message of the call that enters user code. The store is a plain one: nobody reads it in step with us,
 // and the call of user code after it keeps it from being moved or left out.
 func (r *Record) At(ordinal uint64) { r.words[1] = ordinal + 1 }
+
+// Advance notes that a visit, the message at hand, has come to its next key.
+func (r *Record) Advance() { r.words[3]++ }
 
 // Outside notes that user code runs for no message: states are read or written.
 func (r *Record) Outside() { r.words[1] = outside }

@@ -37,6 +37,9 @@ const DeadLetterPort = 65535
 // TickPort is the port of ticks, frames without messages.
 const TickPort = 65534
 
+// VisitPort is the port of visits, whose only value is a Visit of the worker protocol.
+const VisitPort = 65533
+
 const magic = "WFR1"
 
 // Error says in what way a frame is damaged. Code: W414.

@@ -23,6 +23,7 @@ type Engine struct {
 	levels   []*level
 	settings Settings
 	batches  uint64
+	visited  map[uint64]int // keys, by the visit's id
 }
 
 // level is a stage and what it keeps.
@@ -55,7 +56,7 @@ func New(application *declaration.Application, settings Settings) (*Engine, []di
 	if len(found) > 0 {
 		return nil, found, nil
 	}
-	e := &Engine{document: document, plan: compiled, settings: settings}
+	e := &Engine{document: document, plan: compiled, settings: settings, visited: map[uint64]int{}}
 	for _, described := range compiled.Levels {
 		made, err := newLevel(application, described, settings)
 		if err != nil {
@@ -90,6 +91,9 @@ func newLevel(application *declaration.Application, described *pb.Stage, setting
 			l.entries[uint16(node.GetPort())] = true
 		case pb.NodeKind_NODE_KIND_STATE_COMPUTATION, pb.NodeKind_NODE_KIND_STATE_COMPUTATION_MULTI:
 			l.entries[uint16(node.GetPort())] = true
+			if len(node.GetVisits()) > 0 {
+				l.entries[frame.VisitPort] = true
+			}
 		}
 	}
 	return l, nil
@@ -115,8 +119,8 @@ func (e *Engine) Run(frames [][]byte) (left [][]byte, err error) {
 	return left, nil
 }
 
-// runSources runs level 0 over frames of sources, some of them at a time. Ticks go to every bucket of the levels with windows,
-// before the messages of their sequence.
+// runSources runs level 0 over frames of sources, some of them at a time. Ticks and visits go to every bucket of the levels that take
+// them, before the messages of their sequence.
 func (e *Engine) runSources(frames [][]byte) (rows []row, err error) {
 	first := e.levels[0]
 	var mine [][]byte
@@ -125,12 +129,12 @@ func (e *Engine) runSources(frames [][]byte) (rows []row, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if span.Port != frame.TickPort {
+		if span.Port != frame.TickPort && span.Port != frame.VisitPort {
 			mine = append(mine, data)
 			continue
 		}
 		for bucket := range e.settings.Buckets {
-			if first.later[frame.TickPort] {
+			if first.later[span.Port] {
 				rows = append(rows, row{int32(bucket), span.Port, span.First, -1, data})
 			}
 		}
@@ -196,5 +200,12 @@ func (e *Engine) runBucket(level *level, number uint32, rows []row) ([]stage.Out
 		level.buckets[number] = &bucket{}
 	}
 	level.executor.Begin(e.batches, nil)
-	return level.buckets[number].run(level.executor, frames, e.settings)
+	outputs, err := level.buckets[number].run(level.executor, frames, e.settings)
+	for _, each := range level.executor.Visited() {
+		e.visited[each.GetId()] += int(each.GetKeys())
+	}
+	return outputs, err
 }
+
+// Visited returns for how many keys visitors ran in a visit.
+func (e *Engine) Visited(id uint64) int { return e.visited[id] }

@@ -3,7 +3,10 @@ package memory
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	"wallarooapi/internal/frame"
+	pb "wallarooapi/internal/workerpb"
 )
 
 // Arrival is a message as it comes to a source.
@@ -56,6 +59,16 @@ func (j *Journal) Wire(port uint16, timestampMs int64, count int, data []byte) (
 // Tick returns a tick, whose place is before the message that comes next.
 func (j *Journal) Tick(timestampMs int64) ([]byte, error) {
 	return frame.WriteFramed(frame.TickPort, j.next, timestampMs, 0, nil)
+}
+
+// Visit returns a visit, which has the place of a message, and its id.
+func (j *Journal) Visit(name string, metadata []byte, timestampMs int64) (data []byte, id uint64, err error) {
+	id = j.next
+	value, err := proto.Marshal(&pb.Visit{Id: id, Name: name, Metadata: metadata})
+	if err == nil {
+		data, err = j.Write(frame.VisitPort, frame.Plain, false, []Arrival{{Value: value, TimestampMs: timestampMs}})
+	}
+	return data, id, err
 }
 
 // Message is a message that left the application.

@@ -29,6 +29,7 @@ type part struct {
 	state  *topology.State
 	isSink bool
 	window bool
+	visits []string
 	remote *topology.Remote
 }
 
@@ -76,7 +77,7 @@ func partsOf(document *topology.Document) (parts []*part) {
 	for _, pipeline := range document.Pipelines {
 		for _, step := range pipeline.Steps {
 			parts = append(parts, &part{
-				path: step.Path, name: step.Name, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window != nil, remote: step.Remote,
+				path: step.Path, name: step.Name, kind: step.Kind, inputs: step.Inputs, state: step.State, window: step.Window != nil, visits: step.Visits, remote: step.Remote,
 			})
 		}
 	}
@@ -210,7 +211,7 @@ func (d *draft) entryAt(level int, p *part) *pb.Node {
 	switch {
 	case p.state != nil && d.plan.States[p.state.Name] == level:
 		return &pb.Node{
-			Path: p.path, Kind: kindOf(p.kind), Port: port, State: p.state.Name, StatePort: uint32(d.plan.StatePorts[p.state.Name]),
+			Path: p.path, Kind: kindOf(p.kind), Port: port, State: p.state.Name, StatePort: uint32(d.plan.StatePorts[p.state.Name]), Visits: p.visits,
 		}
 	case p.kind == "" && !p.isSink && level == 0:
 		return &pb.Node{Path: p.path, Kind: pb.NodeKind_NODE_KIND_SOURCE, Port: port}

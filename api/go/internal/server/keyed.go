@@ -172,7 +172,7 @@ func (c *conversation) finish(
 	bucket.Version = state.Version{Counter: version.Counter + 1, Nonce: nonce()}
 	done := &pb.StateDone{
 		Index: index, Nonce: bucket.Version.Nonce, Snapshot: whole, Keys: uint64(bucket.Keys()),
-		CachedBytes: uint64(bucket.Bytes()), Counts: c.x.Counts(),
+		CachedBytes: uint64(bucket.Bytes()), Counts: c.x.Counts(), Visits: c.x.Visited(),
 	}
 	// The copy is filed before the reply: the client may ask for the new version at once, on another stream.
 	c.cache.Put(c.owner, bucket)

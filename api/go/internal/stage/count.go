@@ -7,6 +7,7 @@ func (x *Executor) Reset() {
 	x.emit = func(uint16, int32, []byte) error { return nil }
 	x.flush()
 	x.Counts()
+	x.Visited()
 }
 
 // Counts returns what each step got, made and failed on since the last call. What goes to a shuffle is counted

@@ -45,6 +45,7 @@ type stateful struct {
 	port    uint16  // of the state in state logs
 	form    reading // of the messages
 	allowed map[string]bool
+	visits  map[string]bool // by name, those that it takes
 }
 
 func newStateful(step *declaration.Step, port uint16, form reading) *stateful {
@@ -135,7 +136,7 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 			return errRollback
 		}
 		n.bury(fault.Code, message, fault.Reason, fault.Traceback)
-		return x.restore(n, table, entry, position, fresh)
+		return x.restore(n, table, entry, fresh)
 	}
 	if x.keyed.careful {
 		fault, err := x.inspect(n, entry, persist)
@@ -144,7 +145,7 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 		}
 		if fault != nil {
 			n.bury(fault.Code, message, fault.Reason, fault.Traceback)
-			return x.restore(n, table, entry, position, fresh)
+			return x.restore(n, table, entry, fresh)
 		}
 	}
 	if persist {
@@ -275,11 +276,11 @@ func differ(before, now []byte) (bool, error) {
 }
 
 // restore gives a key the state that it had before the message in flight.
-func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, position int, fresh bool) error {
+func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, fresh bool) error {
 	saved, known := x.keyed.saved[entry]
 	if fresh || !known {
 		table.Remove(entry.Key)
-		x.keyed.entries[position] = nil
+		clear(x.keyed.entries) // of the keys of the frame at hand, as far as they are known
 		return nil
 	}
 	value, err := codec.NewDecoder().Decode(codec.NewEncoder().Encoding(), saved)

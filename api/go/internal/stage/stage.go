@@ -62,6 +62,7 @@ type Executor struct {
 	keyed      keyed
 	hasWindows bool
 	arrivals   []arrival // at the windows, in the call at hand
+	visited    []*pb.Visited
 
 	inTest bool // see InTest
 }
@@ -226,7 +227,7 @@ func (x *Executor) enterState(n *node, d *pb.Node) error {
 	}
 	if n.kind != pb.NodeKind_NODE_KIND_WINDOW {
 		n.stateful = newStateful(n.step, uint16(d.GetStatePort()), form)
-		return nil
+		return n.takeVisits(d.GetVisits())
 	}
 	x.hasWindows = true
 	step := *n.step

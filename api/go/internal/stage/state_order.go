@@ -37,6 +37,9 @@ func (x *Executor) isInOrder(parts [][]byte) (bool, error) {
 				return false, err
 			}
 			frames = rest
+			if span.Port == frame.VisitPort {
+				return false, nil
+			}
 			if span.Count == 0 || x.isOfWindow(span.Port) {
 				continue
 			}
@@ -87,18 +90,28 @@ func inTurn(a, b place) int {
 	return cmp.Compare(a.index, b.index)
 }
 
-// feedInTurn runs the messages of frames that overlap. They are read one by one when it is their turn, as frames are
+// feedInTurn runs the messages of frames that overlap, and visits. They are read one by one when it is their turn, as frames are
 // read from front to back; so no more of them than the frames' bytes are in memory.
 func (x *Executor) feedInTurn(parts [][]byte, emit Emit) error {
 	x.emit, x.err = emit, nil
-	defer x.flight.Rest()
-	frames, places, err := x.takeFrames(parts)
+	return x.attended(func() error { return x.runTurns(parts) })
+}
+
+func (x *Executor) runTurns(parts [][]byte) error {
+	frames, places, visits, err := x.takeFrames(parts)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(places, inTurn)
+	slices.SortFunc(visits, visitsInTurn)
 	last := (*overlapping)(nil)
 	for _, at := range places {
+		for len(visits) > 0 && visits[0].sequence <= at.sequence {
+			if err := x.runVisit(visits[0]); err != nil {
+				return err
+			}
+			visits, last = visits[1:], nil
+		}
 		if o := frames[at.frame]; o != last {
 			last, x.frame = o, o.frame
 			x.keyed.entries = slices.Grow(x.keyed.entries[:0], len(o.frame.Keys))[:len(o.frame.Keys)]
@@ -108,23 +121,36 @@ func (x *Executor) feedInTurn(parts [][]byte, emit Emit) error {
 		}
 	}
 	x.frame = frame.Frame{}
+	for _, each := range visits {
+		if err := x.runVisit(each); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// takeFrames reads the frames of a call and returns where the messages of its state steps stand.
-func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []place, err error) {
+// takeFrames reads the frames of a call and returns where the messages of its state steps stand, and the visits.
+func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []place, visits []*visit, err error) {
 	for _, data := range parts {
 		for len(data) > 0 {
 			if data, err = x.frame.Read(data); err != nil {
-				return nil, nil, damaged(err)
+				return nil, nil, nil, damaged(err)
 			}
 			if x.frame.Port == frame.TickPort {
 				x.tick()
 				continue
 			}
+			if x.frame.Port == frame.VisitPort {
+				taken, err := x.takeVisit()
+				if err != nil {
+					return nil, nil, nil, err
+				}
+				visits = append(visits, taken)
+				continue
+			}
 			n, err := x.entry()
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 			if x.frame.Count == 0 {
 				continue
@@ -132,12 +158,12 @@ func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []p
 			if n.stateful.windows != nil {
 				x.decoder.Reset()
 				if err := x.takeWindow(n); err != nil {
-					return nil, nil, err
+					return nil, nil, nil, err
 				}
 				continue
 			}
 			if err := x.checkKeyed(n); err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 			for i := range x.frame.Count {
 				places = append(places, place{x.frame.SequenceOf(i), uint32(len(frames)), uint32(i)})
@@ -145,7 +171,7 @@ func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []p
 			frames = append(frames, x.keepFrame(n))
 		}
 	}
-	return frames, places, nil
+	return frames, places, visits, nil
 }
 
 // keepFrame takes the frame at hand away, whose messages get their ordinals.

@@ -84,7 +84,7 @@ func (t *Table) Get(key []byte) *Entry { return t.entries[string(key)] }
 
 // Add gives a key, which must not have state, a state.
 func (t *Table) Add(key []byte, value any) *Entry {
-	entry := &Entry{Key: string(key), Value: value, bytes: entryBytes + len(key), saved: t.dropped[string(key)]}
+	entry := &Entry{Key: string(key), Value: value, bytes: entryBytes + len(key)}
 	t.entries[entry.Key] = entry
 	t.bucket.bytes += int64(entry.bytes)
 	return entry
@@ -105,12 +105,9 @@ func (t *Table) Drop(key string) {
 	t.Remove(key)
 }
 
-// Dropped calls visit for each key that has no state but one in the log. Then none are left.
+// Dropped calls visit for each key whose state in the log Changes has not replaced. Then none are left.
 func (t *Table) Dropped(visit func(key string) error) error {
 	for key := range t.dropped {
-		if t.entries[key] != nil {
-			continue
-		}
 		if err := visit(key); err != nil {
 			return err
 		}
@@ -153,26 +150,27 @@ func (t *Table) Touch(entry *Entry) {
 }
 
 // Changes calls visit for each entry to be persisted, in the order of their first change, or with all for every
-// entry. Then nothing is left to be persisted.
+// entry that was ever persisted. Then nothing is left to be persisted.
 func (t *Table) Changes(all bool, visit func(*Entry) error) error {
 	changed := t.dirty
 	t.dirty = nil
+	if all {
+		changed = changed[:0:0]
+		for _, entry := range t.entries {
+			if entry.IsKept() {
+				changed = append(changed, entry)
+			}
+		}
+	}
 	for _, entry := range changed {
 		entry.dirty = false
-		if all || t.entries[entry.Key] != entry {
+		if t.entries[entry.Key] != entry {
 			continue
 		}
 		if err := visit(entry); err != nil {
 			return err
 		}
-	}
-	if !all {
-		return nil
-	}
-	for _, entry := range t.entries {
-		if err := visit(entry); err != nil {
-			return err
-		}
+		delete(t.dropped, entry.Key)
 	}
 	return nil
 }

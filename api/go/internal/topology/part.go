@@ -16,7 +16,8 @@ type Step struct {
 	Kind    string
 	Inputs  []string
 	State   *State
-	Window  Window  // nil where the step is no window
+	Window  Window // nil where the step is no window
+	Visits  []string
 	Codec   string  // empty: native
 	Remote  *Remote // nil: this program runs it
 	OnError string
@@ -84,6 +85,9 @@ func (s *Step) tree() Object {
 	}
 	if s.Window != nil {
 		members = append(members, Member{"window", s.Window.tree()})
+	}
+	if len(s.Visits) > 0 {
+		members = append(members, Member{"visits", texts(s.Visits)})
 	}
 	members = append(members, Member{"codec", codecOf(s.Codec)})
 	if s.Remote == nil {

@@ -410,6 +410,7 @@ type Node struct {
 	Component     string                 `protobuf:"bytes,9,opt,name=component,proto3" json:"component,omitempty"`                   // name under which a library worker registered the component; empty: found by path
 	Keys          bool                   `protobuf:"varint,10,opt,name=keys,proto3" json:"keys,omitempty"`                           // SEND, RECEIVE: frames carry the messages' keys; KEY: the key is the one that the message carries
 	Output        string                 `protobuf:"bytes,11,opt,name=output,proto3" json:"output,omitempty"`                        // OUTPUT: name of the output
+	Visits        []string               `protobuf:"bytes,20,rep,name=visits,proto3" json:"visits,omitempty"`                        // state kinds but WINDOW: names of the visits that concern the step
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -519,6 +520,13 @@ func (x *Node) GetOutput() string {
 		return x.Output
 	}
 	return ""
+}
+
+func (x *Node) GetVisits() []string {
+	if x != nil {
+		return x.Visits
+	}
+	return nil
 }
 
 type Opening struct {
@@ -1677,6 +1685,7 @@ type StateDone struct {
 	Keys          uint64                 `protobuf:"varint,4,opt,name=keys,proto3" json:"keys,omitempty"`         // keys in the bucket now
 	CachedBytes   uint64                 `protobuf:"varint,5,opt,name=cached_bytes,json=cachedBytes,proto3" json:"cached_bytes,omitempty"`
 	Counts        []*StepCount           `protobuf:"bytes,6,rep,name=counts,proto3" json:"counts,omitempty"`
+	Visits        []*Visited             `protobuf:"bytes,7,rep,name=visits,proto3" json:"visits,omitempty"` // one for each visit of the call and each step that it concerns
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1753,6 +1762,143 @@ func (x *StateDone) GetCounts() []*StepCount {
 	return nil
 }
 
+func (x *StateDone) GetVisits() []*Visited {
+	if x != nil {
+		return x.Visits
+	}
+	return nil
+}
+
+// A visit: value of the only message of a frame of port 65533.
+type Visit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // of one gateway, rising
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Metadata      []byte                 `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"` // of the caller's own form
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Visit) Reset() {
+	*x = Visit{}
+	mi := &file_worker_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Visit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Visit) ProtoMessage() {}
+
+func (x *Visit) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Visit.ProtoReflect.Descriptor instead.
+func (*Visit) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Visit) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Visit) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Visit) GetMetadata() []byte {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+// What a visit came to in one step of a bucket.
+type Visited struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`         // of the visit
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`      // of the step
+	Keys          uint64                 `protobuf:"varint,3,opt,name=keys,proto3" json:"keys,omitempty"`     // for which user code ran
+	Failed        uint64                 `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"` // those of them that are dead letters
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Visited) Reset() {
+	*x = Visited{}
+	mi := &file_worker_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Visited) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Visited) ProtoMessage() {}
+
+func (x *Visited) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Visited.ProtoReflect.Descriptor instead.
+func (*Visited) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Visited) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Visited) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Visited) GetKeys() uint64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
+func (x *Visited) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
 type SplitRequest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Path            string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // of the source
@@ -1764,7 +1910,7 @@ type SplitRequest struct {
 
 func (x *SplitRequest) Reset() {
 	*x = SplitRequest{}
-	mi := &file_worker_proto_msgTypes[20]
+	mi := &file_worker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +1922,7 @@ func (x *SplitRequest) String() string {
 func (*SplitRequest) ProtoMessage() {}
 
 func (x *SplitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[20]
+	mi := &file_worker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +1935,7 @@ func (x *SplitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitRequest.ProtoReflect.Descriptor instead.
 func (*SplitRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{20}
+	return file_worker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SplitRequest) GetPath() string {
@@ -1824,7 +1970,7 @@ type SplitReply struct {
 
 func (x *SplitReply) Reset() {
 	*x = SplitReply{}
-	mi := &file_worker_proto_msgTypes[21]
+	mi := &file_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1836,7 +1982,7 @@ func (x *SplitReply) String() string {
 func (*SplitReply) ProtoMessage() {}
 
 func (x *SplitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[21]
+	mi := &file_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1849,7 +1995,7 @@ func (x *SplitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitReply.ProtoReflect.Descriptor instead.
 func (*SplitReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{21}
+	return file_worker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SplitReply) GetLengths() []uint32 {
@@ -1887,7 +2033,7 @@ type GenerateRequest struct {
 
 func (x *GenerateRequest) Reset() {
 	*x = GenerateRequest{}
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +2045,7 @@ func (x *GenerateRequest) String() string {
 func (*GenerateRequest) ProtoMessage() {}
 
 func (x *GenerateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1912,7 +2058,7 @@ func (x *GenerateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateRequest.ProtoReflect.Descriptor instead.
 func (*GenerateRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{22}
+	return file_worker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GenerateRequest) GetPath() string {
@@ -1969,7 +2115,7 @@ type GenerateReply struct {
 
 func (x *GenerateReply) Reset() {
 	*x = GenerateReply{}
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2127,7 @@ func (x *GenerateReply) String() string {
 func (*GenerateReply) ProtoMessage() {}
 
 func (x *GenerateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2140,7 @@ func (x *GenerateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateReply.ProtoReflect.Descriptor instead.
 func (*GenerateReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{23}
+	return file_worker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GenerateReply) GetEncoding() uint32 {
@@ -2042,7 +2188,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2054,7 +2200,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2067,7 +2213,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{24}
+	return file_worker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Failure) GetCode() string {
@@ -2148,7 +2294,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_worker_proto_msgTypes[25]
+	mi := &file_worker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2306,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[25]
+	mi := &file_worker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2319,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{25}
+	return file_worker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeadLetter) GetCode() string {
@@ -2300,7 +2446,7 @@ const file_worker_proto_rawDesc = "" +
 	"\x05nodes\x18\x02 \x03(\v2\x18.wallaroo.worker.v1.NodeR\x05nodes\x12!\n" +
 	"\fbucket_count\x18\x03 \x01(\rR\vbucketCount\x12\x1f\n" +
 	"\vframe_bytes\x18\x04 \x01(\rR\n" +
-	"frameBytes\"\xad\x02\n" +
+	"frameBytes\"\xc5\x02\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x120\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1c.wallaroo.worker.v1.NodeKindR\x04kind\x12\x16\n" +
@@ -2316,7 +2462,8 @@ const file_worker_proto_rawDesc = "" +
 	"\tcomponent\x18\t \x01(\tR\tcomponent\x12\x12\n" +
 	"\x04keys\x18\n" +
 	" \x01(\bR\x04keys\x12\x16\n" +
-	"\x06output\x18\v \x01(\tR\x06output\"\xdd\x01\n" +
+	"\x06output\x18\v \x01(\tR\x06output\x12\x16\n" +
+	"\x06visits\x18\x14 \x03(\tR\x06visits\"\xdd\x01\n" +
 	"\aOpening\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12/\n" +
@@ -2393,14 +2540,24 @@ const file_worker_proto_rawDesc = "" +
 	"\brollback\x18\x02 \x01(\bR\brollback\"=\n" +
 	"\vStateChange\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x18\n" +
-	"\aentries\x18\x02 \x03(\fR\aentries\"\xc1\x01\n" +
+	"\aentries\x18\x02 \x03(\fR\aentries\"\xf6\x01\n" +
 	"\tStateDone\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
 	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\x12\x1a\n" +
 	"\bsnapshot\x18\x03 \x01(\bR\bsnapshot\x12\x12\n" +
 	"\x04keys\x18\x04 \x01(\x04R\x04keys\x12!\n" +
 	"\fcached_bytes\x18\x05 \x01(\x04R\vcachedBytes\x125\n" +
-	"\x06counts\x18\x06 \x03(\v2\x1d.wallaroo.worker.v1.StepCountR\x06counts\"b\n" +
+	"\x06counts\x18\x06 \x03(\v2\x1d.wallaroo.worker.v1.StepCountR\x06counts\x123\n" +
+	"\x06visits\x18\a \x03(\v2\x1b.wallaroo.worker.v1.VisitedR\x06visits\"G\n" +
+	"\x05Visit\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
+	"\bmetadata\x18\x03 \x01(\fR\bmetadata\"Y\n" +
+	"\aVisited\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
+	"\x04keys\x18\x03 \x01(\x04R\x04keys\x12\x16\n" +
+	"\x06failed\x18\x04 \x01(\x04R\x06failed\"b\n" +
 	"\fSplitRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12*\n" +
@@ -2483,7 +2640,7 @@ func file_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_worker_proto_goTypes = []any{
 	(NodeKind)(0),           // 0: wallaroo.worker.v1.NodeKind
 	(*InitRequest)(nil),     // 1: wallaroo.worker.v1.InitRequest
@@ -2506,15 +2663,17 @@ var file_worker_proto_goTypes = []any{
 	(*NeedState)(nil),       // 18: wallaroo.worker.v1.NeedState
 	(*StateChange)(nil),     // 19: wallaroo.worker.v1.StateChange
 	(*StateDone)(nil),       // 20: wallaroo.worker.v1.StateDone
-	(*SplitRequest)(nil),    // 21: wallaroo.worker.v1.SplitRequest
-	(*SplitReply)(nil),      // 22: wallaroo.worker.v1.SplitReply
-	(*GenerateRequest)(nil), // 23: wallaroo.worker.v1.GenerateRequest
-	(*GenerateReply)(nil),   // 24: wallaroo.worker.v1.GenerateReply
-	(*Failure)(nil),         // 25: wallaroo.worker.v1.Failure
-	(*DeadLetter)(nil),      // 26: wallaroo.worker.v1.DeadLetter
+	(*Visit)(nil),           // 21: wallaroo.worker.v1.Visit
+	(*Visited)(nil),         // 22: wallaroo.worker.v1.Visited
+	(*SplitRequest)(nil),    // 23: wallaroo.worker.v1.SplitRequest
+	(*SplitReply)(nil),      // 24: wallaroo.worker.v1.SplitReply
+	(*GenerateRequest)(nil), // 25: wallaroo.worker.v1.GenerateRequest
+	(*GenerateReply)(nil),   // 26: wallaroo.worker.v1.GenerateReply
+	(*Failure)(nil),         // 27: wallaroo.worker.v1.Failure
+	(*DeadLetter)(nil),      // 28: wallaroo.worker.v1.DeadLetter
 }
 var file_worker_proto_depIdxs = []int32{
-	25, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	27, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
 	4,  // 1: wallaroo.worker.v1.Stage.nodes:type_name -> wallaroo.worker.v1.Node
 	0,  // 2: wallaroo.worker.v1.Node.kind:type_name -> wallaroo.worker.v1.NodeKind
 	3,  // 3: wallaroo.worker.v1.Opening.stage:type_name -> wallaroo.worker.v1.Stage
@@ -2523,7 +2682,7 @@ var file_worker_proto_depIdxs = []int32{
 	6,  // 6: wallaroo.worker.v1.Data.skips:type_name -> wallaroo.worker.v1.Skip
 	10, // 7: wallaroo.worker.v1.ProcessReply.output:type_name -> wallaroo.worker.v1.Output
 	11, // 8: wallaroo.worker.v1.ProcessReply.done:type_name -> wallaroo.worker.v1.Done
-	25, // 9: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
+	27, // 9: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
 	12, // 10: wallaroo.worker.v1.Done.counts:type_name -> wallaroo.worker.v1.StepCount
 	5,  // 11: wallaroo.worker.v1.StateRequest.opening:type_name -> wallaroo.worker.v1.Opening
 	15, // 12: wallaroo.worker.v1.StateRequest.bucket:type_name -> wallaroo.worker.v1.Bucket
@@ -2534,25 +2693,26 @@ var file_worker_proto_depIdxs = []int32{
 	10, // 17: wallaroo.worker.v1.StateReply.output:type_name -> wallaroo.worker.v1.Output
 	19, // 18: wallaroo.worker.v1.StateReply.change:type_name -> wallaroo.worker.v1.StateChange
 	20, // 19: wallaroo.worker.v1.StateReply.done:type_name -> wallaroo.worker.v1.StateDone
-	25, // 20: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	27, // 20: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
 	12, // 21: wallaroo.worker.v1.StateDone.counts:type_name -> wallaroo.worker.v1.StepCount
-	25, // 22: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
-	25, // 23: wallaroo.worker.v1.GenerateReply.failure:type_name -> wallaroo.worker.v1.Failure
-	1,  // 24: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
-	7,  // 25: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
-	14, // 26: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
-	21, // 27: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
-	23, // 28: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
-	2,  // 29: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
-	9,  // 30: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
-	17, // 31: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
-	22, // 32: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
-	24, // 33: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
-	29, // [29:34] is the sub-list for method output_type
-	24, // [24:29] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	22, // 22: wallaroo.worker.v1.StateDone.visits:type_name -> wallaroo.worker.v1.Visited
+	27, // 23: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	27, // 24: wallaroo.worker.v1.GenerateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	1,  // 25: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
+	7,  // 26: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
+	14, // 27: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
+	23, // 28: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
+	25, // 29: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
+	2,  // 30: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
+	9,  // 31: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
+	17, // 32: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
+	24, // 33: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
+	26, // 34: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
+	30, // [30:35] is the sub-list for method output_type
+	25, // [25:30] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_worker_proto_init() }
@@ -2587,7 +2747,7 @@ func file_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,6 +32,7 @@ from wallaroo.pipeline import Pipeline, source
 from wallaroo.serialization import deserialize, serialize
 from wallaroo.spark import SparkSinkConfig, SparkSourceConfig
 from wallaroo.tcp import TCPSinkConfig, TCPSourceConfig, tcp_parse_input_addrs, tcp_parse_output_addrs
+from wallaroo.visit import Deleted
 from wallaroo.window import (
     count_windows,
     hours,
@@ -67,6 +68,7 @@ __all__ = [
     "Decoder",
     "DefaultKafkaSinkCLIParser",
     "DefaultKafkaSourceCLIParser",
+    "Deleted",
     "Encoder",
     "GenSourceConfig",
     "KafkaRecord",

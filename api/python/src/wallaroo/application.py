@@ -93,6 +93,7 @@ class State:
         keys: Keys declared up front, as the program wrote them.
         unknown: What other keys do, `create` or `dead_letter`.
         is_by_message: Whether the key is the one that the message carries.
+        is_absent: Says of a changed state that the key has none any more; None: every state is one.
     """
 
     name: str
@@ -102,6 +103,7 @@ class State:
     keys: tuple[Any, ...] = ()
     unknown: str = CREATE
     is_by_message: bool = False
+    is_absent: Callable[[Any], bool] | None = None
 
 
 @dataclass(slots=True)
@@ -116,6 +118,8 @@ class Step:
         remote: What another program runs in place of `run`.
         codec: Of its messages, where they go to another worker.
         outputs: Names of its outputs; each is a step of kind `output`, right after it.
+        visits: Names of the visits that a state computation takes.
+        visit: Its visitor; None: it takes none.
     """
 
     path: str
@@ -132,6 +136,8 @@ class Step:
     remote: RemoteComponent | None = None
     codec: str = "native"
     outputs: tuple[str, ...] = ()
+    visits: tuple[str, ...] = ()
+    visit: Callable[..., Any] | None = None
 
 
 @dataclass(slots=True)

@@ -36,6 +36,8 @@ class Call:
     run: Callable[..., Any]
     is_multi: bool = False
     outputs: tuple[str, ...] = ()
+    visits: tuple[str, ...] = ()
+    visit: Callable[..., Any] | None = None
 
 
 def instance(place: Place, parameter: str, value: Any, decorator: str, expected: str) -> Any:
@@ -112,7 +114,10 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
     label = method(place, kind, component, ("name",), ())
     if run is None or label is None:
         return None
-    return Call(kind, label(), run, is_multi, outputs_of(component))
+    call = Call(kind, label(), run, is_multi, outputs_of(component))
+    if has_state and (visits := _names(component, "visits")):
+        call.visits, call.visit = visits, method(place, "visitor", component, ("visit",), VISITOR)
+    return call
 
 
 def outputs_of(component: Any) -> tuple[str, ...]:
@@ -120,8 +125,12 @@ def outputs_of(component: Any) -> tuple[str, ...]:
     component = getattr(component, "aggregation", component)
     if isinstance(component, (BaseWrapped, RemoteComponent)):
         return tuple(component.outputs)
+    return _names(component, "outputs")
+
+
+def _names(component: Any, attribute: str) -> tuple[str, ...]:
     cls = component if isinstance(component, type) else type(component)
-    found = getattr(component, "outputs", ()) if hasattr(cls, "outputs") else ()
+    found = getattr(component, attribute, ()) if hasattr(cls, attribute) else ()
     # Another program's class may have an attribute of this name that is no declaration.
     return tuple(found) if isinstance(found, (tuple, list)) and all(isinstance(name, str) for name in found) else ()
 
@@ -133,6 +142,7 @@ def other_generation(place: Place, component: Any, actual: str, expected: str, f
 
 
 _DIRECT = {"compute", "compute_multi", "partition", "extract_key", "encode", "decode"}
+VISITOR = ("name", "metadata", "key", "state")
 BUILDER, SOURCE = "ApplicationBuilder (Wallaroo 0.1 to 0.5)", "wallaroo.source (Wallaroo 0.6)"
 
 

@@ -94,8 +94,16 @@ class Declaration:
         step = Step(path, name, call.kind, inputs, collected(call.run), place.location, state, on_error)
         pipeline.steps.append(step)
         self.note(path, value)
+        self._visits(place, step, call)
         self._outputs(pipeline, place, step, call.outputs)
         return step
+
+    def _visits(self, place: Place, step: Step, call: component.Call) -> None:
+        step.visits, step.visit = call.visits, None if call.visit is None else collected(call.visit)
+        for number, name in enumerate(call.visits):
+            check.name(place, "visit", name)
+            if name in call.visits[:number]:
+                self.wrong(place, "visits", call.visits, "each name once")
 
     def remote(
         self, pipeline: Pipeline, place: Place, found: RemoteComponent, inputs: tuple[str, ...], state: State | None,

@@ -6,9 +6,9 @@ PROTOCOLS = (1, PROTOCOL_VERSION)  # the lowest and the highest version that thi
 
 WINDOWS, CROSSING, PROTOBUF = "windows", "crossing", "protobuf"
 GENERATE, SPLIT_FRAMES = "generate", "split_frames"
-IN_FLIGHT, CHECK_PERSIST, OUTPUTS = "in_flight", "check_persist", "outputs"
+IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS = "in_flight", "check_persist", "outputs", "visits"
 # What a worker may leave out; SPECIFICATION.md, section 9, has what each one means.
-CAPABILITIES = (WINDOWS, CROSSING, PROTOBUF, GENERATE, SPLIT_FRAMES, IN_FLIGHT, CHECK_PERSIST, OUTPUTS)
+CAPABILITIES = (WINDOWS, CROSSING, PROTOBUF, GENERATE, SPLIT_FRAMES, IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS)
 
 
 def common_version(ours: tuple[int, int], theirs: tuple[int, int]) -> int:

@@ -7,6 +7,7 @@ frames and the same checks; what is Spark's own (several processes, failures, re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,11 @@ class DeadLetter:
 
 
 def run(
-    app: str | Callable[..., Any], args: Sequence[str] = (), *, check_persist: bool = False, on_error: str = ""
+    app: str | PathLike[str] | Callable[..., Any],
+    args: Sequence[str] = (),
+    *,
+    check_persist: bool = False,
+    on_error: str = "",
 ) -> "Run":
     """Start an application in this process.
 
@@ -123,7 +128,8 @@ def run(
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
         raise DiagnosticError([Diagnostic.of("R722", reason=err)]) from err
-    return Run(start(app, args, check_persist=check_persist, on_error=on_error))
+    program = fspath(app) if isinstance(app, PathLike) else app
+    return Run(start(program, args, check_persist=check_persist, on_error=on_error))
 
 
 class Run:
@@ -167,6 +173,39 @@ class Run:
                 stops the application; or what a worker reports.
         """
         self._engine.send(messages, source)
+
+    def produce(self, records: Iterable[KafkaRecord]) -> None:
+        """Write records to topics; each source with content "record" that reads one gets them, all in one micro-batch.
+
+        What sinks with content "record" write to topics that such sources read is the next micro-batch, and so on until
+        all is quiet: groups of `wallaroo.goka` have their loops and join each other's tables. `send` goes on likewise.
+
+        Args:
+            records: With topic, key and value; partition, offset and time may be left out.
+
+        Raises:
+            DiagnosticError: As `send`. Nothing of the micro-batch that fails counts.
+        """
+        self._engine.produce(records)
+
+    def topic(self, name: str) -> list[KafkaRecord]:
+        """Return the records that `produce`, and sinks with content "record", have written to a topic, in order."""
+        return self._engine.topic(name)
+
+    def visit(self, name: str, metadata: bytes = b"") -> int:
+        """Run the visitors of a visit for every key that has state, as `wallaroo visit` does.
+
+        Args:
+            name: Of the visit.
+            metadata: What the visitors get, too.
+
+        Returns:
+            For how many keys a visitor ran, dead letters among them.
+
+        Raises:
+            DiagnosticError: As `send`; R720, no step takes the visit.
+        """
+        return int(self._engine.visit(name, metadata).keys)
 
     def generate(self, most: int | None = None, source: str = "") -> int:
         """Process the next messages of a generator.

@@ -139,6 +139,8 @@ def _step(step: Step) -> dict[str, Any]:
         item["state"] = {"name": step.state.name, "codec": CODEC, "key": _key(step.state)}
     if step.window is not None:
         item["window"] = step.window
+    if step.visits:
+        item["visits"] = list(step.visits)
     host = {"worker": WORKER} if step.remote is None else {"worker": step.remote.worker, "component": step.remote.name}
     return item | {"codec": step.codec} | host | _policy(step)
 

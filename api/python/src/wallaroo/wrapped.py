@@ -8,6 +8,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.error import WallarooParameterError
+from wallaroo.output import collected
 from wallaroo.signature import arity_finding
 
 _declared: dict[tuple[str, str], "BaseWrapped"] = {}
@@ -145,6 +146,7 @@ class _WithState(_WithOutputs):
 
     Attributes:
         state_class: The class that was given to the decorator; None where the pipeline names it (Wallaroo 0.4 and 0.5).
+        visitors: The functions for visits, by the visit's name.
     """
 
     parameters = ("data", "state")
@@ -159,6 +161,44 @@ class _WithState(_WithOutputs):
     ) -> None:
         super().__init__(function, name, outputs=outputs)
         self.state_class = state_class
+        self.visitors: dict[str, Callable[..., Any]] = {}
+
+    @property
+    def visits(self) -> tuple[str, ...]:
+        """Names of the visits that it takes."""
+        return tuple(self.visitors)
+
+    def visitor(self, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Make a function `f(metadata, key, state)` the visitor of a visit: it runs for every key that has state.
+
+        It returns what the computation returns, or `wallaroo.Deleted` to delete the key's state. A visit is asked for
+        with `wallaroo visit`, which also gives the metadata, bytes of any content.
+
+        Args:
+            name: Of the visit.
+
+        Raises:
+            WallarooParameterError: The name is no text or is taken (T207), or it is no such function (T202, T207).
+        """
+
+        def add(function: Callable[..., Any]) -> Callable[..., Any]:
+            finding = None
+            if not isinstance(name, str) or name in self.visitors or not callable(function):
+                finding = Diagnostic.of(
+                    "T207", method="visitor", parameter="name", actual=shown(name), expected="a name of its own",
+                    fix=f'put @{self._name}.visitor("NAME") right above `def f(metadata, key, state)`',
+                )  # fmt: skip
+            finding = finding or arity_finding("visitor", name, function, ("metadata", "key", "state"))
+            if finding is not None:
+                raise WallarooParameterError(finding)
+            self.visitors[name] = collected(function)
+            return function
+
+        return add
+
+    def visit(self, name: str, metadata: bytes, key: Any, state: Any) -> Any:
+        """Run the visitor of a visit."""
+        return self.visitors[name](metadata, key, state)
 
 
 class StateComputation(_WithState):

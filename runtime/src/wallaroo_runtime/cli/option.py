@@ -31,6 +31,7 @@ OWN = {
     "--check-persist": False,
     "--kafka-jars": True,
     "--json": False,
+    "--quiet": False,
     "--application-module": True,
     "--attach": True,
 }

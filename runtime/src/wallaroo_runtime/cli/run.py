@@ -30,6 +30,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--engine", choices=["spark", "memory"], default="spark", help="memory: a first look, in this process alone"
     )
+    parser.add_argument(
+        "--quiet", action="store_true", help="show no status line, and not what the application's workers print"
+    )
     what = "use a worker that is started already, e.g. under a debugger"
     parser.add_argument("--attach", action="append", default=[], metavar="NAME=unix:///PATH", help=what)
     add_run_options(parser)
@@ -135,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise usage_error(reason, "", (), "give seconds, e.g. 10", "wallaroo run")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
-    reporter = JsonReporter() if arguments.json else TextReporter()
+    reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet)
     # Late: each engine imports much.
     if arguments.engine == "memory":
         from wallaroo_runtime.cli.memory import run_in_memory

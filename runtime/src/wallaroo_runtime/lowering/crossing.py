@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from wallaroo.frame import FRAMED, HEADER_BYTES, TICK_PORT, FrameHeader, read_header, write_frame
+from wallaroo.frame import FRAMED, HEADER_BYTES, TICK_PORT, VISIT_PORT, FrameHeader, read_header, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Stage
+
+CONTROL_PORTS = frozenset({TICK_PORT, VISIT_PORT})
 
 
 def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
@@ -20,19 +23,26 @@ def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
         offset = end
 
 
-def ticks_of(data: bytes, *, precede_all: bool = False) -> Iterator[tuple[int, bytes]]:
-    """Yield the ticks among the frames of a journal, as workers take them, each with its sequence.
+def controls_of(data: bytes, ports: Collection[int], *, precede_all: bool = False) -> Iterator[tuple[int, bytes]]:
+    """Yield ticks and visits, which go to all buckets, among the frames of a journal, as workers take them.
 
     A tick of the journal has a sequence of its own, as if it had a message.
 
     Args:
         data: The frames.
-        precede_all: Give ticks the sequence 0. Records that Spark reads have sequences that journals know nothing of.
+        ports: Of those that concern anything.
+        precede_all: Give them the sequence 0. Records that Spark reads have sequences that journals know nothing of.
+
+    Yields:
+        Each with its sequence.
     """
-    for frame in frames_of_ports(data, (TICK_PORT,)):
+    for frame in frames_of_ports(data, CONTROL_PORTS & set(ports)):
         header = read_header(frame)
         sequence = 0 if precede_all else header.sequence
-        yield sequence, write_frame(FrameHeader(TICK_PORT, 0, sequence, 0, FRAMED, header.timestamp_ms), [])
+        if header.port == TICK_PORT:
+            yield sequence, write_frame(FrameHeader(TICK_PORT, 0, sequence, 0, FRAMED, header.timestamp_ms), [])
+        else:
+            yield sequence, write_frame(replace(header, sequence=sequence), [frame[HEADER_BYTES:]])
 
 
 class Crossing:

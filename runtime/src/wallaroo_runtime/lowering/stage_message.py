@@ -19,6 +19,7 @@ def stage_message(stage: Stage) -> pb.Stage:
             codec=node.codec,
             keys=node.keys,
             output=node.output,
+            visits=node.visits,
         )
         for node in stage.nodes
     ]

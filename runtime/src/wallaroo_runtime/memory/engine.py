@@ -9,9 +9,10 @@ from itertools import chain
 from wallaroo.frame import DEAD_LETTER_PORT, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import FIRST_OF_TABLE, in_order, later_ports, run_bucket
-from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports, ticks_of
+from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.lowering.stage_message import stage_message
+from wallaroo_runtime.lowering.visit import Visits, count_visits
 from wallaroo_runtime.memory.store import Store
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
 from wallaroo_runtime.worker.audit import messages_by_port
@@ -46,10 +47,12 @@ class Batch:
     Attributes:
         frames: Those of each sink, by its port, in the order in which they were made.
         letters: Frames of dead letters.
+        visits: What visits came to.
     """
 
     frames: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     letters: list[bytes] = field(default_factory=list)
+    visits: Visits = field(default_factory=dict)
 
     def take(self, output: pb.Output) -> None:
         """Take what no later level needs."""
@@ -145,13 +148,15 @@ class Engine:
                 for output in crossing.keep(outputs):
                     yield from self._to_bucket(output, ordinal, batch)
                     ordinal += 1
-        if self.has_ticks:
-            yield from self._ticks(calls)
+        if controls := CONTROL_PORTS & self._later[0]:
+            yield from self._controls(calls, controls)
 
-    def _ticks(self, calls: Sequence[bytes]) -> Iterator[Row]:
-        """Yield each tick for all buckets."""
-        for sequence, tick in chain.from_iterable(map(ticks_of, calls)):
-            yield from (Row(bucket, sequence, -1, TICK_PORT, tick) for bucket in range(self.plan.bucket_count))
+    def _controls(self, calls: Sequence[bytes], ports: Collection[int]) -> Iterator[Row]:
+        """Yield each tick and visit for all buckets."""
+        for data in calls:
+            for sequence, frame in controls_of(data, ports):
+                port = read_header(frame).port
+                yield from (Row(bucket, sequence, -1, port, frame) for bucket in range(self.plan.bucket_count))
 
     def _process(self, stage: Stage, partition: int, frames: Iterable[bytes]) -> Iterator[list[pb.Output]]:
         return ProcessCall(self._channels[stage.worker], self._opening(stage, partition)).run(frames)
@@ -180,7 +185,7 @@ class Engine:
         }
         try:
             for bucket in sorted(buckets):
-                run = partial(self._stage, sessions=sessions, bucket=bucket)
+                run = partial(self._stage, sessions=sessions, bucket=bucket, visits=batch.visits)
                 mine = in_order(buckets[bucket])
                 for ordinal, output in run_bucket(stages, bucket, mine, batch=self.batches, run=run):
                     following += self._to_bucket(output, ordinal, batch)
@@ -193,17 +198,27 @@ class Engine:
         return following
 
     def _stage(
-        self, stage: Stage, rows: list[Row], crossing: Crossing, *, sessions: Mapping[str, StateSession], bucket: int
+        self,
+        stage: Stage,
+        rows: list[Row],
+        crossing: Crossing,
+        *,
+        sessions: Mapping[str, StateSession],
+        bucket: int,
+        visits: Visits,
     ) -> Iterable[pb.Output]:
         """Run a stage that begins with state on a bucket's rows, or one that follows on what it receives."""
         if stage.has_state:
             frames = [row.payload for row in rows]
-            return self._state(sessions[stage.id], stage, bucket, frames) if frames else ()
+            return self._state(sessions[stage.id], stage, bucket, frames, visits) if frames else ()
         return chain.from_iterable(self._process(stage, bucket, crossing.take(stage)))
 
-    def _state(self, session: StateSession, stage: Stage, bucket: int, frames: list[bytes]) -> list[pb.Output]:
+    def _state(
+        self, session: StateSession, stage: Stage, bucket: int, frames: list[bytes], visits: Visits
+    ) -> list[pb.Output]:
         log = self.store.log(stage.id, bucket)
         wants_snapshot = self.store.wants_snapshot(bucket, log)
         result = session.run_bucket(bucket, log.version, frames, lambda: log.entries, wants_snapshot)
+        count_visits(visits, result.visits)
         self.store.put(stage.id, bucket, log.after(result))
         return result.outputs

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from wallaroo.diagnostic import shown
 from wallaroo.frame import FRAMED, PLAIN, FrameHeader, read_frame, write_frame
 from wallaroo.kafka_record import KafkaRecord
 from wallaroo.key import key_bytes, readable
+from wallaroo.memory_topic import using
 from wallaroo.testing import DeadLetter, Message, Record
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.call import CallRunner
@@ -15,14 +17,26 @@ from wallaroo.worker.kafka_record import read_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import Splitter
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
-from wallaroo_runtime.lowering.sink_record import rows_of
+from wallaroo_runtime.lowering.visit import VisitCount
 from wallaroo_runtime.memory.channel import LocalChannel, LocalSplitter
 from wallaroo_runtime.memory.engine import Batch, Engine
 from wallaroo_runtime.memory.kafka_record import Numbering
-from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, wire_frames
+from wallaroo_runtime.memory.message import in_order, runs
+from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.state import read_states, state_names
+from wallaroo_runtime.memory.topic import Feed
 from wallaroo_runtime.plan import Plan
-from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Sink, Source, TcpSource, Topology, has_records
+from wallaroo_runtime.topology.model import (
+    GeneratorSource,
+    KafkaSink,
+    KafkaSource,
+    Sink,
+    Source,
+    TcpSource,
+    Topology,
+    has_records,
+)
+from wallaroo_runtime.topology.visit import visit_names
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.generate import Made, WorkerMaker, made_of, request_of
 from wallaroo_runtime.worker.split import WorkerSplitter
@@ -30,7 +44,7 @@ from wallaroo_runtime.worker.split import WorkerSplitter
 FIRST_MS = 1_700_000_000_000  # where the clock of an application begins, so that it is the same each time
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # of one micro-batch
 
-STATE, WHOLE = "state", "sink of whole records"
+STATE, VISIT, WHOLE = "state", "visit", "sink of whole records"
 P = TypeVar("P", Source, Sink)
 
 
@@ -65,10 +79,9 @@ class MemoryRun:
         self.now_ms, self.letters = FIRST_MS, list[DeadLetter]()
         self._channels, self._closing = channels, closing or ExitStack()
         tables = {plan.ports[each.path] for each in topology.sources() if isinstance(each, KafkaSource) and each.table}
-        self._engine, self._records = (
-            Engine(plan, channels, ErrorPolicy.of(topology, on_error), tables=tables),
-            Numbering(),
-        )
+        self._engine = Engine(plan, channels, ErrorPolicy.of(topology, on_error), tables=tables)
+        self._records, self._feed = Numbering(), Feed(topology)
+        self._waiting: list[KafkaRecord] = []  # that sinks have written, and sources have not read
         self._sequence = self.letter_count = 0
         self._outputs: dict[str, list[Record]] = {sink.path: [] for sink in topology.sinks()}
         self._generated: dict[str, tuple[bytes | None, int]] = {}
@@ -103,13 +116,33 @@ class MemoryRun:
         first = self._sequence
         frames: list[bytes] = []
         try:
-            for is_payload, group in _runs(items):
+            for is_payload, group in runs(items):
                 frames += self._frames(part, group, is_payload)
                 self._sequence += len(group)
-            self._run(frames)
+            self._run([frames])
         except BaseException:
             self._sequence = first
             raise
+        self._follow()
+
+    def produce(self, records: Iterable[KafkaRecord]) -> None:
+        """Write records to topics; sources of whole records read them as one micro-batch.
+
+        What sinks of whole records write to topics that such sources read is the next one, and so on until all is
+        quiet.
+
+        Args:
+            records: Their topics, keys and values; partition, offset and time may be left out.
+
+        Raises:
+            RunError: R721, a record is none; or as `send`. Nothing of the micro-batch that fails counts.
+        """
+        self._waiting = self._feed.write(records, self.now_ms)
+        self._follow()
+
+    def topic(self, name: str) -> list[KafkaRecord]:
+        """Return the records that `produce` and sinks of whole records have written to a topic, in order."""
+        return self._feed.topics.records(name)
 
     def receive(self, source: Source, data: bytes, count: int) -> None:
         """Process whole messages as they came over the wire.
@@ -118,8 +151,9 @@ class MemoryRun:
             RunError: As `send`.
         """
         port, first = self.plan.ports[source.path], self._sequence
-        self._run([write_frame(FrameHeader(port, count, first, 0, FRAMED, self.now_ms), [data])])
+        self._run([[write_frame(FrameHeader(port, count, first, 0, FRAMED, self.now_ms), [data])]])
         self._sequence += count
+        self._follow()
 
     def splitter(self, source: TcpSource) -> Splitter:
         """Return what cuts a stream of a source whose framing only its decoder knows."""
@@ -136,7 +170,30 @@ class MemoryRun:
         """
         self.now_ms += milliseconds
         if self._engine.has_ticks:
-            self._run([tick_frame(self._sequence, self.now_ms)])
+            self._run([[tick_frame(self._sequence, self.now_ms)]])
+            self._follow()
+
+    def visit(self, name: str, metadata: bytes = b"") -> VisitCount:
+        """Run the visitors of a visit for every key that has state, as one micro-batch.
+
+        Args:
+            name: Of the visit.
+            metadata: What the visitors get, too.
+
+        Returns:
+            What it came to.
+
+        Raises:
+            RunError: As `send`; R720, no step takes the visit.
+        """
+        if name not in (known := visit_names(self.topology)):
+            raise _unknown(VISIT, name, known)
+        sequence = self._sequence
+        visit = pb.Visit(id=sequence, name=name, metadata=metadata)
+        batch = self._run([[visit_frame(sequence, self.now_ms, visit)]])
+        self._sequence += 1
+        self._follow()
+        return batch.visits.get(sequence, VisitCount())
 
     def generate(self, most: int | None = None, source: str = "") -> int:
         """Process the next messages of a generator.
@@ -159,10 +216,11 @@ class MemoryRun:
             values, encoding, ended, reason = self._made(part, wanted)
             if values:
                 port, messages = self.plan.ports[part.path], list(map(Message, values))
-                self._run(list(value_frames(part, port, messages, self._sequence, self.now_ms, encoding)))
+                self._run([list(value_frames(part, port, messages, self._sequence, self.now_ms, encoding))])
                 self._generated[part.path] = values[-1], encoding
                 self._sequence += len(values)
                 count += len(values)
+                self._follow()
             if reason:
                 raise RunError.of("R670", source=part.name, reason=reason)
         return count
@@ -258,14 +316,35 @@ class MemoryRun:
         request = request_of(source.path, previous, encoding, max_count=wanted, max_bytes=MOST_BYTES)
         return made_of(channel.calls.generate(request))
 
-    def _run(self, frames: list[bytes]) -> None:
-        batch = self._engine.run([frames])
-        for path in self._outputs:
-            self._outputs[path] += _in_order(batch, self.plan.ports[path])
+    def _follow(self) -> None:
+        """Run what has been written to topics, and what that writes, until nothing is left."""
+        while self._waiting:
+            first, written, self._waiting = self._sequence, self._waiting, []
+            tasks: list[list[bytes]] = []
+            try:
+                for source, messages in self._feed.messages(written):
+                    tasks.append(list(self._frames(source, messages, is_payload=True)))
+                    self._sequence += len(messages)
+                self._run(tasks)
+            except BaseException:
+                self._sequence = first
+                raise
+
+    def _run(self, tasks: list[list[bytes]]) -> Batch:
+        """Run one micro-batch; what its sinks write to topics waits for `_follow`."""
+        with using(self._feed.topics):
+            batch = self._engine.run(tasks)
+        for sink in self.topology.sinks():
+            made = list(in_order(batch, self.plan.ports[sink.path]))
+            self._outputs[sink.path] += made
+            if isinstance(sink, KafkaSink) and has_records(sink):
+                records = (replace(read_record(each.value or b""), topic=sink.topic) for each in made)
+                self._waiting += self._feed.write(records, self.now_ms)
         letters = (pb.DeadLetter.FromString(value) for frame in batch.letters for value in read_frame(frame).values())
         before = len(self.letters)
         self.letters += sorted(map(self._letter, letters), key=lambda letter: letter.sequence)
         self.letter_count += len(self.letters) - before
+        return batch
 
     def _letter(self, letter: pb.DeadLetter) -> DeadLetter:
         source = self._sources.get(letter.port)
@@ -292,31 +371,6 @@ class MemoryRun:
             if any(node.state == name for node in stage.nodes if node.state):
                 return self._calls(stage.worker)
         raise _unknown(STATE, name, state_names(self.plan))
-
-
-def _in_order(batch: Batch, port: int) -> Iterator[Record]:
-    """Yield a sink's messages in the order of their source messages, those of one as they were made."""
-    rows: list[tuple[int, Record]] = []
-    for data in batch.frames.get(port, ()):
-        frame = read_frame(data)
-        for number, (key, value, partition) in enumerate(rows_of(data, 0)):
-            rows.append((frame.sequence_of(number), Record(value, key, partition)))
-    return (output for _, output in sorted(rows, key=lambda row: row[0]))
-
-
-def _runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
-    """Yield messages in groups of which all are payloads, or none is."""
-    group: list[Message] = []
-    was_payload = False
-    for message in messages:
-        is_payload = isinstance(message.value, bytes | bytearray | memoryview)
-        if group and is_payload is not was_payload:
-            yield was_payload, group
-            group = []
-        group.append(Message(bytes(message.value), message.key, message.time_ms) if is_payload else message)
-        was_payload = is_payload
-    if group:
-        yield was_payload, group
 
 
 def _chosen(what: str, parts: list[P], name: str) -> P:

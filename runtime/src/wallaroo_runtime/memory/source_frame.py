@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from wallaroo.frame import FRAMED, TICK_PORT, FrameHeader, encode_frame, write_frame
+from wallaroo.frame import FRAMED, TICK_PORT, VISIT_PORT, FrameHeader, encode_frame, write_frame
 from wallaroo.testing import Message
+from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.gateway.framing import KINDS, length_packer
 from wallaroo_runtime.topology.model import Source, TcpSource
 
@@ -48,6 +49,12 @@ def value_frames(
             key_indexes=indexes,
             timestamps=() if max(times) == earliest else [time - earliest for time in times],
         )
+
+
+def visit_frame(sequence: int, now_ms: int, visit: pb.Visit) -> bytes:
+    """Return a visit."""
+    value = visit.SerializeToString()
+    return encode_frame([value], port=VISIT_PORT, sequence=sequence, timestamp_ms=now_ms)
 
 
 def tick_frame(sequence: int, now_ms: int) -> bytes:

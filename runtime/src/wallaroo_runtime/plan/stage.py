@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 DEAD_LETTER_PORT = 65535
-TICK_PORT = 65534
+TICK_PORT, VISIT_PORT = 65534, 65533
 FRAME_BYTES = 1 << 20
 
 
@@ -50,6 +50,7 @@ class Node:
         keys: SEND, RECEIVE: whether frames carry the messages' keys. KEY: whether the key is the one that the message
             carries.
         output: OUTPUT: its name, as the computation that it reads has it; else empty.
+        visits: State kinds: names of the visits that concern the step.
     """
 
     path: str
@@ -63,6 +64,7 @@ class Node:
     codec: str = ""
     keys: bool = False
     output: str = ""
+    visits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,13 @@ class Stage:
 
     @property
     def entry_ports(self) -> frozenset[int]:
-        """Ports of the frames that enter; ticks enter where a window is."""
+        """Ports of the frames that enter; ticks enter where a window is, visits where a step takes some."""
         ports = {node.port for node in self.entries}
-        return frozenset(ports | {TICK_PORT} if any(node.kind is NodeKind.WINDOW for node in self.nodes) else ports)
+        if any(node.kind is NodeKind.WINDOW for node in self.nodes):
+            ports.add(TICK_PORT)
+        if any(node.visits for node in self.nodes):
+            ports.add(VISIT_PORT)
+        return frozenset(ports)
 
     @property
     def exits(self) -> tuple[Node, ...]:

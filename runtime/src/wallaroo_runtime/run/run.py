@@ -29,6 +29,7 @@ from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptio
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.run.topics import create_topics
+from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
 from wallaroo_runtime.system.stop import Stop
@@ -195,6 +196,7 @@ def _run(
         peers.start()
         for finding in checkpoint.repairs:
             reporter.warn(finding)
+        output = WorkerOutput(logs)
         tell_past(reporter, checkpoint, peers.received())
         if stopped.is_set():
             return
@@ -220,13 +222,14 @@ def _run(
         )
         try:
             with needing_java(logs / "spark.log"):
-                query = start_query(session, plan, topology, query_options)
+                query = start_query(session, plan, topology, query_options, peers.tell_visits)
         except RunError as error:
             raise explained(error, topology) from error
         stack.callback(query.stop)
         if peers.waits_for_worker:
             peers.serve_sources(query.targets if cores(options.spark.master) else _beside(options, application, stack))
-        flow = Flow(peers, query, reporter.note)
+        letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
+        flow = Flow(peers, query, reporter.note, letters, output)
         flow.check()
         reporter.initialized(peers.addresses(), checkpoint.path)
         try:
@@ -238,8 +241,14 @@ def _run(
         for gateway in peers.gateways:
             gateway.stop()
         query.stop()
+        flow.show_output(reporter.output, whole=False)
         peers.egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
-        reporter.progress(flow.snapshot("stopped"))
+        for finding in flow.new_findings():
+            reporter.warn(finding)
+        last = flow.snapshot("stopped")
+        reporter.progress(last)
+        if (failure := flow.failure(last)) is not None:
+            raise failure
 
 
 def _beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
@@ -280,6 +289,7 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: Stop) -
     told = now
     while not stopped.wait(LOOK_S):
         flow.check()
+        flow.show_output(reporter.output)
         for finding in flow.new_findings():
             reporter.warn(finding)
         now = time.monotonic()

@@ -15,6 +15,7 @@ from itertools import chain, product
 from pyspark import AccumulatorParam
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.visit import Visits, add_visits
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -33,6 +34,7 @@ class Account:
         made: Those that left for another task, by bucket and port.
         taken: Those that rows gave, by bucket, the attempt that made the row, and port.
         staged: Those that left for staging, by port; last level only.
+        visited: Keys that visits ran for, and those of them that failed, by the visit's id.
     """
 
     batch: int
@@ -43,6 +45,7 @@ class Account:
     made: Counter[tuple[int, int]] = field(default_factory=Counter)
     taken: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     staged: Counter[int] = field(default_factory=Counter)
+    visited: Visits = field(default_factory=dict)
 
 
 Accounts = dict[int, Account]  # by attempt, of one micro-batch
@@ -67,6 +70,19 @@ class AccountParam(AccumulatorParam[Accounts]):
 
 def _batch(accounts: Accounts) -> int:
     return next(iter(accounts.values())).batch if accounts else -1
+
+
+def visits_of(batch: int, accounts: Accounts) -> Visits:
+    """Return what the visits of a micro-batch came to; of several attempts of one task the last counts."""
+    last = {
+        (account.level, account.partition): account
+        for account in sorted(accounts.values(), key=lambda each: each.task)
+        if account.batch == batch
+    }
+    found: Visits = {}
+    for account in last.values():
+        add_visits(found, account.visited)
+    return found
 
 
 Messages = Counter[tuple[int, int]]  # by bucket and port

@@ -6,10 +6,9 @@ from itertools import chain
 import pyarrow as pa
 
 from wallaroo.fault import reach
-from wallaroo.frame import TICK_PORT
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import FIRST_OF_TABLE
-from wallaroo_runtime.lowering.crossing import Crossing, frames_of_ports, ticks_of
+from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
 from wallaroo_runtime.plan import NodeKind, Stage
 from wallaroo_runtime.spark.account import Account
 from wallaroo_runtime.spark.executor import located
@@ -30,14 +29,14 @@ class StatelessLevel:
 
     Args:
         level: Level 0.
-        has_messages: Whether the journals have more than ticks: a source that Spark does not read.
+        has_messages: Whether the journals have more than ticks and visits: a source that Spark does not read.
     """
 
     def __init__(self, level: Level, *, has_messages: bool = True) -> None:
         self.level, self._has_messages = level, has_messages
-        self._has_ticks, self._first = TICK_PORT in level.later_ports, 0
-        self._keeps_ticks = False
-        self._ticks: list[tuple[int, bytes]] = []  # with their sequences
+        self._controls, self._first = CONTROL_PORTS & level.later_ports, 0
+        self._keeps_controls = False
+        self._kept: list[tuple[int, bytes]] = []  # ticks and visits, with their sequences
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run one partition."""
@@ -59,20 +58,19 @@ class StatelessLevel:
             yield frame_batch([FrameRow(column, 0, 0, REHEARSAL, 0, b"") for column in self.level.bucket_ids])
 
     def _shuffle(self, inputs: Inputs, attempt: Attempt, account: Account) -> Iterator[pa.RecordBatch]:
-        self._keeps_ticks, self._ticks = False, []
-        first = (
-            self._first
-        )  # frames of several stages may begin with the same message: they keep the order of the stages
+        self._keeps_controls, self._kept = False, []
+        # Frames of several stages may begin with the same message: they keep the order of the stages.
+        first = self._first
         for outputs in self._outputs(inputs, attempt):
             rows = [self.level.row_of(output, ordinal, account) for ordinal, output in enumerate(outputs, first)]
             first += len(outputs)
             yield from map(frame_batch, grouped(rows, lambda row: len(row.payload)))
-        if self._ticks:
-            yield frame_batch([row for tick in self._ticks for row in self._tick_rows(*tick, account)])
+        for kept in self._kept:
+            yield frame_batch(self._to_all(*kept, account))
 
-    def _tick_rows(self, sequence: int, tick: bytes, account: Account) -> Iterator[FrameRow]:
-        """Yield a tick for each bucket."""
-        return (FrameRow(column, sequence, -1, DATA, account.task, tick) for column in self.level.bucket_ids)
+    def _to_all(self, sequence: int, frame: bytes, account: Account) -> list[FrameRow]:
+        """Return a tick or visit for each bucket."""
+        return [FrameRow(column, sequence, -1, DATA, account.task, frame) for column in self.level.bucket_ids]
 
     def _stage(self, inputs: Inputs, attempt: Attempt, account: Account) -> Iterator[pa.RecordBatch]:
         staged = self.level.staging_writer(attempt)
@@ -107,15 +105,15 @@ class StatelessLevel:
         ports = frozenset(node.port for node in stage.entries if node.kind is NodeKind.SOURCE)
         if not ports:
             return
-        # Each stage that has sources reads everything; the first one keeps the ticks.
-        keeps_ticks = self._has_ticks and not self._keeps_ticks
-        self._keeps_ticks = self._has_ticks
+        # Each stage that has sources reads everything; the first one keeps what goes to all buckets.
+        keeps = self._controls if not self._keeps_controls else frozenset()
+        self._keeps_controls = True
         for place, journal, begin, end in ranges:
             for data in self.level.read(place, int(journal, 16), begin, end):
                 found = messages_by_port(data)
                 mine = data if found.keys() <= ports else b"".join(frames_of_ports(data, ports))
-                if keeps_ticks and TICK_PORT in found:
-                    self._ticks.extend(ticks_of(data, precede_all=not self._has_messages))
+                if keeps & found.keys():
+                    self._kept.extend(controls_of(data, keeps, precede_all=not self._has_messages))
                 if mine:
                     account.read += sum(found[port] for port in ports)
                     yield mine

@@ -12,7 +12,8 @@ from wallaroo.fault import reach
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import in_order, run_bucket
 from wallaroo_runtime.lowering.compaction import is_due
-from wallaroo_runtime.lowering.crossing import Crossing
+from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing
+from wallaroo_runtime.lowering.visit import count_visits
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.account import Account
 from wallaroo_runtime.spark.executor import located
@@ -41,7 +42,7 @@ def to_unsigned(value: int) -> int:
 def _take(account: Account, bucket: int, rows: Iterable[FrameRow]) -> None:
     for row in rows:
         head = FrameHead.of(row.payload)
-        if head.count:  # ticks are no messages
+        if head.count and head.port not in CONTROL_PORTS:  # ticks and visits are no messages
             account.taken[bucket, row.task, head.port] += head.count
 
 
@@ -192,6 +193,8 @@ class BucketProcessor(StatefulProcessor):
         state = self._states[stage.id]
         version = state.version()
         result = session.run_bucket(bucket, version, frames, state.log, state.wants_snapshot(bucket))
+        assert self._account is not None
+        count_visits(self._account.visited, result.visits)
         reach("task.after_reply")
         state.store(result)
         return result

@@ -17,6 +17,7 @@ from wallaroo_runtime.topology.kind import (
     check_ends,
     check_message_keys,
     check_outputs,
+    check_visits,
     check_windows,
 )
 from wallaroo_runtime.topology.model import STATE_KINDS
@@ -225,6 +226,7 @@ RULES: tuple[Callable[[Index], Iterator[Diagnostic]], ...] = (
     check_states,
     check_addresses,
     check_outputs,
+    check_visits,
     check_windows,
     check_components,
     check_ends,

@@ -1,5 +1,6 @@
 """Rules about parts of one kind: windows, library components, Kafka and connector sources, keys that messages carry."""
 
+import unicodedata
 from collections.abc import Iterator
 
 from wallaroo.diagnostic import Diagnostic
@@ -39,6 +40,19 @@ def check_windows(index: Index) -> Iterator[Diagnostic]:
         count = -(-(span + (delay if type(delay) is int else 0)) // slide)
         if count > MAX_OPEN_WINDOWS:
             yield index.finding("T271", part, "/window/slide_ms", count=count, limit=MAX_OPEN_WINDOWS)
+
+
+def check_visits(index: Index) -> Iterator[Diagnostic]:
+    """Only state computations take visits; the names are in NFC."""
+    for part in index.parts:
+        kind = part.text("kind")
+        if "visits" in part.value and part.kind == "steps" and kind and not (kind.startswith("state_")):
+            reason = f'a step of kind "{kind}" takes no visits'
+            yield index.finding("T102", part, "/visits", reason=reason, fix="remove it")
+        for number, name in enumerate(items_of(part.value, "visits")):
+            if isinstance(name, str) and not unicodedata.is_normalized("NFC", name):
+                values = {"what": "visit", "name": shown_json(name), "reason": "it is not in Unicode form NFC"}
+                yield index.finding("T210", part, f"/visits/{number}", **values)
 
 
 def check_outputs(index: Index) -> Iterator[Diagnostic]:

@@ -216,7 +216,7 @@ class SparkSource(Source):
 class Step:
     """A computation, or an output of one.
 
-    `state` is set exactly for the state kinds and windows, `window` for windows.
+    `state` is set exactly for the state kinds and windows, `window` for windows; `visits` are the visits that it takes.
     """
 
     path: str
@@ -229,6 +229,7 @@ class Step:
     window: Window | None = None
     component: str = ""
     on_error: str = ""
+    visits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,8 @@ def _sink(value: dict[str, Any]) -> Sink:
 
 
 def _step(value: dict[str, Any]) -> Step:
-    given = {**value, "inputs": tuple(value["inputs"])}
+    given = dict(value)
+    given.update((name, tuple(value[name])) for name in ("inputs", "visits") if name in value)
     if "state" in value:
         given["state"] = _state(value["state"])
     if "window" in value:

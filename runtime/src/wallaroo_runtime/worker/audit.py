@@ -10,6 +10,7 @@ from wallaroo.frame import (
     HEADER_BYTES,
     KEYS,
     TICK_PORT,
+    VISIT_PORT,
     FrameError,
     FrameHeader,
     check_frame,
@@ -48,7 +49,7 @@ class DamageError(Exception):
 
 
 def messages_by_port(frames: bytes) -> Counter[int]:
-    """Count the messages of frames that stand one after the other; ticks have none."""
+    """Count the messages of frames that stand one after the other; ticks have none, visits one."""
     found: Counter[int] = Counter()
     offset = 0
     while offset < len(frames):
@@ -69,6 +70,7 @@ class Audit:
         self._id, self._nodes, self._buckets = stage.id, list(stage.nodes), stage.bucket_count
         self._keyed = {node.port: node.kind == KEY for node in stage.nodes if node.kind in EXITS}
         self._keyed[DEAD_LETTER_PORT] = False
+        self._visited = Counter[str]()
         self._entries = [node for node in stage.nodes if node.kind in ENTRIES]
 
     def output(self, output: pb.Output) -> FrameHeader:
@@ -117,17 +119,28 @@ class Audit:
             if (bucket := bucket_of(key, self._buckets)) != output.bucket:
                 self._refuse("bucket", output.bucket, f"the key {key[:80]!r} belongs to {bucket}")
 
-    def call(self, came: Mapping[int, int], left: Mapping[int, int], counts: Iterable[pb.StepCount]) -> None:
+    def call(
+        self,
+        came: Mapping[int, int],
+        left: Mapping[int, int],
+        counts: Iterable[pb.StepCount],
+        visits: Iterable[pb.Visited] = (),
+    ) -> None:
         """Check that all messages of a call went somewhere: on, into a dead letter, or nowhere as the step said.
 
         Args:
             came: How many messages the frames of the call have, by port.
             left: How many its outputs have, by port.
             counts: What the worker has counted.
+            visits: What visits came to: each key may emit as much as a message.
 
         Raises:
             RuleError: They do not add up.
         """
+        self._visited = Counter[str]()
+        for visit in visits:
+            self._visited[visit.path] += visit.keys
+            self._visit(visit)
         told: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
         for count in counts:
             row = told[count.path]
@@ -149,6 +162,7 @@ class Audit:
         outs: dict[str, tuple[int, int]] = {}
         ports: Counter[int] = Counter(came)
         ports.pop(TICK_PORT, None)
+        ports.pop(VISIT_PORT, None)
         for node in self._entries:
             entered, _, dead = told[node.path]
             sent = ports.pop(node.port, 0)
@@ -161,8 +175,14 @@ class Audit:
 
     def _single(self, node: pb.Node, row: list[int]) -> None:
         entered, out, _ = row
-        if node.kind in SINGLE and out > entered:
+        if node.kind in SINGLE and out > entered + self._visited[node.path]:
             self._refuse("messages_out", out, f"{entered} came to {node.path}")
+
+    def _visit(self, visit: pb.Visited) -> None:
+        if all(visit.path != node.path or not node.visits for node in self._entries):
+            self._refuse("visits", visit.path, "a step of the stage that takes visits")
+        if visit.failed > visit.keys:
+            self._refuse("visits", visit.failed, f"{visit.keys} keys of {visit.path} were visited")
 
     def _flow(
         self, node: pb.Node, row: list[int], outs: Mapping[str, tuple[int, int]], left: Mapping[int, int]

@@ -32,6 +32,7 @@ class BucketResult:
         changes: Entries for the bucket's log.
         is_snapshot: Whether the changes replace the log.
         keys: How many keys the bucket has now.
+        visits: What visits of the call came to.
     """
 
     version: Version
@@ -39,6 +40,7 @@ class BucketResult:
     changes: list[bytes] = field(default_factory=list)
     is_snapshot: bool = False
     keys: int = 0
+    visits: list[pb.Visited] = field(default_factory=list)
 
 
 def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: int = REQUEST_BYTES) -> Iterator[list[T]]:
@@ -176,7 +178,7 @@ class StateSession:
                 result.changes.extend(reply.change.entries)
             else:
                 with self.channel.held_to_rules():
-                    self._audit.call(came, left, reply.done.counts)
+                    self._audit.call(came, left, reply.done.counts, reply.done.visits)
                 return self._done(stream, reply.done, result)
 
     @staticmethod
@@ -190,5 +192,5 @@ class StateSession:
             msg = "a version's nonce is 0"
             raise self.channel.broke_rules(msg)
         result.version = Version(result.version.counter + 1, done.nonce)
-        result.is_snapshot, result.keys = done.snapshot, done.keys
+        result.is_snapshot, result.keys, result.visits = done.snapshot, done.keys, list(done.visits)
         return result

@@ -1,24 +1,25 @@
 """Runs one bucket's messages of a micro-batch on its state, all or nothing."""
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
-from wallaroo.frame import HEADER_BYTES, TICK_PORT, Frame, FrameError, read_body, split_frames
+from wallaroo.frame import HEADER_BYTES, TICK_PORT, VISIT_PORT, Frame, FrameError, read_body, split_frames
 from wallaroo.key import readable
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.burial import UnsavedChangeError, bury, refuse, sort_out
 from wallaroo.worker.crossing import read_messages
-from wallaroo.worker.dead_letter import Unread
 from wallaroo.worker.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.keyed import StateEntry
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import UNREAD, BucketState, Cell, NotAsked, Table
 from wallaroo.worker.state_order import Messages, Place, in_turn, is_in_order
 from wallaroo.worker.value import PICKLED, NotSerializableError, StateReadError, StateTooLargeError
+from wallaroo.worker.visit import Visit, VisitTurn, with_visits
 from wallaroo.worker.window_run import WindowTurn
 
 MAX_CHANGE_BYTES = 8 * 1024 * 1024
@@ -32,10 +33,6 @@ class BucketResult:
     outputs: list[pb.Output]
     changes: list[pb.StateChange]
     done: pb.StateDone
-
-
-class UnsavedChangeError(Exception):
-    """A message changed its state and said that nothing is to be persisted. Code: C510."""
 
 
 class BucketRun:
@@ -59,26 +56,52 @@ class BucketRun:
         Raises:
             FrameError: The frames are damaged or do not belong to this stage.
         """
-        self._begin()
+        self._begin(state)
         turn = WindowTurn(self._stage, state)
         for part in self._of_states(turn, state):
-            cells, states = self._states(part, state)
-            dirty = bytearray(len(cells))
-            loop, flight = self._stage.loops[part.entry.number], self._stage.flight
-            columns = self._columns(part.keys, part.times)
-            failed = loop(part.messages, part.indexes, part.sequences, states, dirty, part.ordinals, flight, *columns)
-            flight[MESSAGE] = OUTSIDE
-            if failed is not None:
+            is_done = self._visit(part, state) if isinstance(part, Visit) else self._run(part, state)
+            if not is_done:
                 return None
-            changed = self._changed.setdefault(part.entry.node.state_port, {})
-            pairs = zip(part.keys, cells, strict=True)
-            changed.update(pairs if 0 not in dirty else compress(pairs, dirty))
         if not turn.attempt():
             return None
         try:
             return self._result(state)
         except NotSerializableError:
             return None
+
+    def _run(self, part: Messages, state: BucketState) -> bool:
+        """Run messages one after the other; False when one failed."""
+        cells, states = self._states(part, state)
+        dirty = bytearray(len(cells))
+        loop, flight = self._stage.loops[part.entry.number], self._stage.flight
+        columns = self._columns(part.keys, part.times)
+        failed = loop(part.messages, part.indexes, part.sequences, states, dirty, part.ordinals, flight, *columns)
+        flight[MESSAGE] = OUTSIDE
+        if failed is None:
+            changed = self._changed.setdefault(part.entry.node.state_port, {})
+            pairs = zip(part.keys, cells, strict=True)
+            changed.update(pairs if 0 not in dirty else compress(pairs, dirty))
+        return failed is None
+
+    def _visit(self, visit: Visit, state: BucketState) -> bool:
+        """Run a visit; False when a visitor failed."""
+        for part in self._visits.parts(visit):
+            with self._visits.visitor(visit, part) as deleted:
+                if not self._run(part, state):
+                    return False
+            self._visits.delete(part, deleted)
+        return True
+
+    def _visit_one_by_one(self, visit: Visit, state: BucketState, before: dict[Cell, bytes]) -> None:
+        for part in self._visits.parts(visit):
+            count = self._visits.counts[-1]
+            for position in range(len(part.keys)):
+                one = part.pick([position])
+                with self._visits.visitor(visit, one) as deleted:
+                    failed = self._one_by_one(one, state, before, deleted)
+                count.failed += failed
+                if not failed:
+                    self._visits.delete(one, deleted)
 
     def careful(self, state: BucketState) -> BucketResult:
         """Run message by message, with each state serialized in between, so that a failure spoils one message only.
@@ -89,11 +112,14 @@ class BucketRun:
         Raises:
             DiagnosticError: C511, a state that a message asked to persist was spoilt by a later one that did not.
         """
-        self._begin()
+        self._begin(state)
         cells = (cell for table in state.tables.values() for cell in table.values())
         before = {cell: cell.data for cell in cells if cell.live is UNREAD}
         turn = WindowTurn(self._stage, state)
         for part in self._of_states(turn, state):
+            if isinstance(part, Visit):
+                self._visit_one_by_one(part, state, before)
+                continue
             self._cells(part, state)
             self._one_by_one(part, state, before)
         turn.careful()
@@ -124,22 +150,27 @@ class BucketRun:
         self._checks_persist = True
         return self.careful(state)
 
-    def _begin(self) -> None:
+    def _begin(self, state: BucketState) -> None:
         self._stage.clear()
         self._changed = {}
+        self._visits = VisitTurn(self._stage, state, self._changed)
         self._stage.flight[MESSAGE] = OUTSIDE
 
-    def _of_states(self, turn: WindowTurn, state: BucketState) -> Iterator[Messages]:
-        """Yield the messages of state computations, in order; those of windows, and ticks, wait in `turn`."""
+    def _of_states(self, turn: WindowTurn, state: BucketState) -> Iterator[Messages | Visit]:
+        """Yield messages of state computations and visits in order; those of windows, and ticks, wait in `turn`."""
         places = [(header, data, start) for data in self._frames for header, start, _ in split_frames(data)]
         is_ordered = is_in_order(place for place in places if self._is_of_state(place[0].port))
         parts = self._parts(places, turn, state)
-        for part in parts if is_ordered else in_turn(list(parts)):
+        if any(header.port == VISIT_PORT for header, _, _ in places):
+            parts = in_turn(list(parts))  # so all visits have been read
+        elif not is_ordered:
+            parts = in_turn(list(parts))
+        for part in with_visits(parts, self._visits.waiting) if self._visits.waiting else parts:
             self._stage.box.timestamp_ms = part.timestamp_ms
             yield part
 
     def _is_of_state(self, port: int) -> bool:
-        return port != TICK_PORT and port not in self._stage.windows
+        return port not in (TICK_PORT, VISIT_PORT) and port not in self._stage.windows
 
     def _parts(self, places: Sequence[Place], turn: WindowTurn, state: BucketState) -> Iterator[Messages]:
         for header, data, start in places:
@@ -149,6 +180,9 @@ class BucketRun:
                 turn.tick(header)
                 continue
             frame = read_body(header, data, start + HEADER_BYTES)
+            if header.port == VISIT_PORT:
+                self._visits.take(frame)
+                continue
             if not header.count and (header.port in self._stage.states or header.port in self._stage.windows):
                 continue
             if self._is_of_state(header.port):
@@ -177,7 +211,7 @@ class BucketRun:
         indexes, time = frame.key_indexes, header.timestamp_ms
         part = Messages(entry, table, frame.keys, messages, indexes, sequences, ordinals, times, time)
         if self._stage.skips or unread:
-            self._sort_out(part, unread)
+            sort_out(self._stage, part, unread)
         return part
 
     def _enters(self, entry: StateEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:
@@ -238,26 +272,8 @@ class BucketRun:
                 refused[index] = err
                 cells[index] = NOTHING
         if refused:
-            self._refuse(part, refused)
+            refuse(self._stage, part, refused)
         return cells
-
-    def _sort_out(self, part: Messages, unread: Mapping[int, Unread]) -> None:
-        """Make dead letters of the messages that are not to be run, or cannot be read."""
-        kept = []
-        path, step = part.entry.node.path, part.entry.step.name
-        for position, ordinal in enumerate(part.ordinals):
-            found, skip = unread.get(position), self._stage.skips.get(ordinal - 1)
-            message, sequence = part.messages[position], part.sequences[position]
-            key = part.keys[part.indexes[position]]
-            if skip is not None and found is not None:
-                self._stage.box.skip(skip, path, step, found.data, sequence, key=key, is_payload=True)
-            elif skip is not None:
-                self._stage.box.skip(skip, path, step, message, sequence, key=key)
-            elif found is not None:
-                self._stage.box.unread(found, path, step, sequence, key)
-            else:
-                kept.append(position)
-        part.keep(kept)
 
     def _unknown(self, part: Messages, key: bytes) -> Diagnostic | None:
         closed = part.entry.closed_keys
@@ -265,26 +281,17 @@ class BucketRun:
             return None
         return Diagnostic.of("C502", step=part.entry.step.name, key=shown(readable(key)), state=part.entry.state.name)
 
-    def _refuse(self, part: Messages, refused: dict[int, Any]) -> None:
-        kept = []
-        box = self._stage.box
-        for position, index in enumerate(part.indexes):
-            if index not in refused:
-                kept.append(position)
-                continue
-            message, sequence, key = part.messages[position], part.sequences[position], part.keys[index]
-            if isinstance(refused[index], Diagnostic):
-                box.put(refused[index], part.entry.node.path, part.entry.step.name, message, sequence, key=key)
-            else:
-                box.add(part.entry.node.path, part.entry.step.name, message, sequence, refused[index], key=key)
-        part.keep(kept)
-
-    def _one_by_one(self, part: Messages, state: BucketState, before: dict[Cell, bytes]) -> None:
+    def _one_by_one(
+        self, part: Messages, state: BucketState, before: dict[Cell, bytes], deleted: Collection[bytes] = ()
+    ) -> int:
+        """Run messages, each state but a deleted one serialized after each; returns how many failed."""
         loop = self._stage.loops[part.entry.number]
         after: list[bytes] = []
-        always = part.entry.step.is_always_persisted
+        always, failures = part.entry.step.is_always_persisted, 0
 
         def save(result: Any, live: Any) -> None:
+            if key in deleted:
+                return
             persists = always or (isinstance(result, tuple) and len(result) == 2 and result[1])
             try:
                 after.append(state.write(cell))
@@ -311,13 +318,15 @@ class BucketRun:
                 columns = self._columns((key,), (time,))
                 failed = loop([message], [0], [sequence], [cell.live], dirty, (ordinal,), self._stage.flight, *columns)
                 if failed is not None:
-                    self._letter(part, key, failed)
+                    failures += 1
+                    bury(self._stage, part, key, failed)
                     self._put_back(part.table, key, before.get(cell), state)
                     continue
                 if after:  # else it cannot be serialized
                     before[cell] = after[-1]
                 if dirty[0]:
                     self._changed.setdefault(part.entry.node.state_port, {})[key] = cell
+        return failures
 
     @staticmethod
     def _note(cell: Cell, state: BucketState, before: dict[Cell, bytes]) -> None:
@@ -333,21 +342,10 @@ class BucketRun:
         else:
             table[key].live = state.load(key, saved)
 
-    def _letter(self, part: Messages, key: bytes, failed: tuple[Any, int, int, BaseException]) -> None:
-        message, _, sequence, error = failed
-        box, path = self._stage.box, part.entry.node.path
-        if isinstance(error, UnsavedChangeError):
-            finding = Diagnostic.of("C510", step=part.entry.step.name, key=shown(readable(key)))
-            box.put(finding, path, part.entry.step.name, message, sequence, key=key)
-        elif isinstance(error, NotSerializableError):
-            finding = error.finding("C504", part.entry.step.name, shown(readable(key)))
-            box.put(finding, path, part.entry.step.name, message, sequence, key=key)
-        else:
-            box.add(path, part.entry.step.name, message, sequence, error, key=key)
-
     def _result(self, state: BucketState) -> BucketResult:
         index = self._call.index
         self._stage.flight[MESSAGE] = OUTSIDE
+        self._visits.delete_absent()
         saved: dict[int, Table] = self._changed
         if self._call.wants_snapshot:
             # A state that was never persisted is no part of the log, nor of a snapshot.
@@ -371,10 +369,14 @@ class BucketRun:
             snapshot=self._call.wants_snapshot,
             keys=state.count(),
             counts=self._stage.counts(),
+            visits=self._visits.counts,
         )
         return BucketResult(outputs, changes, done)
 
     def _entries(self, state: BucketState, saved: Mapping[int, Table]) -> Iterator[bytes]:
+        if not self._call.wants_snapshot:
+            for port, keys in self._visits.gone():
+                yield state.absent_entry(port, keys)
         yield from state.entries(saved)
         for entry in self._stage.windows.values():
             if self._is_watched:

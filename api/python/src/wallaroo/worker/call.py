@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
+from wallaroo import deferred
 from wallaroo.application import Source
 from wallaroo.diagnostic import Diagnostic, DiagnosticError, shown
 from wallaroo.fault import reach
@@ -139,6 +140,7 @@ class CallRunner:
             stage = self._stage(opening.stage)
             with stage.call(index, flight, request.data.skips):
                 outputs = stage.run(index, request.data.frames)
+                deferred.settle()
             done = pb.Done(index=index, counts=stage.counts())
             stage.clear()
         reach("worker.after_compute")
@@ -168,6 +170,7 @@ class CallRunner:
                 result = run.watched(state, checks_persist=self._checks_persist)
             else:
                 result = run.checked(state) if self._checks_persist else run.attempt(state)
+            deferred.settle()
         if result is None:
             state = self._empty()
             if version != EMPTY:
@@ -175,6 +178,7 @@ class CallRunner:
                 state = self._read_log(call.index, requests)
             with self._user, self._stage(opening.stage).call(call.index, flight, skips):
                 result = BucketRun(self._stage(opening.stage), call, frames).careful(state)
+                deferred.settle()
         reach("worker.after_compute")
         for output in result.outputs:
             yield pb.StateReply(output=output)

@@ -8,7 +8,7 @@ from wallaroo.diagnostic import Diagnostic, DiagnosticError
 
 BYTES = 32
 NOTE_BYTES = 224  # after the words, where the file has them
-INDEX, MESSAGE, PROCESS = range(3)
+INDEX, MESSAGE, PROCESS, PROGRESS = range(4)
 OUTSIDE = 1 << 62  # in place of a message: states are read or written, or messages read back
 
 Words = list[int] | memoryview
@@ -18,7 +18,7 @@ class InFlight:
     """The file that a stream's opening names, mapped into memory; with no name, a list that nobody reads.
 
     Attributes:
-        words: Index of the call, 1 + ordinal of the message in flight or 0, process id, reserved.
+        words: Index of the call, 1 + ordinal of the message in flight or 0, process id, keys visited.
 
     Args:
         path: The file.

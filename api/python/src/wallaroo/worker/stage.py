@@ -15,12 +15,13 @@ from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
 from wallaroo.worker.crossing import SendExit, Values, received, values_of
 from wallaroo.worker.dead_letter import LetterBox, WrongResultError
 from wallaroo.worker.entry import WireReader
-from wallaroo.worker.exit import KEY_EXPECTED, KeyExit, SinkExit, letter_outputs
+from wallaroo.worker.exit import KeyExit, SinkExit, letter_outputs
+from wallaroo.worker.failing import fail_of, items_of, keyed_of
 from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
 from wallaroo.worker.kafka_record import encoding, reading
 from wallaroo.worker.keyed import StateEntry, WindowEntry
 from wallaroo.worker.record import RecordExit, makes_rows
-from wallaroo.worker.result import LIST_EXPECTED, checked, expected_of, listed, paired
+from wallaroo.worker.result import checked, expected_of, listed, paired
 from wallaroo.worker.value import ValueCodec
 from wallaroo.worker.window import window_of
 
@@ -56,7 +57,7 @@ class Stage:
         offered = {node.path: application.offers.get(node.component) for node in stage.nodes if node.component}
         self._hosted.update({path: step for path, step in offered.items() if step is not None})
         self._dropped, self._made = [0] * len(self.nodes), [0] * len(self.nodes)
-        self.entered = [0] * len(self.nodes)
+        self.entered, self.visited = [0] * len(self.nodes), [0] * len(self.nodes)
         self.flight: Words = InFlight("").words
         self.note = InFlight("").note
         self.skips: dict[int, pb.Skip] = {}
@@ -80,7 +81,7 @@ class Stage:
 
     def clear(self) -> None:
         """Forget what the call before left."""
-        for part in (self._dropped, self._made, self.entered):
+        for part in (self._dropped, self._made, self.entered, self.visited):
             part[:] = [0] * len(part)
         for exit_ in self._exits:
             exit_.clear()
@@ -208,6 +209,18 @@ class Stage:
             yield from letter_outputs(self.box, index, self._frame_bytes)
 
     @contextmanager
+    def replaced(self, number: int, run: Callable[..., Any]) -> Iterator[None]:
+        """Run another function in the place of a state computation."""
+        name, step = f"f{number}", self._hosted[self.nodes[number].path]
+        assert isinstance(step, Step)
+        plain = self._globals[name]
+        self._globals[name] = checked(step, run, self._links[number].outputs) if self._has_outputs else run
+        try:
+            yield
+        finally:
+            self._globals[name] = plain
+
+    @contextmanager
     def guarded(self, number: int, after: Callable[[Any, Any], object]) -> Iterator[None]:
         """Call `after` with result and state of a state computation; what it raises counts as the failure."""
         name = f"f{number}"
@@ -245,7 +258,7 @@ class Stage:
                 pb.NODE_KIND_STATE_COMPUTATION_MULTI,
                 pb.NODE_KIND_WINDOW,
             )
-            out = self._made[number] if is_multi else entered[number] - dead
+            out = self._made[number] if is_multi else entered[number] + self.visited[number] - dead
             left[number] = out - self._dropped[number]
             for reader in link.readers:
                 entered[reader] += left[number]
@@ -288,7 +301,7 @@ class Stage:
             if node.kind == pb.NODE_KIND_RECEIVE:
                 self._readers[node.port] = (number, received(node), None)
                 self._received[number] = values_of(node, self.codec)
-                names[f"fail{number}"] = self._fail(node, name, code="C505", is_payload=True)
+                names[f"fail{number}"] = fail_of(self.box, node, name, code="C505", is_payload=True)
             elif node.kind == pb.NODE_KIND_OUTPUT and node.output:
                 continue
             elif node.kind == pb.NODE_KIND_SEND:
@@ -301,7 +314,7 @@ class Stage:
                 wire = None if hosted.payload_length is None else WireReader(hosted, self.box)
                 self._readers[node.port] = (number, reading(hosted), wire)
                 names[f"f{number}"] = hosted.decode
-                names[f"fail{number}"] = self._fail(node, hosted.name, code="C505", is_payload=True)
+                names[f"fail{number}"] = fail_of(self.box, node, hosted.name, code="C505", is_payload=True)
             elif isinstance(hosted, Sink) and node.kind == pb.NODE_KIND_SINK:
                 self._add_sink(number, node, hosted, stage, names)
             elif isinstance(hosted, Step) and node.kind == pb.NODE_KIND_WINDOW and hosted.window is not None:
@@ -321,13 +334,15 @@ class Stage:
         names[f"f{number}"] = step.run
         if self._has_outputs and step.run is not None:
             names[f"f{number}"] = checked(step, step.run, self._links[number].outputs)
-        names[f"fail{number}"] = self._fail(node, step.name)
-        names[f"items{number}"] = self._items(node, step.name)
+        names[f"fail{number}"] = fail_of(self.box, node, step.name)
+        names[f"items{number}"] = items_of(self.box, node, step.name)
         names[f"listed{number}"] = listed
-        names[f"keyed{number}"] = self._keyed(node, step.name)
+        names[f"keyed{number}"] = keyed_of(self.box, node, step.name)
         if node.kind in STATE_KINDS:
             assert step.state is not None
             names[f"wrong{number}"] = lambda result: WrongResultError(result, expected_of(step))
+            if not set(node.visits) <= set(step.visits):
+                raise self._unknown(node.path)
             closed = frozenset(map(key_bytes, step.state.keys)) if step.state.unknown == DEAD_LETTER else None
             values = values_of(node, self.codec)
             self.states[node.port] = StateEntry(number, node, step, step.state, closed, values)
@@ -339,13 +354,13 @@ class Stage:
         self._exits.append(key_exit)
         partition = step.state.partition if step is not None and step.state is not None else None
         names[f"f{number}"] = partition or _single_key
-        names[f"fail{number}"] = self._fail(node, name)
+        names[f"fail{number}"] = fail_of(self.box, node, name)
         names[f"find{number}"], names[f"slot{number}"] = key_exit.slots.get, key_exit.slot
         names[f"freeze{number}"] = key_exit.freeze
 
     def _add_sink(self, number: int, node: pb.Node, sink: Sink, stage: pb.Stage, names: dict[str, Any]) -> None:
         names[f"f{number}"] = encoding(sink)
-        names[f"fail{number}"] = self._fail(node, sink.name)
+        names[f"fail{number}"] = fail_of(self.box, node, sink.name)
         if makes_rows(sink):
             record_exit = RecordExit(node, sink.name, stage, self.box)
             self._exits.append(record_exit)
@@ -354,39 +369,6 @@ class Stage:
         self._exits.append(sink_exit := SinkExit(node, sink.name, stage, self.box))
         names[f"put{number}"], names[f"mark{number}"] = sink_exit.values.append, sink_exit.sequences.append
         names[f"other{number}"], names[f"short{number}"] = sink_exit.other, sink_exit.short
-
-    def _fail(
-        self, node: pb.Node, step: str, code: str = "C501", is_payload: bool = False
-    ) -> Callable[[Any, int, BaseException], None]:
-        path, add = node.path, self.box.add
-
-        def fail(message: Any, sequence: int, error: BaseException) -> None:
-            add(path, step, message, sequence, error, code=code, is_payload=is_payload)
-
-        return fail
-
-    def _items(self, node: pb.Node, step: str) -> Callable[[Any, Any, int], Sequence[Any]]:
-        path, add = node.path, self.box.add
-
-        def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:
-            found = listed(result)
-            if found is None:
-                add(path, step, message, sequence, WrongResultError(result, LIST_EXPECTED))
-            return found or ()
-
-        return items
-
-    def _keyed(self, node: pb.Node, step: str) -> Callable[[Any, Any, int], bytes | None]:
-        path, add = node.path, self.box.add
-
-        def keyed(key: Any, message: Any, sequence: int) -> bytes | None:
-            try:
-                return key_bytes(key)
-            except (TypeError, ValueError):
-                add(path, step, message, sequence, WrongResultError(key, KEY_EXPECTED))
-                return None
-
-        return keyed
 
     def _unknown(self, path: str) -> DiagnosticError:
         return DiagnosticError([Diagnostic.of("W413", stage=self.id, path=path)])

@@ -3,7 +3,7 @@
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -189,6 +189,13 @@ class BucketState:
                 else:
                     yield _entry(port, keys[start:end], values[start:end], self.codec)
                 start = end
+
+    def absent_entry(self, port: int, keys: Sequence[bytes]) -> bytes:
+        """Return the frame of an entry: these keys have no state any more."""
+        empty, places = [b""] * len(keys), range(len(keys))
+        return encode_frame(
+            empty, port=port, encoding=self.codec.encoding, keys=keys, key_indexes=places, absent=places
+        )
 
     def window_entries(self, port: int, window: Window, *, is_whole: bool) -> Iterator[bytes]:
         """Yield frames of the states of a window step: of the keys that changed, or of all.

@@ -49,7 +49,7 @@ class Driver(_message.Message):
     def __init__(self, protocol_version: _Optional[int] = ..., id: _Optional[str] = ..., application: _Optional[str] = ..., checkpoint: _Optional[str] = ..., store: _Optional[str] = ..., fresh: bool = ...) -> None: ...
 
 class AttachJournalRequest(_message.Message):
-    __slots__ = ("driver", "sources", "fsync", "fsync_interval_ms", "backlog_bytes", "tick_ms", "generators", "archive")
+    __slots__ = ("driver", "sources", "fsync", "fsync_interval_ms", "backlog_bytes", "tick_ms", "generators", "archive", "visits")
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     SOURCES_FIELD_NUMBER: _ClassVar[int]
     FSYNC_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +58,7 @@ class AttachJournalRequest(_message.Message):
     TICK_MS_FIELD_NUMBER: _ClassVar[int]
     GENERATORS_FIELD_NUMBER: _ClassVar[int]
     ARCHIVE_FIELD_NUMBER: _ClassVar[int]
+    VISITS_FIELD_NUMBER: _ClassVar[int]
     driver: Driver
     sources: _containers.RepeatedCompositeFieldContainer[Source]
     fsync: str
@@ -66,7 +67,8 @@ class AttachJournalRequest(_message.Message):
     tick_ms: int
     generators: _containers.RepeatedCompositeFieldContainer[Generator]
     archive: str
-    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., tick_ms: _Optional[int] = ..., generators: _Optional[_Iterable[_Union[Generator, _Mapping]]] = ..., archive: _Optional[str] = ...) -> None: ...
+    visits: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., tick_ms: _Optional[int] = ..., generators: _Optional[_Iterable[_Union[Generator, _Mapping]]] = ..., archive: _Optional[str] = ..., visits: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Source(_message.Message):
     __slots__ = ("port", "path", "name", "host", "tcp_port", "framing", "max_message_bytes", "connector", "header_bytes", "worker", "target")
@@ -268,6 +270,58 @@ class CommitRequest(_message.Message):
 class CommitReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class VisitRequest(_message.Message):
+    __slots__ = ("name", "metadata")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    metadata: bytes
+    def __init__(self, name: _Optional[str] = ..., metadata: _Optional[bytes] = ...) -> None: ...
+
+class VisitReply(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    def __init__(self, id: _Optional[int] = ...) -> None: ...
+
+class VisitedRequest(_message.Message):
+    __slots__ = ("epoch", "counts")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    counts: _containers.RepeatedCompositeFieldContainer[VisitCount]
+    def __init__(self, epoch: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[VisitCount, _Mapping]]] = ...) -> None: ...
+
+class VisitedReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class VisitCount(_message.Message):
+    __slots__ = ("id", "keys", "failed")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    keys: int
+    failed: int
+    def __init__(self, id: _Optional[int] = ..., keys: _Optional[int] = ..., failed: _Optional[int] = ...) -> None: ...
+
+class LookAtVisitRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    def __init__(self, id: _Optional[int] = ...) -> None: ...
+
+class LookAtVisitReply(_message.Message):
+    __slots__ = ("known", "committed", "count")
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    known: bool
+    committed: bool
+    count: VisitCount
+    def __init__(self, known: bool = ..., committed: bool = ..., count: _Optional[_Union[VisitCount, _Mapping]] = ...) -> None: ...
 
 class StageRequest(_message.Message):
     __slots__ = ("attempt", "port", "chunk")

@@ -70,6 +70,21 @@ class JournalServiceStub(object):
                 request_serializer=service__pb2.StatusRequest.SerializeToString,
                 response_deserializer=service__pb2.StatusReply.FromString,
                 _registered_method=True)
+        self.Visit = channel.unary_unary(
+                '/wallaroo.service.v1.JournalService/Visit',
+                request_serializer=service__pb2.VisitRequest.SerializeToString,
+                response_deserializer=service__pb2.VisitReply.FromString,
+                _registered_method=True)
+        self.Visited = channel.unary_unary(
+                '/wallaroo.service.v1.JournalService/Visited',
+                request_serializer=service__pb2.VisitedRequest.SerializeToString,
+                response_deserializer=service__pb2.VisitedReply.FromString,
+                _registered_method=True)
+        self.LookAtVisit = channel.unary_unary(
+                '/wallaroo.service.v1.JournalService/LookAtVisit',
+                request_serializer=service__pb2.LookAtVisitRequest.SerializeToString,
+                response_deserializer=service__pb2.LookAtVisitReply.FromString,
+                _registered_method=True)
 
 
 class JournalServiceServicer(object):
@@ -118,6 +133,27 @@ class JournalServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Visit(self, request, context):
+        """A user's: journals a visit, answers when it is safe.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Visited(self, request, context):
+        """A driver's: what visits came to, before their micro-batch is committed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LookAtVisit(self, request, context):
+        """A user's: says whether a visit is committed, and what it came to.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_JournalServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -155,6 +191,21 @@ def add_JournalServiceServicer_to_server(servicer, server):
                     servicer.Status,
                     request_deserializer=service__pb2.StatusRequest.FromString,
                     response_serializer=service__pb2.StatusReply.SerializeToString,
+            ),
+            'Visit': grpc.unary_unary_rpc_method_handler(
+                    servicer.Visit,
+                    request_deserializer=service__pb2.VisitRequest.FromString,
+                    response_serializer=service__pb2.VisitReply.SerializeToString,
+            ),
+            'Visited': grpc.unary_unary_rpc_method_handler(
+                    servicer.Visited,
+                    request_deserializer=service__pb2.VisitedRequest.FromString,
+                    response_serializer=service__pb2.VisitedReply.SerializeToString,
+            ),
+            'LookAtVisit': grpc.unary_unary_rpc_method_handler(
+                    servicer.LookAtVisit,
+                    request_deserializer=service__pb2.LookAtVisitRequest.FromString,
+                    response_serializer=service__pb2.LookAtVisitReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -347,6 +398,87 @@ class JournalService(object):
             '/wallaroo.service.v1.JournalService/Status',
             service__pb2.StatusRequest.SerializeToString,
             service__pb2.StatusReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Visit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wallaroo.service.v1.JournalService/Visit',
+            service__pb2.VisitRequest.SerializeToString,
+            service__pb2.VisitReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Visited(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wallaroo.service.v1.JournalService/Visited',
+            service__pb2.VisitedRequest.SerializeToString,
+            service__pb2.VisitedReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LookAtVisit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wallaroo.service.v1.JournalService/LookAtVisit',
+            service__pb2.LookAtVisitRequest.SerializeToString,
+            service__pb2.LookAtVisitReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -21,7 +21,7 @@ class Position:
 
     Attributes:
         offset: Frame bytes from the beginning of the journal.
-        messages: How many messages there are before it; ticks are none.
+        messages: How many messages there are before it; ticks and visits are none.
         journal_id: Identity of the journal.
     """
 

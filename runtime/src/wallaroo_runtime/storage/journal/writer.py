@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from wallaroo.fault import reach
-from wallaroo.frame import FRAMED, TICK_PORT, FrameHeader, write_frame
+from wallaroo.frame import FRAMED, TICK_PORT, VISIT_PORT, FrameHeader, write_frame
 from wallaroo_runtime.durable.file import sync_directory, sync_file
 from wallaroo_runtime.storage.journal.head import Position, pack_head, read_committed
 from wallaroo_runtime.storage.journal.recovery import recover
@@ -62,13 +62,13 @@ class JournalWriter:
     ) -> None:
         """Append one frame of `count` messages, by default as they were on the wire.
 
-        A tick, a frame of `TICK_PORT`, is no message but has a sequence of its own.
+        A tick or visit, a frame of `TICK_PORT` or `VISIT_PORT`, is no message but has a sequence of its own.
 
         Raises:
             OSError: It could not be written; nothing of it is left. `errno` is in `NO_ROOM` when the disk is full.
         """
         position = self.end
-        sequences = 1 if port == TICK_PORT else count
+        sequences, messages = (1, 0) if port in (TICK_PORT, VISIT_PORT) else (count, count)
         frame = write_frame(FrameHeader(port, sequences, self._sequence, flags, encoding, timestamp_ms), parts)
         segment = self._segments[-1]
         if position.offset - segment.base >= self._segment_bytes:
@@ -82,7 +82,7 @@ class JournalWriter:
             raise
         self._sequence += sequences
         with self._mutex:
-            self.end = Position(position.offset + len(frame), position.messages + count, position.journal_id)
+            self.end = Position(position.offset + len(frame), position.messages + messages, position.journal_id)
 
     def _roll(self) -> None:
         position = self.end

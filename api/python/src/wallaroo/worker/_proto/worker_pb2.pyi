@@ -95,7 +95,7 @@ class Stage(_message.Message):
     def __init__(self, id: _Optional[str] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., bucket_count: _Optional[int] = ..., frame_bytes: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("path", "kind", "inputs", "port", "state", "state_port", "timestamps", "codec", "component", "keys", "output")
+    __slots__ = ("path", "kind", "inputs", "port", "state", "state_port", "timestamps", "codec", "component", "keys", "output", "visits")
     PATH_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +107,7 @@ class Node(_message.Message):
     COMPONENT_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    VISITS_FIELD_NUMBER: _ClassVar[int]
     path: str
     kind: NodeKind
     inputs: _containers.RepeatedScalarFieldContainer[str]
@@ -118,7 +119,8 @@ class Node(_message.Message):
     component: str
     keys: bool
     output: str
-    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ..., timestamps: bool = ..., codec: _Optional[str] = ..., component: _Optional[str] = ..., keys: bool = ..., output: _Optional[str] = ...) -> None: ...
+    visits: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, path: _Optional[str] = ..., kind: _Optional[_Union[NodeKind, str]] = ..., inputs: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., state: _Optional[str] = ..., state_port: _Optional[int] = ..., timestamps: bool = ..., codec: _Optional[str] = ..., component: _Optional[str] = ..., keys: bool = ..., output: _Optional[str] = ..., visits: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Opening(_message.Message):
     __slots__ = ("application", "query", "stage", "batch", "partition", "attempt", "in_flight")
@@ -291,20 +293,44 @@ class StateChange(_message.Message):
     def __init__(self, index: _Optional[int] = ..., entries: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class StateDone(_message.Message):
-    __slots__ = ("index", "nonce", "snapshot", "keys", "cached_bytes", "counts")
+    __slots__ = ("index", "nonce", "snapshot", "keys", "cached_bytes", "counts", "visits")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     CACHED_BYTES_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
+    VISITS_FIELD_NUMBER: _ClassVar[int]
     index: int
     nonce: int
     snapshot: bool
     keys: int
     cached_bytes: int
     counts: _containers.RepeatedCompositeFieldContainer[StepCount]
-    def __init__(self, index: _Optional[int] = ..., nonce: _Optional[int] = ..., snapshot: bool = ..., keys: _Optional[int] = ..., cached_bytes: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[StepCount, _Mapping]]] = ...) -> None: ...
+    visits: _containers.RepeatedCompositeFieldContainer[Visited]
+    def __init__(self, index: _Optional[int] = ..., nonce: _Optional[int] = ..., snapshot: bool = ..., keys: _Optional[int] = ..., cached_bytes: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[StepCount, _Mapping]]] = ..., visits: _Optional[_Iterable[_Union[Visited, _Mapping]]] = ...) -> None: ...
+
+class Visit(_message.Message):
+    __slots__ = ("id", "name", "metadata")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    name: str
+    metadata: bytes
+    def __init__(self, id: _Optional[int] = ..., name: _Optional[str] = ..., metadata: _Optional[bytes] = ...) -> None: ...
+
+class Visited(_message.Message):
+    __slots__ = ("id", "path", "keys", "failed")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    path: str
+    keys: int
+    failed: int
+    def __init__(self, id: _Optional[int] = ..., path: _Optional[str] = ..., keys: _Optional[int] = ..., failed: _Optional[int] = ...) -> None: ...
 
 class SplitRequest(_message.Message):
     __slots__ = ("path", "data", "max_message_bytes")

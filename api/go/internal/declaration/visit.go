@@ -1,0 +1,41 @@
+package declaration
+
+import (
+	wa "wallarooapi"
+	"wallarooapi/internal/diagnostic"
+)
+
+// visitsOf returns the visits that an object of the program takes, whose visitor must fit its kind.
+func (a *Application) visitsOf(step *Step, object any) []string {
+	declared, is := object.(wa.WithVisits)
+	if !is || len(declared.Visits()) == 0 {
+		return nil
+	}
+	_, isSingle := object.(wa.StateVisitor)
+	_, isMulti := object.(wa.StateVisitorMulti)
+	signature := "Visit(visit *wallarooapi.Visit, state interface{}) (interface{}, bool)"
+	if step.Kind == StateComputationMulti {
+		isSingle, signature = isMulti, "Visit(visit *wallarooapi.Visit, state interface{}) ([]interface{}, bool)"
+	}
+	if !isSingle {
+		a.Report(diagnostic.Of("T223", "what", "state computation", "type", typeName(object), "method", "Visit",
+			"signature", signature), Pointer(step.Path), step.Place)
+	}
+	return declared.Visits()
+}
+
+// checkVisits reports names of visits that are not usable, or listed twice.
+func (a *Application) checkVisits() {
+	for _, pipeline := range a.Pipelines {
+		for _, step := range pipeline.Steps {
+			seen := map[string]bool{}
+			for _, name := range step.Visits {
+				a.checkName("visit", name, Pointer(step.Path, "visits"), step.Place)
+				if seen[name] {
+					a.Wrong(Pointer(step.Path), step.Place, step.Name, "visits", diagnostic.Shown(name)+" again", "visits with names of their own")
+				}
+				seen[name] = true
+			}
+		}
+	}
+}

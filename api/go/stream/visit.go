@@ -1,0 +1,83 @@
+package stream
+
+import (
+	"context"
+	"slices"
+
+	wa "wallarooapi"
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/diagnostic"
+)
+
+// Visit is what a visitor gets besides the state: an application that runs is asked for a visit with `wallaroo visit`, and then a
+// visitor runs for every key that has state.
+type Visit = wa.Visit
+
+// OnVisit adds a visitor to the MapState that a stream comes from: it runs once for each key that has state, at its place among the
+// messages, and gives what MapState's function gives. Every change of the state is persisted; visit.DeleteState deletes it. An
+// error or panic is a dead letter of that key and visit, and the key's state is as before it.
+//
+// S and Out must be those of the MapState, and a name is used once (T207).
+func OnVisit[S, Out any](s Stream[Out], name string, visitor func(ctx context.Context, visit *Visit, state *S) (Out, error)) Stream[Out] {
+	addVisitor(s, "OnVisit", name, visitor)
+	return s
+}
+
+// OnVisitFlat is OnVisit for a FlatMapState.
+func OnVisitFlat[S, Out any](s Stream[Out], name string, visitor func(ctx context.Context, visit *Visit, state *S) ([]Out, error)) Stream[Out] {
+	addVisitor(s, "OnVisitFlat", name, visitor)
+	return s
+}
+
+// addVisitor adds a visitor, whose results have the type R, to the step that a stream comes from.
+func addVisitor[S, Out, R any](s Stream[Out], method, name string, visitor func(context.Context, *Visit, *S) (R, error)) {
+	place := declaration.Caller()
+	for _, step := range s.application.pipeline.Steps {
+		if len(s.nodes) != 1 || step.Path != s.nodes[0].Path {
+			continue
+		}
+		visited, fits := step.Compute.(visitable[S, R])
+		if step.Compute == nil {
+			visited, fits = step.Multi.(visitable[S, R])
+		}
+		switch {
+		case !fits:
+		case visitor == nil:
+			s.application.wrong(method, "visitor", "nil", "a function", step.Path, place)
+			return
+		case slices.Contains(step.Visits, name):
+			s.application.wrong(method, "name", diagnostic.Shown(name)+" again", "visits with names of their own", step.Path, place)
+			return
+		default:
+			step.Visits = append(step.Visits, name)
+			visited.add(name, visitor)
+			return
+		}
+	}
+	s.application.wrong(method, "visitor", "one of other types", "one with state and results of the MapState or FlatMapState before it",
+		s.nodes[0].Path, place)
+}
+
+type visitable[S, R any] interface {
+	add(name string, visitor func(context.Context, *Visit, *S) (R, error))
+}
+
+// visitors are the visitors of a state step, by name.
+type visitors[S, R any] map[string]func(context.Context, *Visit, *S) (R, error)
+
+func (v visitors[S, R]) add(name string, visitor func(context.Context, *Visit, *S) (R, error)) {
+	v[name] = visitor
+}
+
+// Visits returns nothing: the step knows the names.
+func (v visitors[S, R]) Visits() []string { return nil }
+
+func (c *stateful[In, S, Out]) Visit(visit *Visit, state any) (any, bool) {
+	ctx, call := c.begin()
+	return call.With(c.results.settle(c.visitors[visit.Name](ctx, visit, state.(*S)))), true
+}
+
+func (c *statefulMulti[In, S, Out]) Visit(visit *Visit, state any) ([]any, bool) {
+	ctx, call := c.begin()
+	return call.All(c.results.all(c.visitors[visit.Name](ctx, visit, state.(*S)))), true
+}

@@ -1,0 +1,31 @@
+package wallarootest
+
+import "slices"
+
+// Visit runs the visitors of a visit for every key that has state, as `wallaroo visit` does, and all that follows from them. It
+// returns for how many keys a visitor ran, dead letters among them.
+func (a *App) Visit(name string, metadata []byte) int {
+	a.t.Helper()
+	a.goesOn("Visit")
+	if known := a.visits(); !slices.Contains(known, name) {
+		a.t.Fatalf("wallarootest: no step takes the visit %q; there are %q", name, known)
+		return 0
+	}
+	written, id, err := a.journal.Visit(name, metadata, a.now.UnixMilli())
+	if err != nil {
+		a.t.Fatalf("wallarootest: visit %q: %v", name, err)
+		return 0
+	}
+	a.take(written)
+	a.flush()
+	return a.engine.Visited(id)
+}
+
+func (a *App) visits() (names []string) {
+	for _, pipeline := range a.declared.Pipelines {
+		for _, step := range pipeline.Steps {
+			names = append(names, step.Visits...)
+		}
+	}
+	return names
+}

@@ -1,0 +1,209 @@
+"""Makes an application of groups: topics as sources and sinks, one step per group."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wallaroo import application as model
+from wallaroo import check
+from wallaroo.application import Component
+from wallaroo.component import Call, Place
+from wallaroo.declaration import Declaration
+from wallaroo.error import WallarooParameterError
+from wallaroo.goka.computation import GroupComputation, JoinDecoder
+from wallaroo.goka.edge import Edge
+from wallaroo.goka.graph import GroupGraph
+from wallaroo.goka.lookup import Lookups
+from wallaroo.goka.partitioner import FNV1A, PARTITIONERS
+from wallaroo.goka.state import GroupState
+from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
+from wallaroo.kafka_record import RECORD
+from wallaroo.location import Location, called_from, declared_at
+from wallaroo.signature import shown_name
+
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+def application(
+    brokers: Sequence[str],
+    *groups: GroupGraph,
+    name: str = "",
+    on_error: str = "fail",
+    start: str = "end",
+    partitioner: str = FNV1A,
+    replicas: int = 1,
+    options: Mapping[str, str] | None = None,
+) -> model.Application:
+    """Return the application of groups, for `application_setup`.
+
+    Each group is a pipeline: a Kafka source per input, loop and joined table, a step with the group's callbacks and
+    state, and a Kafka sink per output, table and loop, which writes in transactions. Topics of tables and loops are
+    created.
+
+    Args:
+        brokers: HOST:PORT of some brokers.
+        groups: What `define_group` returned; at least one.
+        name: Of the application; empty: the names of the groups.
+        on_error: What happens when a callback fails: "fail", the application stops, as Goka's processors;
+            "dead_letter", the message is put aside.
+        start: Where inputs are read when the application runs for the first time: "end" as Goka, "start", or as for
+            `KafkaSourceConfig`. Joined tables are always read from their start.
+        partitioner: Of all that is written: "fnv1a", Goka's; "murmur2", that of Kafka's Java clients.
+        replicas: How many copies there are of the topics that are created.
+        options: Settings of Kafka's client for all sources and sinks, e.g. {"kafka.security.protocol": "SSL"}.
+
+    Raises:
+        WallarooParameterError: An argument is wrong; it lists every one of them.
+
+    Example:
+        >>> from wallaroo import goka
+        >>> def count(ctx, message):
+        ...     ctx.set_value((ctx.value() or 0) + 1)
+        >>> edges = goka.input("clicks", goka.String(), count), goka.persist(goka.Int64())
+        >>> graph = goka.define_group("my-group", *edges)
+        >>> goka.application(["127.0.0.1:9092"], graph).name
+        'my-group'
+
+    Source: Goka, `goka.NewProcessor`.
+    """
+    found = _Groups(brokers, start, partitioner, replicas, options)
+    place = Place("goka.application", "/pipelines", called_from(), found.findings)
+    found.check_arguments(place, brokers, groups)
+    policy = check.policy(place, on_error)
+    for number, graph in enumerate(each for each in groups if isinstance(each, GroupGraph)):
+        found.add(number, graph)
+    title = name or " + ".join(each.group for each in groups if isinstance(each, GroupGraph)) or "no group"
+    check.name(place, "application", title)
+    found.findings += check.application(title, found.pipelines, has_sink=any(each.sinks for each in found.pipelines))
+    if found.findings:
+        raise WallarooParameterError(found.findings)
+    return model.Application(title, found.pipelines, found.components, on_error=policy)
+
+
+class _Groups(Declaration):
+    """One call of `application`: findings and parts of the groups.
+
+    Args:
+        brokers: As for `application`, like the others.
+        start: Of inputs.
+        partitioner: Of sinks.
+        replicas: Of topics that are created.
+        options: Of all clients.
+    """
+
+    def __init__(
+        self, brokers: Any, start: str, partitioner: str, replicas: int, options: Mapping[str, str] | None
+    ) -> None:
+        super().__init__()
+        self.pipelines: list[model.Pipeline] = []
+        self._start, self._partitioner, self._replicas, self._options = (
+            start,
+            partitioner,
+            replicas,
+            dict(options or {}),
+        )
+        self._names = [brokers] if isinstance(brokers, str) else list(brokers)
+        self._brokers = [_host_and_port(each) for each in self._names]
+
+    def check_arguments(self, place: Place, brokers: Any, groups: Sequence[Any]) -> None:
+        """Record T207 for arguments that no group can have."""
+        if isinstance(brokers, str):
+            self.wrong(place, "brokers", brokers, "a list of HOST:PORT")
+        wrong = [each for each in groups if not isinstance(each, GroupGraph)]
+        if wrong or not groups:
+            self.wrong(place, "groups", wrong[0] if wrong else groups, "what goka.define_group returns")
+        check.choice(place, "partitioner", self._partitioner, PARTITIONERS)
+
+    def add(self, number: int, graph: GroupGraph) -> None:
+        """Declare a group."""
+        place = Place("goka.application", f"/pipelines/{number}", graph.location, self.findings)
+        pipeline = model.Pipeline(check.name(place, "group", graph.group), number, graph.location)
+        self.pipelines.append(pipeline)
+        self._sources(pipeline, graph)
+        self._step(pipeline, place, graph)
+        by_name = {step.name: step.path for step in pipeline.steps if step.kind == "output"}
+        for edge in _written(graph):
+            inputs = (by_name[edge.topic],)
+            at = Place(
+                f"goka.{edge.kind}", f"/pipelines/{number}/sinks/{len(pipeline.sinks)}", edge.location, self.findings
+            )
+            self.sink(pipeline, at, self._sink(edge, graph), edge.topic, inputs)
+
+    def note(self, path: str, value: object, location: Location | None = None) -> None:
+        """Note the user's code of a part: of a group the first callback."""
+        if isinstance(value, GroupGraph):
+            value = value.input_streams[0].callback
+            self.components.append(Component(path, shown_name(value), Location(*declared_at(value))))
+        else:
+            # All else is of this package, and declared where the program names a topic or a group.
+            target = value if isinstance(value, type) else type(value)
+            self.components.append(Component(path, shown_name(target), location or Location()))
+
+    def _sources(self, pipeline: model.Pipeline, graph: GroupGraph) -> None:
+        loop = [graph.loop_stream] if graph.loop_stream is not None else []
+        for edge in (*graph.input_streams, *loop, *graph.joint_tables):
+            pointer = f"/pipelines/{pipeline.number}/sources/{len(pipeline.sources)}"
+            place = Place(f"goka.{edge.kind}", pointer, edge.location, self.findings)
+            self.source(pipeline, place, self._source(edge, graph), edge.topic)
+
+    def _source(self, edge: Edge, graph: GroupGraph) -> KafkaSourceConfig:
+        is_table, is_loop = edge in graph.joint_tables, edge is graph.loop_stream
+        # What another run has left in a loop belongs to its messages; a table is all that was ever written.
+        start = "start" if is_table else "end" if is_loop else self._start
+        create = self._create(graph, {}) if is_loop else None
+        config = KafkaSourceConfig(
+            edge.topic, self._brokers, "Warn", JoinDecoder() if is_table else None, start=start, options=self._options,
+            content=RECORD, table=is_table, create=create,
+        )  # fmt: skip
+        config.location = edge.location
+        return config
+
+    def _sink(self, edge: Edge, graph: GroupGraph) -> KafkaSinkConfig:
+        create = None
+        if edge is graph.group_table or edge is graph.loop_stream:
+            create = self._create(graph, COMPACTED if edge is graph.group_table else {})
+        config = KafkaSinkConfig(
+            edge.topic, self._brokers, "Warn", 0, 0, None, exactly_once=True, content=RECORD, create=create
+        )
+        config.location = edge.location
+        config.said.options = {"kafka.partitioner": self._partitioner, **self._options}
+        return config
+
+    def _create(self, graph: GroupGraph, options: Mapping[str, str]) -> dict[str, Any]:
+        """Return how a topic of a group's own is created: with as many partitions as its first input has."""
+        said: dict[str, Any] = {"like": graph.input_streams[0].topic, "replicas": self._replicas}
+        return said | ({"options": dict(options)} if options else {})
+
+    def _step(self, pipeline: model.Pipeline, place: Place, graph: GroupGraph) -> None:
+        place.pointer += "/steps/0"
+        tables = [edge.topic for edge in graph.lookup_tables]
+        lookups = Lookups(self._names, tables, _client_options(self._options)) if tables else None
+        run = GroupComputation(graph, lookups)
+        names = tuple(edge.topic for edge in _written(graph))
+        inputs = tuple(source.path for source in pipeline.sources)
+        if graph.group_table is None and not graph.joint_tables:
+            call = Call("computation_multi", graph.group, run.without_state, True, names)
+            self.step(pipeline, place, graph, call, inputs, None, "")
+            return
+        visits = tuple(edge.topic for edge in graph.visitors)
+        call = Call("state_computation_multi", graph.group, run.with_state, True, names, visits, run.visit)
+        state = model.State(
+            graph.group, GroupState, GroupState, is_by_message=True, is_absent=lambda state: bool(state.is_empty)
+        )
+        step = self.step(pipeline, place, graph, call, inputs, state, "")
+        self.note(step.path + "/state", GroupState, graph.location)
+
+
+def _written(graph: GroupGraph) -> list[Edge]:
+    """Return the edges whose topics a group writes."""
+    own = (graph.group_table, graph.loop_stream)
+    return [*graph.output_streams, *(edge for edge in own if edge is not None)]
+
+
+def _host_and_port(broker: Any) -> tuple[Any, Any]:
+    host, _, port = str(broker).rpartition(":")
+    return (host.removeprefix("[").removesuffix("]"), port) if host else (broker, "")
+
+
+def _client_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of Kafka's client among those of Spark's sources."""
+    return {key.removeprefix("kafka."): value for key, value in options.items() if key.startswith("kafka.")}

@@ -1,0 +1,30 @@
+"""Reaches Kafka with confluent_kafka, which only emitters, views and lookups need."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic, DiagnosticError
+
+
+def kafka_client(what: str) -> Any:
+    """Return the package.
+
+    Args:
+        what: Needs it, for the error.
+
+    Raises:
+        DiagnosticError: R728, it is not installed.
+    """
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        raise DiagnosticError([Diagnostic.of("R728", what=what, error=error)]) from error
+    return confluent_kafka
+
+
+def client_settings(
+    brokers: Sequence[str], defaults: Mapping[str, Any], options: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the settings of a client: the program's before ours."""
+    # Its log on stderr repeats what its errors say.
+    return {"bootstrap.servers": ",".join(brokers), "log_level": 0, **defaults, **(options or {})}

@@ -1,0 +1,155 @@
+"""Codecs: how keys' values and messages are written in topics, with the bytes of Goka's codecs."""
+
+import json
+import re
+from typing import Any, Protocol, runtime_checkable
+
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+
+
+@runtime_checkable
+class Codec(Protocol):
+    """Writes and reads the values of a topic; programs may have their own.
+
+    Example:
+        >>> class Shout:
+        ...     def encode(self, value):
+        ...         return value.upper().encode()
+        ...
+        ...     def decode(self, data):
+        ...         return data.decode()
+        >>> isinstance(Shout(), Codec), isinstance(str, Codec)
+        (True, False)
+
+    Source: Goka, `goka.Codec`.
+    """
+
+    def encode(self, value: Any) -> bytes:
+        """Return the bytes of a value; an exception fails the message."""
+
+    def decode(self, data: Any) -> Any:
+        """Return the value of bytes; None where `nil_handling` is "decode" and a message has none."""
+
+
+class Bytes:
+    """Bytes as they are.
+
+    Example:
+        >>> Bytes().encode(b"abc"), Bytes().decode(b"abc")
+        (b'abc', b'abc')
+
+    Source: Goka, `codec.Bytes`.
+    """
+
+    def encode(self, value: Any) -> bytes:
+        """Return the bytes.
+
+        Raises:
+            TypeError: The value is none.
+        """
+        if not isinstance(value, (bytes, bytearray, memoryview)):
+            msg = "DefaultCodec: value to encode is not of type []byte"
+            raise TypeError(msg)
+        return bytes(value)
+
+    def decode(self, data: bytes | None) -> bytes | None:
+        """Return the bytes."""
+        return data
+
+
+class String:
+    r"""Text as UTF-8. Bytes that are no UTF-8 become surrogates, which are written as these bytes again.
+
+    Example:
+        >>> String().encode("né"), String().decode(String().encode("né"))
+        (b'n\xc3\xa9', 'né')
+
+    Source: Goka, `codec.String`.
+    """
+
+    def encode(self, value: Any) -> bytes:
+        """Return the bytes of a text.
+
+        Raises:
+            TypeError: The value is no text.
+            UnicodeEncodeError: It has a surrogate that stands for no byte.
+        """
+        if not isinstance(value, str):
+            msg = f"String: value to encode is not of type string but {type(value).__name__}"
+            raise TypeError(msg)
+        return value.encode("utf-8", "surrogateescape")
+
+    def decode(self, data: bytes | None) -> str:
+        """Return the text; an empty one for None."""
+        return (data or b"").decode("utf-8", "surrogateescape")
+
+
+class Int64:
+    """Integers of 64 bits as decimal digits.
+
+    Example:
+        >>> Int64().encode(1312), Int64().decode(b"-7")
+        (b'1312', -7)
+
+    Source: Goka, `codec.Int64`.
+    """
+
+    def encode(self, value: Any) -> bytes:
+        """Return the digits.
+
+        Raises:
+            TypeError: The value is no such integer.
+        """
+        if type(value) is not int or not _LEAST <= value <= _MOST:
+            msg = "Int64: value to encode is not of type int64"
+            raise TypeError(msg)
+        return b"%d" % value
+
+    def decode(self, data: bytes | None) -> int:
+        """Return the integer.
+
+        Raises:
+            ValueError: The bytes are none.
+        """
+        text = String().decode(data)
+        if _INTEGER.fullmatch(text) is None:
+            raise _not_parsed(0, text, "invalid syntax")
+        # More digits than any has: Python refuses to read thousands of them.
+        value = int(text) if len(text.lstrip("+-0")) < 20 else (_LEAST if text.startswith("-") else _MOST) * 2
+        if not _LEAST <= value <= _MOST:
+            raise _not_parsed(min(max(value, _LEAST), _MOST), text, "value out of range")
+        return value
+
+
+class Json:
+    """What JSON can say, without blanks; programs in Go read it with a codec of their own over `encoding/json`.
+
+    Example:
+        >>> Json().encode({"user": "né", "clicks": [1, 2]}).decode()
+        '{"user":"né","clicks":[1,2]}'
+        >>> Json().decode(b"[1, null]")
+        [1, None]
+    """
+
+    def encode(self, value: Any) -> bytes:
+        """Return the JSON of a value.
+
+        Raises:
+            TypeError: JSON has no such type.
+            ValueError: It has no such number.
+        """
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+    def decode(self, data: bytes | None) -> Any:
+        """Return the value; None for None.
+
+        Raises:
+            ValueError: The bytes are no JSON.
+        """
+        return None if data is None else json.loads(data)
+
+
+def _not_parsed(value: int, text: str, reason: str) -> ValueError:
+    quoted = json.dumps(text)
+    return ValueError(f"Error parsing data from string {value}: strconv.ParseInt: parsing {quoted}: {reason}")

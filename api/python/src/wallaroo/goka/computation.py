@@ -1,0 +1,122 @@
+"""What a worker runs for a group: each record of its topics, on the state of its key."""
+
+import time
+from typing import Any
+
+from wallaroo import deferred
+from wallaroo.goka.context import Context
+from wallaroo.goka.edge import INPUT, LOOP, Edge
+from wallaroo.goka.error import CodecError
+from wallaroo.goka.graph import DECODE, IGNORE, GroupGraph
+from wallaroo.goka.lookup import Lookups
+from wallaroo.goka.state import GroupState
+from wallaroo.goka.update import Storage, Update, default_update
+from wallaroo.kafka_record import KafkaRecord
+from wallaroo.output import Output
+
+
+class JoinedRecord(KafkaRecord):
+    """A record of a joined table. Its topic may be an input of the group, too."""
+
+    __slots__ = ()
+
+
+class JoinDecoder:
+    """Marks the records of a joined table."""
+
+    def decode(self, record: KafkaRecord) -> JoinedRecord:
+        """Return the record."""
+        return JoinedRecord(
+            record.topic,
+            record.key,
+            record.value,
+            record.headers,
+            record.timestamp_ms,
+            record.partition,
+            record.offset,
+        )
+
+
+class GroupComputation:
+    """Runs a group's callbacks.
+
+    Args:
+        graph: The group.
+        lookups: The tables for `ctx.lookup`; None: the group has none.
+    """
+
+    def __init__(self, graph: GroupGraph, lookups: Lookups | None) -> None:
+        self._graph, self._lookups = graph, lookups
+        self._edges: dict[str, Edge] = {edge.topic: edge for edge in graph.all_edges if edge.kind in (INPUT, LOOP)}
+        self._visitors = {edge.topic: edge for edge in graph.visitors}
+        self._update = graph.update_callback or default_update
+
+    def with_state(self, record: KafkaRecord, state: GroupState) -> tuple[list[Output], bool]:
+        """Run a record on the state of its key; returns what it wrote, and whether the state has changed."""
+        if isinstance(record, JoinedRecord):
+            return [], self._join(record, state)
+        context = self._run(record, state)
+        return ([], False) if context is None else (context.outputs, context.is_changed)
+
+    def without_state(self, record: KafkaRecord) -> list[Output]:
+        """Run a record of a group that keeps nothing; returns what it wrote."""
+        context = self._run(record, None)
+        return [] if context is None else context.outputs
+
+    def visit(self, name: str, metadata: bytes, key: str | bytes, state: GroupState) -> tuple[list[Output], bool]:
+        """Run a visitor on a key; results as of `with_state`. Keys that have joined values alone are not visited."""
+        if state.value is None:
+            return [], False
+        raw = key if isinstance(key, bytes) else key.encode()
+        record = KafkaRecord(name, raw, metadata, timestamp_ms=time.time_ns() // 1_000_000)
+        context = self._call(self._visitors[name], record, metadata, state)
+        return context.outputs, context.is_changed
+
+    def _run(self, record: KafkaRecord, state: GroupState | None) -> Context | None:
+        """Return the context after the callback; None: the record has no value, and that ends it."""
+        edge = self._edges[record.topic]
+        if record.value is None and self._graph.nil_handling == IGNORE:
+            return None
+        return self._call(edge, record, self._message(edge, record), state)
+
+    def _call(self, edge: Edge, record: KafkaRecord, message: Any, state: GroupState | None) -> Context:
+        """Return the context after an edge's callback."""
+        if self._lookups is not None:
+            self._lookups.start()
+        graph = self._graph
+        context = Context(graph, record, state, self._lookups)
+        given: Any = context if graph.context_wrapper is None else graph.context_wrapper(context)
+        assert edge.callback is not None
+        begun = deferred.count()
+        try:
+            edge.callback(given, message)
+            context.finish()
+        except BaseException:
+            deferred.forget(begun)
+            raise
+        return context
+
+    def _message(self, edge: Edge, record: KafkaRecord) -> Any:
+        if record.value is None and self._graph.nil_handling != DECODE:
+            return None
+        try:
+            return edge.codec.decode(record.value)
+        except Exception as error:
+            key = (record.key or b"").decode("utf-8", "backslashreplace")
+            place = f"{record.topic}/{record.partition or 0}"
+            msg = f"error decoding message for key {key} from {place}: {error}"
+            raise CodecError(msg) from error
+
+    def _join(self, record: KafkaRecord, state: GroupState) -> bool:
+        """Let a record of a joined table update the state; returns whether that has changed it."""
+        context = Context(self._graph, record)
+        before = state.joined.get(record.topic)
+        values = {} if before is None else {context.key: before}
+        update = Update(record.topic, context.partition, context.offset, context.headers, context.timestamp)
+        self._update(update, Storage(values, context.key), context.key, record.value)
+        after = values.get(context.key)
+        if after is None:
+            state.joined.pop(record.topic, None)
+        else:
+            state.joined[record.topic] = after
+        return after != before

@@ -1,0 +1,253 @@
+"""What a callback gets besides its message: the value of its key, and ways to write."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from wallaroo import deferred
+from wallaroo.goka.error import CallbackError, CodecError
+from wallaroo.goka.graph import GroupGraph, Headers
+from wallaroo.goka.state import GroupState
+from wallaroo.kafka_record import KafkaRecord
+from wallaroo.output import Output
+
+if TYPE_CHECKING:
+    from wallaroo.goka.lookup import Lookups
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class Context:
+    """A message's topic, key and headers, the value of its key, and ways to write; callbacks get it.
+
+    It is valid until the callback returns, and for its thread only. What it refuses, and `fail`, raise an exception
+    that ends the callback; nothing that the callback did for the message counts then, even if it catches that
+    exception.
+
+    Args:
+        graph: The group.
+        record: The message's.
+        state: Of its key; None: the group keeps none.
+        lookups: The tables for `lookup`.
+
+    Attributes:
+        outputs: The records that have been written.
+        is_changed: Whether the value of the key has been set or deleted.
+
+    Example:
+        >>> from wallaroo import KafkaRecord, goka
+        >>> edges = goka.input("clicks", goka.String(), lambda ctx, message: None), goka.persist(goka.Int64())
+        >>> record = KafkaRecord("clicks", b"Ann", b"x")
+        >>> ctx = goka.Context(goka.define_group("counts", *edges), record, goka.GroupState())
+        >>> ctx.set_value(1)
+        >>> ctx.key, ctx.value()
+        ('Ann', 1)
+
+    Source: Goka, `goka.Context`.
+    """
+
+    __slots__ = ("_failure", "_graph", "_headers", "_is_over", "_lookups", "_record", "_state", "is_changed", "outputs")
+
+    def __init__(
+        self, graph: GroupGraph, record: KafkaRecord, state: GroupState | None = None, lookups: "Lookups | None" = None
+    ) -> None:
+        self._graph, self._record, self._state, self._lookups = graph, record, state, lookups
+        self.outputs: list[Output] = []
+        self._headers: dict[str, bytes | None] | None = None
+        self._failure: CallbackError | None = None
+        self._is_over = False
+        self.is_changed = False
+
+    @property
+    def topic(self) -> str:
+        """Topic of the message; of a visit the visitor's name."""
+        return self._record.topic
+
+    @property
+    def key(self) -> str:
+        """Key of the message; empty where it has none."""
+        return (self._record.key or b"").decode("utf-8", "surrogateescape")
+
+    @property
+    def partition(self) -> int:
+        """Partition of the message."""
+        return self._record.partition or 0
+
+    @property
+    def offset(self) -> int:
+        """Offset of the message."""
+        return self._record.offset
+
+    @property
+    def group(self) -> str:
+        """Name of the group."""
+        return self._graph.group
+
+    @property
+    def headers(self) -> dict[str, bytes | None]:
+        """Headers of the message; of several with one name the last."""
+        if self._headers is None:
+            self._headers = dict(self._record.headers)
+        return self._headers
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """Time of the message in UTC; None where it has none."""
+        at = self._record.timestamp_ms
+        return None if at <= 0 else _EPOCH + timedelta(milliseconds=at)
+
+    def value(self) -> Any:
+        """Return the value of the key in the group table; None: it has none. Changes to it count after `set_value`."""
+        state = self._own_state()
+        if state.value is None:
+            return None
+        table = self._graph.group_table
+        assert table is not None
+        return self._decoded(table.codec, state.value, "error decoding value")
+
+    def set_value(self, value: Any, *, headers: Headers | None = None) -> None:
+        """Set the value of the key in the group table.
+
+        Args:
+            value: What the table's codec writes; None fails the message, use `delete`.
+            headers: Of the record in the table's topic.
+        """
+        state, table = self._own_state(), self._graph.group_table
+        assert table is not None
+        if value is None:
+            self.fail("cannot set nil as value")
+        data = self._encoded(table.codec, value, "error encoding value")
+        state.value, self.is_changed = data, True
+        self._write(table.topic, self._record.key or b"", data, headers or {})
+
+    def delete(self, *, headers: Headers | None = None) -> None:
+        """Take the key out of the group table.
+
+        Args:
+            headers: Of the record in the table's topic.
+        """
+        state, table = self._own_state(), self._graph.group_table
+        assert table is not None
+        state.value, self.is_changed = None, True
+        self._write(table.topic, self._record.key or b"", None, headers or {})
+
+    def join(self, table: str) -> Any:
+        """Return the key's value in a joined table; None: it has none."""
+        found = next((edge for edge in self._graph.joint_tables if edge.topic == table), None)
+        if found is None or self._state is None:
+            self.fail(f"table {table} not subscribed")
+        data = self._state.joined.get(table)
+        what = f"error decoding value key {self.key} of table {table}"
+        return None if data is None else self._decoded(found.codec, data, what)
+
+    def lookup(self, table: str, key: str) -> Any:
+        """Return the value of any key in a table; None: it has none."""
+        found = next((edge for edge in self._graph.lookup_tables if edge.topic == table), None)
+        if found is None or self._lookups is None:
+            self.fail(f"topic {table} not subscribed")
+        data = self._lookups.get(table, key)
+        return None if data is None else self._decoded(found.codec, data, f"error getting key {key} of table {table}")
+
+    def emit(self, topic: str, key: str, value: Any, *, headers: Headers | None = None) -> None:
+        """Write a record to a topic that the group declares with `output`.
+
+        Args:
+            topic: Its name.
+            key: Any key.
+            value: What the topic's codec writes; None: a record without a value.
+            headers: Of the record, besides the group's `default_headers`.
+        """
+        if topic == "":
+            self.fail("cannot emit to empty topic")
+        if topic == self._graph.loop_topic:
+            self.fail("cannot emit to loop topic (use Loopback instead)")
+        if topic == self._graph.table_topic:
+            self.fail("cannot emit to table topic (use SetValue instead)")
+        found = next((edge for edge in self._graph.output_streams if edge.topic == topic), None)
+        if found is None:
+            hint = "Did you specify goka.Output(..) when defining the processor?"
+            self.fail(f"topic {topic} is not configured for output. {hint}")
+        what = f"error encoding message for topic {topic}"
+        data = None if value is None else self._encoded(found.codec, value, what)
+        self._write(topic, self._key_bytes(key), data, {**self._graph.default_headers, **(headers or {})})
+
+    def loopback(self, key: str, value: Any, *, headers: Headers | None = None) -> None:
+        """Send a message to a key of this group, for the callback of `loop`.
+
+        Args:
+            key: Any key.
+            value: What the loop's codec writes, None included.
+            headers: As for `emit`.
+        """
+        loop = self._graph.loop_stream
+        if loop is None:
+            self.fail("no loop topic configured")
+        data = self._encoded(loop.codec, value, f"error encoding message for key {key}")
+        self._write(loop.topic, self._key_bytes(key), data, {**self._graph.default_headers, **(headers or {})})
+
+    def fail(self, error: str | BaseException) -> NoReturn:
+        """End the callback: the message fails, and by default the application stops.
+
+        Args:
+            error: Why.
+
+        Raises:
+            CallbackError: Always.
+        """
+        self._failure = CallbackError(str(error))
+        raise self._failure from (error if isinstance(error, BaseException) else None)
+
+    def defer_commit(self) -> Callable[..., None]:
+        """Keep the message from being committed until the function that this returns is called, from any thread.
+
+        Returns:
+            `done(error=None)`, which must be called; with an error, the application stops and nothing is committed.
+            A worker waits for it after the messages that it got in one call, so it may not wait for further messages.
+        """
+        return deferred.begin(f"could not commit message with key '{self.key}'")
+
+    def finish(self) -> None:
+        """Let nothing more be written.
+
+        Raises:
+            CallbackError: That of `fail`, if the callback caught it.
+        """
+        self._is_over = True
+        if self._failure is not None:
+            raise self._failure
+
+    def _own_state(self) -> GroupState:
+        if self._state is None or self._graph.group_table is None:
+            self.fail("Cannot access state in stateless processor")
+        if self._is_over:
+            self.fail("the callback has returned; its context is no longer valid")
+        return self._state
+
+    def _write(self, topic: str, key: bytes, value: bytes | None, headers: Headers) -> None:
+        if self._is_over:
+            self.fail("the callback has returned; its context is no longer valid")
+        self.outputs.append(Output(topic, KafkaRecord(topic, key, value, tuple(headers.items()))))
+
+    def _key_bytes(self, key: Any) -> bytes:
+        if not isinstance(key, str):
+            self.fail(f"key {key!r} is not a str")
+        return key.encode("utf-8", "surrogateescape")
+
+    def _encoded(self, codec: Any, value: Any, what: str) -> bytes:
+        try:
+            data = codec.encode(value)
+        except Exception as error:
+            self._broken(f"{what}: {error}", error)
+        if not isinstance(data, bytes):
+            self._broken(f"{what}: {type(codec).__name__}.encode returned {type(data).__name__}, not bytes", None)
+        return data
+
+    def _decoded(self, codec: Any, data: bytes, what: str) -> Any:
+        try:
+            return codec.decode(data)
+        except Exception as error:
+            self._broken(f"{what}: {error}", error)
+
+    def _broken(self, text: str, error: Exception | None) -> NoReturn:
+        self._failure = CodecError(text)
+        raise self._failure from error

@@ -1,0 +1,208 @@
+"""Edges of a group graph: the topics that a group reads and writes, each with its codec and its callback."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.location import Location, called_from
+
+INPUT, LOOP, JOIN, LOOKUP, TABLE, OUTPUT, VISITOR = "input", "loop", "join", "lookup", "persist", "output", "visitor"
+TABLE_SUFFIX, LOOP_SUFFIX = "-table", "-loop"
+
+Callback = Callable[[Any, Any], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A topic of a group, and what the group does with it; the functions of this module make it.
+
+    Attributes:
+        kind: Name of the function that made it.
+        topic: Name of the topic; of a visitor its own; empty for `persist` and `loop` until the group is defined.
+        codec: Of the topic's values; None for a visitor.
+        callback: Called with a context and each message; None where there is none.
+        location: Where the program made it.
+
+    Example:
+        >>> from wallaroo import goka
+        >>> isinstance(goka.output("totals", goka.Int64()), Edge)
+        True
+    """
+
+    kind: str
+    topic: str
+    codec: Any = None
+    callback: Callback | None = None
+    location: Location = Location()
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{type(self.codec).__name__}"
+
+
+def input(topic: str, codec: Any, callback: Callback) -> Edge:
+    """Read a topic: `callback(ctx, message)` runs for each of its messages, those of one key in their order.
+
+    Args:
+        topic: Name of the topic.
+        codec: Reads its values, e.g. `String()`.
+        callback: Gets a `Context` and the message. What it raises fails the message.
+
+    Example:
+        >>> from wallaroo import goka
+        >>> def count(ctx, message):
+        ...     ctx.set_value((ctx.value() or 0) + 1)
+        >>> goka.define_group("counts", goka.input("clicks", goka.String(), count), goka.persist(goka.Int64())).group
+        'counts'
+
+    Source: Goka, `goka.Input`.
+    """
+    return Edge(INPUT, topic, codec, callback, called_from())
+
+
+def inputs(topics: Sequence[str], codec: Any, callback: Callback) -> list[Edge]:
+    """Read several topics with one codec and callback.
+
+    Args:
+        topics: Their names.
+        codec: As for `input`.
+        callback: As for `input`.
+
+    Example:
+        >>> from wallaroo import goka
+        >>> def count(ctx, message):
+        ...     ctx.set_value((ctx.value() or 0) + 1)
+        >>> [edge.topic for edge in goka.inputs(["clicks", "views"], goka.String(), count)]
+        ['clicks', 'views']
+
+    Source: Goka, `goka.Inputs`.
+    """
+    at = called_from()
+    return [Edge(INPUT, topic, codec, callback, at) for topic in topics]
+
+
+def loop(codec: Any, callback: Callback) -> Edge:
+    """Read what the group itself sends with `ctx.loopback`, through the topic GROUP-loop.
+
+    Args:
+        codec: Reads and writes its values.
+        callback: As for `input`.
+
+    Example:
+        >>> from wallaroo import goka
+        >>> def greet(ctx, name):
+        ...     ctx.loopback(name, "hello")
+        >>> def note(ctx, greeting):
+        ...     ctx.set_value(greeting)
+        >>> edges = goka.input("names", goka.String(), greet), goka.loop(goka.String(), note)
+        >>> goka.define_group("greetings", *edges, goka.persist(goka.String())).loop_stream.topic
+        'greetings-loop'
+
+    Source: Goka, `goka.Loop`.
+    """
+    return Edge(LOOP, "", codec, callback, called_from())
+
+
+def join(topic: str, codec: Any) -> Edge:
+    """Have the value of another table under the same key: `ctx.join(topic)`.
+
+    The table may have any number of partitions: it is repartitioned by the keys of its records.
+
+    Args:
+        topic: Name of the table's topic, e.g. `group_table("users")`.
+        codec: Reads its values.
+
+    Example:
+        >>> from wallaroo import goka
+        >>> def bill(ctx, order):
+        ...     ctx.emit("bills", ctx.key, f"{ctx.join('users-table')} pays {order}")
+        >>> edges = goka.input("orders", goka.String(), bill), goka.output("bills", goka.String())
+        >>> goka.define_group("billing", *edges, goka.join("users-table", goka.String())).joint_tables[0].topic
+        'users-table'
+
+    Source: Goka, `goka.Join`.
+    """
+    return Edge(JOIN, topic, codec, None, called_from())
+
+
+def lookup(topic: str, codec: Any) -> Edge:
+    """Have a whole table in each worker process: `ctx.lookup(topic, key)` reads it under any key.
+
+    Args:
+        topic: Name of the table's topic.
+        codec: Reads its values.
+
+    Example:
+        >>> from wallaroo import goka
+        >>> goka.lookup("prices-table", goka.Int64()).topic
+        'prices-table'
+
+    Source: Goka, `goka.Lookup`.
+    """
+    return Edge(LOOKUP, topic, codec, None, called_from())
+
+
+def persist(codec: Any) -> Edge:
+    """Keep a value per key, the group table: `ctx.value()`, `ctx.set_value`. Updates go to the topic GROUP-table.
+
+    Args:
+        codec: Reads and writes its values.
+
+    Example:
+        >>> from wallaroo import goka
+        >>> goka.persist(goka.Int64()).kind
+        'persist'
+
+    Source: Goka, `goka.Persist`.
+    """
+    return Edge(TABLE, "", codec, None, called_from())
+
+
+def output(topic: str, codec: Any) -> Edge:
+    """Let callbacks write a topic: `ctx.emit(topic, key, value)`.
+
+    Args:
+        topic: Name of the topic.
+        codec: Writes its values.
+
+    Example:
+        >>> from wallaroo import goka
+        >>> goka.output("totals", goka.Int64()).topic
+        'totals'
+
+    Source: Goka, `goka.Output`.
+    """
+    return Edge(OUTPUT, topic, codec, None, called_from())
+
+
+def visitor(name: str, callback: Callback) -> Edge:
+    """Let `callback(ctx, metadata)` run for every key of the group table when somebody asks for it.
+
+    Args:
+        name: Of the visitor.
+        callback: Gets a `Context` whose topic is the visitor's name, and what the visit was asked for with.
+
+    Example:
+        >>> from wallaroo import goka
+        >>> goka.visitor("reset", lambda ctx, metadata: ctx.delete()).topic
+        'reset'
+
+    Source: Goka, `goka.Visitor`.
+    """
+    return Edge(VISITOR, name, None, callback, called_from())
+
+
+def group_table(group: str, suffix: str = TABLE_SUFFIX) -> str:
+    """Return the name of the topic of a group's table.
+
+    Args:
+        group: Name of the group.
+        suffix: What its `table_suffix` is.
+
+    Example:
+        >>> from wallaroo import goka
+        >>> goka.group_table("counts")
+        'counts-table'
+
+    Source: Goka, `goka.GroupTable`.
+    """
+    return group + suffix

@@ -1,0 +1,53 @@
+"""Whole tables in a worker process, for `ctx.lookup`."""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+from wallaroo import memory_topic
+from wallaroo.goka.codec import Bytes
+from wallaroo.goka.view import View
+
+START_S = 600.0
+
+
+class Lookups:
+    """The tables that a group looks up, read by views that begin with the first message of a process.
+
+    Args:
+        brokers: HOST:PORT of some brokers.
+        tables: Names of the tables' topics.
+        options: Settings of Kafka's client.
+    """
+
+    def __init__(self, brokers: Sequence[str], tables: Iterable[str], options: Mapping[str, str]) -> None:
+        self._views = {table: View(brokers, table, Bytes(), options=options) for table in tables}
+        self._lock, self._is_running = threading.Lock(), False
+
+    def get(self, table: str, key: str) -> bytes | None:
+        """Return the value of a key in a table; None: it has none.
+
+        Raises:
+            ViewError: The table cannot be read.
+        """
+        topics = memory_topic.current()
+        if topics is not None:
+            return topics.table(table).get(key.encode("utf-8", "surrogateescape"))
+        self.start()
+        found = self._views[table].get(key)
+        return None if found is None else bytes(found)
+
+    def start(self) -> None:
+        """Read the tables to their ends, unless that has been done; they are followed from then on.
+
+        Raises:
+            ViewError: A table cannot be read.
+        """
+        if self._is_running or memory_topic.current() is not None:
+            return
+        with self._lock:
+            if not self._is_running:
+                for view in self._views.values():
+                    view.start()
+                for view in self._views.values():
+                    view.wait_running(START_S)
+                self._is_running = True

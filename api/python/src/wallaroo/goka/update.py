@@ -1,0 +1,102 @@
+"""How records of joined tables get into the state of their key, and those of viewed tables into a view."""
+
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from wallaroo.goka.error import CallbackError
+
+Values = MutableMapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Where a table's record comes from; what an update callback gets.
+
+    Attributes:
+        topic: The table's topic.
+        partition: Of the record.
+        offset: Of the record.
+        headers: Of the record.
+        timestamp: Of the record in UTC; None: it has none.
+
+    Example:
+        >>> Update("users-table", 0, 17, {}, None).offset
+        17
+
+    Source: Goka, `goka.UpdateContext`.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    headers: Mapping[str, bytes | None]
+    timestamp: datetime | None
+
+
+class Storage:
+    """The values of a table; what an update callback writes to. In a join it has the record's key alone.
+
+    Args:
+        values: By key.
+        only: The key that may be used; None: any.
+
+    Example:
+        >>> storage = Storage({"Ann": b"7"})
+        >>> storage.delete("Ann")
+        >>> storage.has("Ann"), storage.get("Ann")
+        (False, None)
+
+    Source: Goka, `storage.Storage`.
+    """
+
+    def __init__(self, values: Values, only: str | None = None) -> None:
+        self._values, self._only = values, only
+
+    def has(self, key: str) -> bool:
+        """Return whether a key has a value."""
+        return self._checked(key) in self._values
+
+    def get(self, key: str) -> bytes | None:
+        """Return a key's value; None: it has none."""
+        return self._values.get(self._checked(key))
+
+    def set(self, key: str, value: bytes) -> None:
+        """Set a key's value."""
+        self._values[self._checked(key)] = bytes(value)
+
+    def delete(self, key: str) -> None:
+        """Remove a key's value, if it has one."""
+        self._values.pop(self._checked(key), None)
+
+    def _checked(self, key: str) -> str:
+        if self._only is not None and key != self._only:
+            msg = f"key {key!r} in the update of {self._only!r}: a join keeps its values with the state of their key"
+            raise CallbackError(msg)
+        return key
+
+
+UpdateCallback = Callable[[Update, Storage, str, bytes | None], object]
+
+
+def default_update(update: Update, storage: Storage, key: str, value: bytes | None) -> None:
+    """Write a record's value under its key, or remove that of a record without one.
+
+    Args:
+        update: Not used.
+        storage: What is written.
+        key: Of the record.
+        value: Of the record.
+
+    Example:
+        >>> values = {}
+        >>> default_update(Update("users-table", 0, 0, {}, None), Storage(values), "Ann", b"7")
+        >>> values
+        {'Ann': b'7'}
+
+    Source: Goka, `goka.DefaultUpdate`.
+    """
+    if value is None:
+        storage.delete(key)
+    else:
+        storage.set(key, value)

@@ -1,0 +1,37 @@
+"""What visits came to, added up over steps, buckets and tasks."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from wallaroo.worker._proto import worker_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class VisitCount:
+    """What a visit came to.
+
+    Attributes:
+        keys: For which a visitor ran, once for each step.
+        failed: Those of them that are dead letters.
+    """
+
+    keys: int = 0
+    failed: int = 0
+
+    def __add__(self, other: "VisitCount") -> "VisitCount":
+        return VisitCount(self.keys + other.keys, self.failed + other.failed)
+
+
+Visits = dict[int, VisitCount]  # by the visit's id
+
+
+def count_visits(into: Visits, visits: Iterable[pb.Visited]) -> None:
+    """Add what a bucket call has counted."""
+    for visit in visits:
+        into[visit.id] = into.get(visit.id, VisitCount()) + VisitCount(visit.keys, visit.failed)
+
+
+def add_visits(into: Visits, others: Mapping[int, VisitCount]) -> None:
+    """Add what others have counted."""
+    for number, count in others.items():
+        into[number] = into.get(number, VisitCount()) + count

@@ -1,0 +1,33 @@
+"""Messages of a test on their way in, and those of sinks on their way out."""
+
+from collections.abc import Iterable, Iterator
+
+from wallaroo.frame import read_frame
+from wallaroo.testing import Message, Record
+from wallaroo_runtime.lowering.sink_record import rows_of
+from wallaroo_runtime.memory.engine import Batch
+
+
+def in_order(batch: Batch, port: int) -> Iterator[Record]:
+    """Yield a sink's messages in the order of their source messages, those of one as they were made."""
+    rows: list[tuple[int, Record]] = []
+    for data in batch.frames.get(port, ()):
+        frame = read_frame(data)
+        for number, (key, value, partition) in enumerate(rows_of(data, 0)):
+            rows.append((frame.sequence_of(number), Record(value, key, partition)))
+    return (output for _, output in sorted(rows, key=lambda row: row[0]))
+
+
+def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
+    """Yield messages in groups of which all are payloads, or none is."""
+    group: list[Message] = []
+    was_payload = False
+    for message in messages:
+        is_payload = isinstance(message.value, bytes | bytearray | memoryview)
+        if group and is_payload is not was_payload:
+            yield was_payload, group
+            group = []
+        group.append(Message(bytes(message.value), message.key, message.time_ms) if is_payload else message)
+        was_payload = is_payload
+    if group:
+        yield was_payload, group

@@ -1,0 +1,60 @@
+"""Topics in memory: what sinks write to one goes to the sources that read it, as over a broker."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from wallaroo.diagnostic import shown
+from wallaroo.kafka_record import KafkaRecord
+from wallaroo.memory_topic import Topics
+from wallaroo.testing import Message
+from wallaroo.worker.kafka_record import write_record
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.topology.model import KafkaSource, Topology, has_records
+
+Group = tuple[KafkaSource, list[Message]]
+
+
+class Feed:
+    """The topics of an application's sources and sinks of whole records.
+
+    Args:
+        topology: The application.
+
+    Attributes:
+        topics: The topics with their records.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self.topics = Topics()
+        self._readers: dict[str, list[KafkaSource]] = {}
+        for source in topology.sources():
+            if isinstance(source, KafkaSource) and has_records(source):
+                self._readers.setdefault(source.topic, []).append(source)
+
+    def write(self, records: Iterable[KafkaRecord], now_ms: int) -> list[KafkaRecord]:
+        """Append records to their topics; returns those that some source reads, as it gets them."""
+        written = [self.topics.append(record, now_ms) for record in records]
+        return [record for record in written if record.topic in self._readers]
+
+    def messages(self, records: Sequence[KafkaRecord]) -> Iterator[Group]:
+        """Yield what each source gets of records, in their order; tables come first, as in every micro-batch.
+
+        Raises:
+            RunError: R721, an attribute of a record is of another type, or too large.
+        """
+        for is_table in (True, False):
+            for topic, group in groupby(records, key=attrgetter("topic")):
+                same = list(group)
+                for source in self._readers[topic]:
+                    if source.table is is_table:
+                        yield source, [_message(source, each) for each in same]
+
+
+def _message(source: KafkaSource, record: KafkaRecord) -> Message:
+    try:
+        return Message(write_record(record), record.key or b"", record.timestamp_ms)
+    except (TypeError, ValueError) as error:
+        fix = "give it attributes of the types that KafkaRecord names"
+        values = {"source": source.name, "value": shown(record), "reason": error, "fix": fix}
+        raise RunError.of("R721", USAGE, **values) from error
