@@ -34,6 +34,7 @@ func (g *group) prepareTopics(brokers []string) (count int, err error) {
 			return 0, err
 		}
 	}
+	g.count = int32(count)
 	return count, g.countPartitions(manager)
 }
 
