@@ -34,9 +34,8 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
     if partitions is not None:
         chosen = {"assign": json.dumps({source.topic: sorted(partitions)})}
     starts = set(partitions.values()) if partitions else {source.start}
-    if starts <= {"start"} or starts <= {"end"}:
-        beginning = "earliest" if starts == {"start"} else "latest"
-    else:
+    beginning = "earliest"
+    if not starts <= {"start"}:  # the end is where it is now: Spark would look later, when the first micro-batch begins
         beginning = json.dumps({source.topic: _offsets(session, source, partitions)})
     defaults = {} if source.table else {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
@@ -46,15 +45,17 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
 def _offsets(session: SparkSession, source: KafkaSource, partitions: Mapping[int, str] | None) -> dict[str, int]:
     with KafkaAdmin(session, source) as admin:
         starts = partitions or dict.fromkeys(admin.partitions(source.topic), source.start)
-        behind = {number: int(start) for number, start in starts.items() if start.startswith("-")}
-        ends = admin.offsets(source.topic, behind, LATEST)
-        begins = admin.offsets(source.topic, behind, EARLIEST)
+        before_end = {
+            number: 0 if start == "end" else int(start) for number, start in starts.items() if start[0] in "-e"
+        }
+        ends = admin.offsets(source.topic, before_end, LATEST)
+        begins = admin.offsets(source.topic, before_end, EARLIEST)
     found: dict[str, int] = {}
     for number, start in starts.items():
-        if number in behind:
-            found[str(number)] = max(begins[number], ends[number] + behind[number])
+        if number in before_end:
+            found[str(number)] = max(begins[number], ends[number] + before_end[number])
         else:
-            found[str(number)] = {"start": EARLIEST, "end": LATEST}.get(start) or int(start)
+            found[str(number)] = EARLIEST if start == "start" else int(start)
     return found
 
 
