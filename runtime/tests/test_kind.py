@@ -331,6 +331,43 @@ def test_changes_of_exactly_once() -> None:
     assert (f"{text} True and is False{reason}", DRAIN) in [(change.text, change.impact) for change in ended]
 
 
+def records(document: dict[str, Any], side: str, **more: Any) -> Topology:
+    """Return the topology with more properties of its first source or sink; None takes one away."""
+    part = document["pipelines"][0][side][0]
+    part |= more
+    for name in [name for name, value in more.items() if value is None]:
+        del part[name]
+    return load_document(document)
+
+
+def test_changes_of_whole_records() -> None:
+    plain = records(transactional(), "sinks")
+    whole = records(transactional(), "sinks", content="record", create={"partitions": 3})
+    text = (
+        'content of sink "out" (0/sinks/0) was value and is record; output that waits for its egress is in the former'
+    )
+    assert (text, DRAIN) in [(change.text, change.impact) for change in compare(plain, whole)]
+    assert DRAIN in [change.impact for change in compare(whole, plain)]
+    value = document([source("kafka")], [])
+    del value["pipelines"][0]["sources"][0]["partitions"]
+    stream, table = records(value, "sources", content="record"), records(copy.deepcopy(value), "sources", table=True)
+    text = 'table of source "in0" (0/sources/0) was'
+    reason = "; Spark's checkpoint goes on after the records that were read, so the table would miss them"
+    assert [(change.text, change.impact) for change in compare(stream, table)] == [
+        (f"{text} False and is True{reason}", Impact.BREAKS_STATE)
+    ]
+    assert [(change.text, change.impact) for change in compare(table, stream)] == [(f"{text} True and is False", SAFE)]
+    created = records(copy.deepcopy(value), "sources", create={"like": "x"})
+    assert [change.impact for change in compare(stream, created)] == [SAFE]
+
+
+def test_what_is_said_of_whole_records() -> None:
+    topology = load_document(json.loads((VALID / "records.json").read_bytes()))
+    plan = compile_topology(topology, shuffle_partitions=1)
+    assert [sink.kafka.records for sink in egress_request(topology, plan).sinks] == [True, True]
+    assert "kafka users, a table: read whole, before the rest of a micro-batch" in explain(plan, topology)
+
+
 def test_what_a_gateway_is_told_of_a_connector_source() -> None:
     topology = load_document(document([source("connector")], []))
     check_runnable(topology)

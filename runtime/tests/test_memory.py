@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 import wallaroo
+from wallaroo import KafkaRecord
 from wallaroo.diagnostic import DiagnosticError
 from wallaroo.testing import DeadLetter, Message, Run, run
 
@@ -261,3 +262,67 @@ def test_the_page_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for test in tests:
         test()
     assert len(tests) == 2
+
+
+def records_setup(encode: Any = None, decode: Any = None) -> Setup:
+    """Return an application that passes whole records on, from topic to topic."""
+    brokers = [("127.0.0.1", 9092)]
+    records = wallaroo.KafkaSourceConfig("in", brokers, "Warn", decode, content="record", table=True)
+    out = wallaroo.KafkaSinkConfig("out", brokers, "Warn", 5, 1000, encode, content="record", exactly_once=True)
+    return lambda args: wallaroo.build_application("Records", wallaroo.source("in", records).to_sink(out))
+
+
+maybe = some.none() | some.binary(max_size=3)
+drawn_records = some.builds(
+    KafkaRecord, key=maybe, value=maybe, headers=some.lists(some.tuples(some.text(max_size=2), maybe)).map(tuple),
+    topic=some.sampled_from(["in", "other"]), timestamp_ms=some.integers(1, 1 << 50), partition=some.integers(0, 9),
+    offset=some.integers(1, 1 << 50),
+)  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(drawn=some.lists(drawn_records, max_size=5))
+def test_whole_records_in_and_out(drawn: list[KafkaRecord]) -> None:
+    with run(records_setup()) as app:
+        app.send(drawn)
+        assert app.kafka_records() == drawn
+        assert [KafkaRecord.__module__] * len(drawn) == [type(each).__module__ for each in app.kafka_records("0")]
+
+
+def test_what_a_test_leaves_out_of_a_record() -> None:
+    with run(records_setup()) as app:
+        app.send([b"one", Message(b"two", b"k", 7), KafkaRecord(key=b"", offset=9), KafkaRecord(value=b"")])
+        now = app.now_ms
+        assert app.kafka_records() == [
+            KafkaRecord("in", None, b"one", (), now, 0, 0),
+            KafkaRecord("in", b"k", b"two", (), 7, 0, 1),
+            KafkaRecord("in", b"", None, (), now, 0, 9),
+            KafkaRecord("in", None, b"", (), now, 0, 10),
+        ]
+        with pytest.raises(
+            DiagnosticError, match=r'R721 source "in" cannot take KafkaRecord\(.*expected bytes, str found'
+        ):
+            app.send([KafkaRecord(key="text")])  # type: ignore[arg-type]
+
+
+def test_wrong_results_of_encoders_and_decoders_of_records() -> None:
+    encode = wallaroo.Encoder(lambda record: {b"none": None, b"text": "x", b"key": KafkaRecord(key=1)}[record.value])  # type: ignore[arg-type]
+    with run(
+        records_setup(encode, wallaroo.Decoder(lambda record: record if record.value else 1 // 0, *FRAMED))
+    ) as app:
+        app.send([b"none", b"text", b"key", KafkaRecord()])
+        assert app.kafka_records() == []
+        found = [(letter.step, letter.code, letter.error) for letter in app.dead_letters]
+    assert found == [
+        ("Records", "C503", "returned 'x'; expected a KafkaRecord or None"),
+        ("Records", "C501", "TypeError: expected bytes, int found"),
+        ("in", "C505", "ZeroDivisionError: integer division or modulo by zero"),
+    ]
+
+
+def test_a_sink_without_whole_records() -> None:
+    def setup(args: list[str]) -> wallaroo.Application:
+        return wallaroo.build_application("Plain", wallaroo.source("in", tcp_source()).to_sink(tcp_sink()))
+
+    with run(setup) as app, pytest.raises(DiagnosticError, match="R720 the application has no sink of whole records"):
+        app.kafka_records()

@@ -126,6 +126,28 @@ func ExampleKafkaSource() {
 	// kafka checked map[kafka.acks:all] true
 }
 
+// Whole records come with all that Kafka has: here those of a table, which is created if need be; the sink's topic gets as many
+// partitions.
+func ExampleKafkaRecordSource() {
+	brokers := []string{"kafka1:9092"}
+	compact := &stream.TopicCreation{Partitions: 3, Options: map[string]string{"cleanup.policy": "compact"}}
+	source := stream.KafkaRecordSource(stream.Kafka{Topic: "users", Brokers: brokers, Table: true, Create: compact})
+	like := stream.Kafka{Topic: "copy", Brokers: brokers, ExactlyOnce: true, Create: &stream.TopicCreation{Like: "users"}}
+	sink := stream.KafkaRecordSink(like, func(record stream.KafkaRecord) (stream.KafkaRecord, error) {
+		if record.Value == nil { // a tombstone stays one
+			return stream.KafkaRecord{Key: record.Key}, nil
+		}
+		header := stream.KafkaHeader{Key: "from", Value: []byte(record.Topic)}
+		return stream.KafkaRecord{Key: record.Key, Value: record.Value, Headers: []stream.KafkaHeader{header}}, nil
+	})
+	app := passed(source, sink)
+	example.Show(app.ToJson(), "sources", "topic", "content", "table", "create")
+	example.Show(app.ToJson(), "sinks", "topic", "content", "exactly_once", "create")
+	// Output:
+	// users record true map[options:map[cleanup.policy:compact] partitions:3]
+	// copy record true map[like:users]
+}
+
 // The application's arguments name topics and brokers, as in Wallaroo.
 func ExampleKafkaSourceOf() {
 	args := []string{"--in_topic", "orders", "--in_brokers", "kafka1:9092", "--out_topic", "checked"}

@@ -52,7 +52,7 @@ class WholeRecord:
 
 def edge(given: Any, content: Any) -> Any:
     """Return a decoder or encoder as the program gave it, or that of whole records."""
-    return WholeRecord() if given is None and content == RECORD else given
+    return WholeRecord() if given is None and content is not None else given
 
 
 def content_of(place: Place, content: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ PREFIX = "kafka."
 RENAMED = {"max.request.size": "message.max.bytes"}
 # Errors that trying again does not mend.
 LASTING = (
-    *("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "_UNKNOWN_PARTITION"),
+    *("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP", "_UNKNOWN_PARTITION"),
     "UNSUPPORTED_FOR_MESSAGE_FORMAT",
     *("TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"),
     *("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "_UNSUPPORTED_FEATURE", "UNSUPPORTED_VERSION", "_AUTHENTICATION"),
@@ -165,7 +165,7 @@ class Session:
         more: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
         if record.headers:
             more["headers"] = list(record.headers)
-        if record.timestamp_ms:
+        if record.timestamp_ms > 0:
             more["timestamp"] = record.timestamp_ms
         while True:
             try:
@@ -179,11 +179,13 @@ class Session:
                 raise self._client.KafkaException(self._failed[0])
 
     def _noting(self) -> Callable[[Any, Any], None]:
-        """Return what notes the first record that failed; it does not keep the producer alive."""
-        failed, purged = self._failed, self._client.KafkaError._PURGE_QUEUE
+        """Return what notes the first record that failed by itself; it does not keep the producer alive."""
+        failed, codes = self._failed, self._client.KafkaError
+        # What other records of a batch get, and what is thrown away.
+        followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
 
         def delivered(error: Any, _: Any) -> None:
-            if error is not None and error.code() != purged and not failed:
+            if error is not None and error.code() not in followers and not failed:
                 failed.append(error)
 
         return delivered

@@ -1,5 +1,6 @@
 """Topics of a cluster: made, listed, described."""
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 
 MAX_PARTITIONS = 10_000
+KNOWN_S = 0.05  # between two looks for a new topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
     """Make a topic unless there is one; returns whether it was made.
 
     Raises:
-        RunError: R727, Kafka does not take its name or a setting.
+        RunError: R727, Kafka does not take its name or a setting; R726.
     """
     if name in cluster.metadata().topics:
         return False
@@ -89,14 +91,26 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
             if error.args[0].code() == cluster.kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                 return False  # another run was faster
             raise
+    _wait_known(cluster, name, partitions)
     return True
+
+
+def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
+    """Wait until a topic is in what brokers say of all: that comes a moment after the answer to who creates it."""
+    deadline = time.monotonic() + ANSWER_S
+    while (found := cluster.metadata().topics.get(name)) is None or len(found.partitions) < partitions:
+        if time.monotonic() > deadline:
+            reason = f'topic "{name}" was created, and is not to be seen {ANSWER_S:g} s later'
+            raise RunError.of("R726", brokers=cluster.name, reason=reason)
+        time.sleep(KNOWN_S)
 
 
 def _create(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
     from confluent_kafka.admin import NewTopic
 
     topic = NewTopic(name, partitions, replicas, config=dict(settings))
-    cluster.admin().create_topics([topic], operation_timeout=ANSWER_S)[name].result(2 * ANSWER_S)
+    admin = cluster.admin()  # the answer comes as long as there is the client
+    admin.create_topics([topic], operation_timeout=ANSWER_S)[name].result(2 * ANSWER_S)
 
 
 def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:

@@ -16,7 +16,7 @@ def create_topics(topology: Topology, note: Callable[[str], None]) -> None:
 
     Args:
         topology: Says which, and how.
-        note: Is told of each that was created.
+        note: Gets a line for each that was created.
 
     Raises:
         RunError: R672, no broker answers; R673, there is no topic that another one shall be like; R727, Kafka refuses

@@ -1,0 +1,238 @@
+"""Whole records against a real broker: written as they are, topics created, an application of tables and streams."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Producer, TopicPartition
+
+from support import joined
+from support.joined import Joined
+from support.kafka import Broker, free_port
+from support.run import WALLAROO
+from wallaroo import KafkaRecord
+from wallaroo.worker.kafka_record import write_record
+from wallaroo_runtime.egress.kafka_session import Lasting, Session
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.client import kafka_client
+from wallaroo_runtime.kafka.topic import describe_topic
+from wallaroo_runtime.lowering.sink_record import whole_record
+from wallaroo_runtime.run.topics import create_topics
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.storage.outbox.position import Delivered
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import Topology
+
+pytestmark = pytest.mark.kafka
+VALID = Path(__file__).parents[1] / "topology-schema" / "vectors" / "topologies" / "valid"
+PROGRAM = Path(joined.__file__)
+PARTITIONS, ANSWER_S, RUN_S = 3, 60.0, 300.0
+
+
+def drawn_bytes(draw: random.Random) -> bytes | None:
+    return None if draw.random() < 0.2 else draw.randbytes(draw.randrange(4))
+
+
+def drawn_record(draw: random.Random) -> KafkaRecord:
+    """Return a record of which anything may be missing."""
+    headers = tuple((draw.choice(["", "a", "größe"]), drawn_bytes(draw)) for _ in range(draw.randrange(4)))
+    return KafkaRecord(
+        topic="ignored",
+        key=drawn_bytes(draw),
+        value=drawn_bytes(draw),
+        headers=headers,
+        timestamp_ms=draw.randrange(1, 1_700_000_000_000),
+        partition=draw.choice([None, *range(PARTITIONS)]),
+        offset=draw.randrange(1 << 60),
+    )
+
+
+def fnv1a(key: bytes) -> int:
+    """Return the partition that Goka chooses: FNV-1a as a number with sign, whose absolute value is divided."""
+    found = 0x811C9DC5
+    for byte in key:
+        found = (found ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return abs(found - (1 << 32) if found >= 1 << 31 else found) % PARTITIONS
+
+
+def read_all(broker: Broker, topic: str, count: int) -> list[list[KafkaRecord]]:
+    """Return the records that readers of committed ones see, by partition."""
+    settings = {"bootstrap.servers": broker.address, "group.id": "r", "isolation.level": "read_committed"}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+    found: list[list[KafkaRecord]] = [[] for _ in range(PARTITIONS)]
+    for _ in range(count):
+        message = consumer.poll(ANSWER_S)
+        assert message is not None and message.error() is None, message
+        kind, time = message.timestamp()
+        assert kind == TIMESTAMP_CREATE_TIME
+        at = message.partition()
+        assert at is not None
+        headers = tuple(message.headers() or ())
+        found[at].append(KafkaRecord(key=message.key(), value=message.value(), headers=headers, timestamp_ms=time))
+    consumer.close()
+    return found
+
+
+def test_drawn_records_are_written_as_they_are(broker: Broker) -> None:
+    draw = random.Random(7)
+    topic = "whole"
+    broker.create(topic, PARTITIONS)
+    options = {"kafka.partitioner": "fnv1a"}
+    target = pb.KafkaTopic(application="app", brokers=[broker.address], topic=topic, options=options, records=True)
+    records = [drawn_record(draw) for _ in range(300)]
+    session = Session(kafka_client("a test"), target, "whole-records", "out")
+    for at in range(0, len(records), 100):
+        written = map(whole_record, map(write_record, records[at : at + 100]))
+        session.write(written, Delivered(0, 0, 0, at + 100, 0, "whole-records"))
+    session.close()
+    found = read_all(broker, topic, len(records))
+    for number in range(PARTITIONS):
+        for record in found[number]:
+            same = [each for each in records if (each.key, each.value) == (record.key, record.value)]
+            same = [each for each in same if (each.headers, each.timestamp_ms) == (record.headers, record.timestamp_ms)]
+            assert same, record
+            records.remove(same[0])
+            if same[0].partition is not None:
+                assert same[0].partition == number
+            elif record.key:
+                assert fnv1a(record.key) == number
+    assert not records
+
+
+def test_a_record_without_a_time_gets_kafka_s(broker: Broker) -> None:
+    broker.create("untimed", PARTITIONS)
+    target = pb.KafkaTopic(application="app", brokers=[broker.address], topic="untimed", records=True)
+    session = Session(kafka_client("a test"), target, "untimed", "out")
+    session.write([whole_record(write_record(KafkaRecord(key=b"k")))], Delivered(0, 0, 0, 1, 0, "untimed"))
+    session.close()
+    (record,) = [record for part in read_all(broker, "untimed", 1) for record in part]
+    assert record.timestamp_ms > 1_600_000_000_000
+    assert (record.key, record.value, record.headers) == (b"k", None, ())
+
+
+def test_a_record_that_kafka_never_takes_is_told_apart_from_those_in_its_batch(broker: Broker) -> None:
+    broker.create("future", 1)
+    target = pb.KafkaTopic(application="app", brokers=[broker.address], topic="future", records=True)
+    session = Session(kafka_client("a test"), target, "future", "out")
+    records = [KafkaRecord(key=b"k", timestamp_ms=number) for number in (1, 2, 1 << 42, 3)]
+    with pytest.raises(Lasting, match="Invalid timestamp"):
+        session.write(map(whole_record, map(write_record, records)), Delivered(0, 0, 0, 4, 0, "future"))
+    session.close()
+
+
+def creating(broker: str, **creations: dict[str, Any]) -> Topology:
+    """Return an application whose first topics are created so."""
+    document = json.loads((VALID / "records.json").read_bytes())
+    pipeline = document["pipelines"][0]
+    for part in (*pipeline["sources"], *pipeline["sinks"]):
+        part["brokers"] = [broker]
+        part.pop("create", None)
+    for part, (topic, create) in zip((*pipeline["sources"], *pipeline["sinks"]), creations.items(), strict=False):
+        part |= {"topic": topic, "create": create}
+    return load_document(document)
+
+
+def test_topics_are_created_once_each_after_the_one_that_it_is_like(broker: Broker) -> None:
+    compact = {"cleanup.policy": "compact"}
+    topology = creating(
+        broker.address, third={"like": "second"}, second={"like": "first", "options": compact}, first={"partitions": 5}
+    )
+    notes: list[str] = []
+    create_topics(topology, notes.append)
+    assert sorted(notes) == [f'topic "{name}" created, 5 partitions' for name in ("first", "second", "third")]
+    assert len(describe_topic(broker.cluster, "third").partitions) == 5
+    assert describe_topic(broker.cluster, "second").settings["cleanup.policy"] == "compact"
+    create_topics(topology, notes.append)
+    create_topics(creating(broker.address, first={"partitions": 9}), notes.append)
+    assert len(notes) == 3
+    assert len(describe_topic(broker.cluster, "first").partitions) == 5
+
+
+def test_topics_that_cannot_be_created(broker: Broker) -> None:
+    with pytest.raises(RunError) as caught:
+        create_topics(creating(broker.address, fourth={"like": "nothing"}), print)
+    assert f'R673 Kafka at {broker.address} has no such topic "nothing"; topic "fourth" shall be like it' in str(
+        caught.value
+    )
+    options = {"cleanup.policy": "sometimes"}
+    with pytest.raises(RunError, match="R727") as caught:
+        create_topics(creating(broker.address, fifth={"partitions": 1, "options": options}), print)
+    assert "sometimes" in str(caught.value)
+    with pytest.raises(RunError, match="R672") as caught:
+        create_topics(creating(f"127.0.0.1:{free_port()}", sixth={"partitions": 1}), print)
+    assert 'R672 source "users": no answer from Kafka; Connection refused' in str(caught.value)
+
+
+class Played:
+    """What the program must give: each click with how often and in which order its key's tables have changed."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker, self.draw = broker, random.Random(11)
+        self.states: dict[bytes, Joined] = {}
+        self.expected: list[tuple[bytes | None, bytes, int, bytes]] = []
+        self.offsets = [0] * PARTITIONS
+        self.number = 0
+
+    def write(self, table_records: int, clicks: int) -> None:
+        """Write what one micro-batch reads: tables precede the clicks, whatever the order in which they come."""
+        producer = Producer({"bootstrap.servers": self.broker.address, "linger.ms": 50})
+        keys = [b"key %d" % number for number in range(40)]
+        for _ in range(table_records):
+            self.number += 1
+            topic, key = self.draw.choice(["users", "prices"]), self.draw.choice(keys)
+            value = None if self.draw.random() < 0.1 else b"%d" % self.number
+            producer.produce(topic, value, key, partition=fnv1a(key))
+            producer.poll(0)
+            self.states.setdefault(key, Joined()).change(topic, value)
+        for _ in range(clicks):
+            chosen = None if self.draw.random() < 0.1 else self.draw.choice(keys)
+            at = self.draw.randrange(PARTITIONS)
+            producer.produce("clicks", None, chosen, partition=at, headers=[("via", None), ("via", b"test")])
+            text = self.states.setdefault(chosen or b"", Joined()).text()
+            self.expected.append((chosen, text, at, str(self.offsets[at]).encode()))
+            self.offsets[at] += 1
+        assert producer.flush(ANSWER_S) == 0
+
+    def check(self) -> None:
+        """Compare with what readers of committed records see."""
+        found = read_all(self.broker, "seen", len(self.expected))
+        seen = [(record.key, record.value, record.headers) for part in found for record in part]
+        wanted = [
+            (key, text, (("via", None), ("via", b"test"), ("offset", offset))) for key, text, _, offset in self.expected
+        ]
+        assert Counter(seen) == Counter(wanted)
+
+
+def run(directory: Path, broker: Broker, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [WALLAROO, "run", PROGRAM, "--checkpoint", directory / "checkpoint", "--master", "local[2]"]
+    command += ["--stop-when-idle", "2", "--", broker.address]
+    variables = {**os.environ, "TMPDIR": str(directory), **environment}
+    return subprocess.run(
+        list(map(str, command)), env=variables, capture_output=True, text=True, timeout=RUN_S, check=False
+    )
+
+
+def test_tables_precede_streams_in_each_micro_batch_whatever_dies(broker: Broker, tmp_path: Path) -> None:
+    """The driver ends when the first micro-batch is published and not committed: it is the same when it is repeated."""
+    played = Played(broker)
+    create_topics(
+        creating(broker.address, users={"partitions": 3}, clicks={"partitions": 3}, prices={"partitions": 3}), print
+    )
+    played.write(table_records=40_000, clicks=3_000)
+    died = run(tmp_path, broker, WALLAROO_FAULT="driver.before_commit:1", WALLAROO_FAULT_DIR=str(tmp_path))
+    assert died.returncode == -signal.SIGKILL, died.stdout + died.stderr
+    assert 'topic "seen" created, 3 partitions' in died.stdout
+    again = run(tmp_path, broker)
+    assert again.returncode == 0, again.stderr
+    played.check()
+    played.write(table_records=2_000, clicks=500)
+    last = run(tmp_path, broker)
+    assert last.returncode == 0, last.stderr
+    played.check()
