@@ -21,6 +21,7 @@ DOCUMENTS = (
     "docs/languages.md",
     "docs/connectors.md",
     "docs/kafka.md",
+    "docs/goka-python.md",
     *(f"docs/internals/{path.name}" for path in sorted((ROOT / "docs/internals").glob("*.md"))),
     "tests/conformance/README.md",
     "topology-schema/SPECIFICATION.md",
@@ -40,6 +41,7 @@ MADE = {
     "word_count.py",
     "bank.py",
     "test_bank.py",
+    "clicks.py",
     "topology.json",
     "emitted.json",
 }
