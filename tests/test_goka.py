@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +14,9 @@ from model.goka import Group, Record, World
 from wallaroo import KafkaRecord, goka
 from wallaroo.application import Application
 from wallaroo.diagnostic import DiagnosticError
-from wallaroo.key import key_bytes
+from wallaroo.key import bucket_of, key_bytes
 from wallaroo.testing import Run, run
+from wallaroo_runtime.memory.start import BUCKETS
 
 KEYS = ("", "a", "b", "\udcff")
 RAW = (None, b"", b"a", b"b", b"\xff")
@@ -172,11 +173,15 @@ def compare(app: Run, world: World) -> None:
     assert letters == Counter((group, text) for group, _, text in world.letters)
 
 
+def by_bucket(keys: Iterable[bytes]) -> list[bytes]:
+    return sorted(keys, key=lambda key: (bucket_of(key, BUCKETS), key))
+
+
 def visit(app: Run, world: World, name: str, said: Actions) -> None:
     """Visit a group, if there is one of this name that has a table."""
     for group in world.groups:
         if group.name == name and group.has_table:
-            world.visit(f"v-{name}", group, said)
+            world.visit(f"v-{name}", group, said, by_bucket)
             app.visit(f"v-{name}", Script().encode(said))
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 
-from goka_clicks import CLICKS, PURCHASES, REPORTS
 from support.kafka import Broker
 from support.run import READY, wait_until
 from test_kafka import Application, application
@@ -19,7 +18,8 @@ from wallaroo import goka
 pytestmark = pytest.mark.kafka
 __all__ = ["application"]  # the fixture
 WAIT_S = 400.0
-PROGRAM = Path(__file__).with_name("goka_clicks.py")
+PROGRAM = Path(__file__).parent / "cases" / "goka_clicks" / "app.py"
+CLICKS, PURCHASES, REPORTS = "user-clicks", "purchases", "reports"
 Make = Callable[..., Application]
 
 
