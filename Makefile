@@ -70,7 +70,7 @@ lint: ready ## style, types and suspicious code, Python and Go
 	cd api/go && go vet ./... && $(GO_TOOLS)/staticcheck ./...
 
 test-unit: ready ## what needs no JVM and no process: under a minute
-	$(BIN)/pytest -q -m "not jvm and not slow and not long and not kafka and not connector and not cluster and not javascript"
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not jvm and not slow and not long and not kafka and not connector and not cluster and not javascript"
 	cd api/go && go test ./...
 
 test-go: ready ## the tests of the Go SDK, with the race detector

@@ -294,7 +294,7 @@ def test_split_notices_what_looks_misspelt() -> None:
     ]
 
 
-SNAPSHOT = Snapshot("running", 1200, 1000, 900, 3, 7, 99.96, 200)
+SNAPSHOT = Snapshot("running", 1200, 1000, 900, 3, 7, 99.96, 200, 48_200)
 
 
 def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     machine.progress(SNAPSHOT)
     assert json.loads(capsys.readouterr().out) == {
         "state": "running", "messages_in": 1200, "messages_processed": 1000, "messages_out": 900, "dead_letters": 3,
-        "batches": 7, "rate": 100.0, "lag": 200, "bytes_by_file": 0,
+        "batches": 7, "rate": 100.0, "lag": 200, "waiting": 48_200, "bytes_by_file": 0,
         "bytes_by_grpc": 0, "executors": {}, "run": {},
     }  # fmt: skip
     machine.initialized([("in", "127.0.0.1:7010")], tmp_path)
@@ -321,13 +321,13 @@ def test_status_line_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypat
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     reporter = TextReporter()
     reporter.progress(SNAPSHOT)
-    assert "in 1,200  out 900  100/s  lag 200  dead letters 3" in capsys.readouterr().err
+    assert "in 1,200  out 900  100/s  lag 200  waiting for sinks 48,200  dead letters 3" in capsys.readouterr().err
     reporter.note("done")
     assert capsys.readouterr() == ("done\n", "\r\x1b[2K")
 
 
 def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.CaptureFixture[str]) -> None:
-    reporter, total = TextReporter(), replace(SNAPSHOT, state="stopped")
+    reporter, total = TextReporter(), replace(SNAPSHOT, state="stopped", waiting=0)
     reporter.progress(replace(total, run={"messages_in": 1200, "messages_out": 900, "dead_letters": 3}))
     reporter.progress(replace(total, run={"messages_in": 1000, "messages_out": 800, "dead_letters": 1}))
     numbers = "stopped: in 1,200  out 900  100/s  lag 200  dead letters 3"

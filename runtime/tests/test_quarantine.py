@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from wallaroo_runtime.worker.flight import OUTSIDE, FlightFile, Mark
+from wallaroo_runtime.worker.flight import OUTSIDE, FlightFile, InFlight, Mark
 from wallaroo_runtime.worker.poison import Cause, Ending, Quarantine, Suspect, look_back
 
 
@@ -47,14 +47,14 @@ def test_files_of_a_client_that_was_killed_are_removed(tmp_path: Path) -> None:
 
 def test_what_counts_as_progress(tmp_path: Path) -> None:
     mine, other = noted(tmp_path, 3, 8, 100), noted(tmp_path, 0, 4, 100)
-    assert mine.look() == (Mark(3, 8, 100), False)
+    assert mine.look() == (Mark(3, 8, 100), InFlight.OWN)
     mine.path.write_bytes(struct.pack("<4Q", 3, 0, 100, 0))
-    before, is_waiting = mine.look()
-    assert is_waiting
+    before, flying = mine.look()
+    assert flying is InFlight.OTHER
     other.path.write_bytes(struct.pack("<4Q", 0, 5, 100, 0))
     assert mine.look()[0] != before
     other.path.write_bytes(struct.pack("<4Q", 0, 0, 100, 0))
-    assert mine.look()[1] is False
+    assert mine.look()[1] is InFlight.NONE
     mine.close()
     other.close()
 

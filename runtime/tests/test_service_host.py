@@ -2,6 +2,7 @@
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.host import Host
+from wallaroo_runtime.service.server import serve_until
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.service.store import PROTOCOL_VERSION
 
@@ -36,10 +38,22 @@ class Part:
         self._stopped.set()
 
 
+class FailingPart(Part):
+    """Cannot go on."""
+
+    def __init__(self, directory: Path, error: Exception) -> None:
+        super().__init__(directory)
+        self._error = error
+
+    def run(self) -> None:
+        raise self._error
+
+
 class Service(Host):
     """Remembers with what its parts were made, and how often its data was removed."""
 
     request = pb.AttachOutboxRequest
+    fails_with: Exception | None = None
 
     def __init__(self, directory: Path, checkpoint: Path | None) -> None:
         super().__init__("egress", directory, "here", checkpoint)
@@ -57,7 +71,7 @@ class Service(Host):
 
     def make(self, config: pb.AttachOutboxRequest) -> Part:
         self.made.append(config)
-        return Part(self.data)
+        return Part(self.data) if self.fails_with is None else FailingPart(self.data, self.fails_with)
 
     def end(self) -> None:
         self.close()
@@ -114,6 +128,18 @@ def test_a_service_works_for_the_latest_driver_alone(is_local: bool, events: lis
             assert (host.made[-1] if host.made else None) == reference.running
             assert host.store.attachment.epoch == reference.epoch
         host.end()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("error", [OSError("no"), RunError.of("R620", path="x", reason="y"), KeyError("ours")])
+def test_a_service_that_cannot_go_on_ends(tmp_path: Path, error: Exception) -> None:
+    host = Service(tmp_path / "service", None)
+    host.fails_with = error
+    attach(host, Reference(is_local=False), "a", "x", False, 0, [])
+    assert serve_until(lambda seconds: False, host, grpc.server(ThreadPoolExecutor(1))) == RUN
+    with pytest.raises(RunError, match="it ends"):
+        host.attach(wanted(0, []))
+    host.end()
 
 
 def attach(

@@ -17,7 +17,8 @@ from wallaroo.key import bucket_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
-from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, committed_progress, start_query
+from wallaroo_runtime.spark.progress import committed_progress
+from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.model import Topology, Worker
 from wallaroo_runtime.worker import control

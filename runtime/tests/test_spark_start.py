@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.spark.class_archive import KEPT, MAGIC, WRITING_S, archive_options
 from wallaroo_runtime.spark.session import interpreter
+from wallaroo_runtime.system.class_archive import ABANDONED_S, KEPT, MAGIC, WRITING_S, archive_option, is_being_made
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def left(classes: Path, content: bytes, age_s: float = 0) -> Path:
     """Leave what a run leaves, and return its path."""
-    (option,) = [archive_options().strip('"')]
+    option = archive_option("spark", "4.2")
     assert option.startswith("-XX:ArchiveClassesAtExit=")
     part = Path(option.partition("=")[2])
     assert part.parent == classes and classes.stat().st_mode & 0o777 == 0o700
@@ -32,27 +32,30 @@ def left(classes: Path, content: bytes, age_s: float = 0) -> Path:
 
 def test_the_first_run_leaves_it_and_the_next_ones_use_it(classes: Path) -> None:
     part = left(classes, MAGIC + b"rest")
-    options = {archive_options() for _ in range(3)}
+    options = {archive_option("spark", "4.2") for _ in range(3)}
     (archive,) = classes.iterdir()
-    assert options == {f'"-XX:SharedArchiveFile={archive}"'}
+    assert options == {f"-XX:SharedArchiveFile={archive}"}
     assert archive == part.with_suffix(".jsa") and archive.read_bytes() == MAGIC + b"rest"
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 100, MAGIC[:2]])
 def test_what_is_not_whole_is_never_used_and_goes_when_nobody_writes_it(classes: Path, content: bytes) -> None:
     part = left(classes, content)
-    assert "ArchiveClassesAtExit" in archive_options() and part.exists()
+    assert is_being_made(archive_option("spark", "4.2")) and part.exists()
     left(classes, content, WRITING_S + 1)
-    assert "ArchiveClassesAtExit" in archive_options() and not part.exists()
+    assert is_being_made(archive_option("spark", "4.2")) and not part.exists()
 
 
 def test_archives_of_other_versions_go(classes: Path) -> None:
     left(classes, MAGIC)
     for number in range(4):
-        other = classes / f"{number}.jsa"
+        other = classes / f"spark-{number}.jsa"
         other.write_bytes(MAGIC)
         os.utime(other, (number, number))
-    archive_options()
+    archive_option("spark", "4.2")
+    (abandoned := classes / "other-0.77").write_bytes(MAGIC)  # its program, in this version, is not started again
+    os.utime(abandoned, (time.time() - ABANDONED_S - 1,) * 2)
+    archive_option("broker", "4.1")
     assert len(list(classes.iterdir())) == KEPT
 
 
@@ -60,9 +63,9 @@ def test_a_cache_that_cannot_be_written_costs_time_only(
     classes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "wallaroo").write_text("a file where the directory should be")
-    assert archive_options() == ""
+    assert archive_option("spark", "4.2") == ""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert archive_options() == ""
+    assert archive_option("spark", "4.2") == ""
 
 
 @pytest.mark.slow

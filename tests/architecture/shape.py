@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
-from architecture.source import hand_written
+from architecture.source import hand_written, parsed
 
 FILE_LINES, MEDIAN_LINES, FUNCTION_LINES, NESTING = 400, 150, 50, 3
 FORBIDDEN = {"util", "utils", "helper", "helpers", "common", "manager", "base", "misc"}
@@ -20,7 +20,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 def trees(root: Path) -> Iterator[tuple[str, ast.Module]]:
     for file in hand_written(root, ".py"):
-        yield file, ast.parse((root / file).read_text(encoding="utf-8"))
+        yield file, parsed((root / file).read_text(encoding="utf-8"))
 
 
 def lengths(root: Path) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """The repository's files as the rules see them."""
 
 import ast
+import functools
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,12 @@ class Import:
     file: str
     line: int
     module: str
+
+
+@functools.cache
+def parsed(text: str) -> ast.Module:
+    """Return the syntax tree of a program's text; several rules look at the same one."""
+    return ast.parse(text)
 
 
 def files(root: Path) -> list[str]:
@@ -49,7 +56,7 @@ def module_of(file: str, top: str) -> str:
 
 def statements(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield line, level of relativity and name of each import in a program's text."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, 0, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from conformance.visit_fault import VisitsTwice, on_visit, other_order, without_visits
 from conformance.wire import Fault, Reply, on_bucket, on_letter, on_node, on_opening, on_reply, output, unhosted
 from wallaroo.frame import check_frame, split_frames, write_frame
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -355,6 +356,11 @@ FAULTS: dict[str, type[Fault]] = {
     "no-collect": unhosted(pb.NODE_KIND_COLLECT),
     "no-window": unhosted(pb.NODE_KIND_WINDOW),
     "no-ticks": DropsTicks,
+    "visits-twice": VisitsTwice,
+    "visits-in-another-order": on_visit(other_order),
+    "visits-without-metadata": on_visit(lambda visit: visit.ClearField("metadata")),
+    "no-visits": on_node(lambda node: node.ClearField("visits")),
+    "uncounted-visits": on_reply("done", without_visits),
     "no-generate": NoGenerator,
     "generates-from-the-beginning": OneFirst,
     "generates-all": GivesAll,

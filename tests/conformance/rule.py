@@ -190,5 +190,8 @@ RULES = (
         4, "Generate makes messages from the last one, as many as are asked for", ("generate: *",), "no-generate",
         "generates-from-the-beginning", "generates-all", "generates-for-ever", "generates-nothing-before-a-failure"),
     of_calls(8, "windows emit what the vectors say", ("window: *",), "no-window", "no-ticks", "timeless-border"),
+    of_calls(
+        4, "a visit runs once for each key with state, at its place", ("visit: *",), "no-visits", "visits-twice",
+        "visits-in-another-order", "visits-without-metadata", "uncounted-visits"),
     of_processes(6, "a kill point kills once", ("fault: *",), "no-kill-points"),
 )  # fmt: skip

@@ -69,7 +69,7 @@ func texts(app *stream.Application, address string) []stream.Stream[string] {
 	branches := []stream.Stream[string]{
 		stream.Map(keyed, "left", func(_ context.Context, text string) (string, error) { return "<" + text, nil }),
 		stream.Map(keyed, "right", func(_ context.Context, text string) (string, error) { return text + ">", nil }),
-		stream.MapState(keyed, "number", count),
+		numbered(keyed),
 		stream.MapState(stream.Collect(keyed), "total", count),
 	}
 	emitted := stream.FlatMap(keyed, "emit", emit, even, odd)
@@ -105,6 +105,32 @@ func name(text string) string {
 func count(_ context.Context, text string, number *int64) (string, error) {
 	*number++
 	return fmt.Sprintf("%s=%d", text, *number), nil
+}
+
+// numbered counts for each key, and is visited.
+func numbered(keyed stream.Stream[string]) stream.Stream[string] {
+	numbers := stream.MapState(keyed, "number", count)
+	numbers = stream.OnVisit(numbers, "show", func(_ context.Context, visit *stream.Visit, number *int64) (string, error) {
+		return fmt.Sprintf("%s %s %d", visit.Key, visit.Metadata, *number), nil
+	})
+	numbers = stream.OnVisit(numbers, "add", func(_ context.Context, visit *stream.Visit, number *int64) (string, error) {
+		added, err := strconv.ParseInt(string(visit.Metadata), 10, 64)
+		*number += added
+		switch {
+		case err != nil:
+			return "", err
+		case *number == 13:
+			return "", errors.New("the visitor was asked to raise")
+		}
+		return "", stream.ErrSkip
+	})
+	return stream.OnVisit(numbers, "forget", func(_ context.Context, visit *stream.Visit, _ *int64) (string, error) {
+		if string(visit.Key) != string(visit.Metadata) {
+			return "", stream.ErrSkip
+		}
+		visit.DeleteState()
+		return string(visit.Key), nil
+	})
 }
 
 // next gives 1 to 5.

@@ -139,6 +139,24 @@ def number(data, state):
     return f"{data}={state.number}"
 
 
+@number.visitor("show")
+def show(metadata, key, state):
+    return f"{key} {metadata.decode()} {state.number}"
+
+
+@number.visitor("add")
+def add(metadata, key, state):
+    state.number += int(metadata)
+    if state.number == 13:
+        msg = "the visitor was asked to raise"
+        raise ValueError(msg)
+
+
+@number.visitor("forget")
+def forget(metadata, key, state):
+    return wallaroo.Deleted(key) if key == metadata.decode() else None
+
+
 @wallaroo.state_computation("total", state=Number)
 def total(data, state):
     state.number += 1

@@ -59,9 +59,9 @@ func serve(application *declaration.Application, directory string) error {
 	workerServer := server.New(application, own, "unix:"+path, cacheBytes, int(stateBytes))
 	ended := make(chan error, 1)
 	go func() { ended <- workerServer.Serve(listener) }()
-	if err := os.Rename(path+".part", path); err != nil {
+	if err := appear(path); err != nil {
 		workerServer.Stop()
-		return fmt.Errorf("the socket %s: %w", path, err)
+		return err
 	}
 	select {
 	case err := <-ended:
@@ -85,6 +85,14 @@ func listen(path string) (net.Listener, error) {
 	}
 	listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	return listener, os.Chmod(temporary, 0o600)
+}
+
+// appear gives the socket its final name.
+func appear(path string) error {
+	if err := os.Rename(path+".part", path); err != nil {
+		return fmt.Errorf("the socket %s: %w", path, err)
+	}
+	return nil
 }
 
 // sizeOf reads a number of bytes from the environment.

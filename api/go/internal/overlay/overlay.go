@@ -23,6 +23,11 @@ const (
 	workerPath    = "wallarooapi/worker"
 )
 
+// starters are the functions by which a program of its own main serves as a worker, by the path and name of their package.
+var starters = []struct{ path, name, function string }{
+	{workerPath, "worker", "Main"}, {"wallarooapi/goka", "goka", "Serve"},
+}
+
 // Result says how a program is to be built.
 type Result struct {
 	Replace     map[string]string       `json:"replace"`     // path → path of what the compiler reads instead
@@ -156,18 +161,20 @@ func (p *program) reportNoSetup(where string) {
 	p.found = append(p.found, found.At("", p.directory, 0))
 }
 
-// callsWorker reports whether the file uses worker.Main.
+// callsWorker reports whether the file uses worker.Main, or what stands for it.
 func (f *sourceFile) callsWorker() bool {
 	for _, imported := range f.syntax.Imports {
-		if imported.Path.Value != strconv.Quote(workerPath) {
-			continue
-		}
-		name := "worker"
-		if imported.Name != nil {
-			name = imported.Name.Name
-		}
-		if len(selections(f.syntax, name)["Main"]) > 0 {
-			return true
+		for _, starter := range starters {
+			if imported.Path.Value != strconv.Quote(starter.path) {
+				continue
+			}
+			name := starter.name
+			if imported.Name != nil {
+				name = imported.Name.Name
+			}
+			if len(selections(f.syntax, name)[starter.function]) > 0 {
+				return true
+			}
 		}
 	}
 	return false

@@ -50,7 +50,7 @@ class Drain:
 
     def _left(self, gone_sinks: Collection[int]) -> str:
         # Late: pyspark takes a second to import.
-        from wallaroo_runtime.spark.query import progress_in
+        from wallaroo_runtime.spark.progress import progress_in
 
         # Ticks after the last message may go.
         unread = self._received() - progress_in(self.directory, f"{self.spark}/").messages_in

@@ -13,11 +13,15 @@ from typing import Any
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, find_letter, find_letters, is_chosen, read_letters
 from wallaroo_runtime.checkpoint.replay import Replay, read_marks
 from wallaroo_runtime.cli.parser import Parser, usage_error
+from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.errors import USAGE, RunError
 
 TABLE = "{:<12} {:<24} {:<5} {:<20} {:<14} {:>10}  {:<40} {}"
 HEAD = ("id", "time", "code", "step", "key", "position", "error", "preview")
 WIDTHS = (12, 24, 5, 20, 14, 10, 40, 60)
+GROUPS = "{:>9}  {:<5} {:<20} {:<12} {:<12} {:<24} {}"
+GROUP_HEAD = ("count", "code", "step", "first id", "last id", "last time", "last error")
+GROUP_WIDTHS = (9, 5, 20, 12, 12, 24, 60)
 HEX_BYTES = 16
 
 
@@ -41,6 +45,7 @@ def add_parser(subparsers: Any) -> None:
     for action in (listing, replaying):
         action.add_argument("--code", metavar="C", default="", help="only those with this error code, e.g. C505")
         action.add_argument("--step", metavar="NAME", default="", help="only those of this source, step or sink")
+    listing.add_argument("--group", action="store_true", help="one line for each step and code, with their number")
     listing.add_argument("--limit", type=_natural, metavar="N", help="at most N")
     listing.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
     showing.add_argument("--json", action="store_true", help="as a JSON object, the input in base64")
@@ -59,6 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(checkpoint: Path, arguments: argparse.Namespace) -> int:
+    if arguments.group:
+        return _list_groups(checkpoint, arguments)
     marks = set(read_marks(checkpoint))
     if not arguments.json:
         print(TABLE.format(*HEAD))
@@ -67,6 +74,28 @@ def _list(checkpoint: Path, arguments: argparse.Namespace) -> int:
             print(json.dumps(_summary(letter, letter.id in marks), ensure_ascii=False))
         else:
             print(_row(letter, letter.id in marks))
+    return 0
+
+
+def _list_groups(checkpoint: Path, arguments: argparse.Namespace) -> int:
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for letter in _chosen(checkpoint, arguments):
+        group = groups.setdefault((letter.record.path, letter.record.code), [0, letter, letter])
+        group[0], group[2] = group[0] + 1, letter
+    if not arguments.json:
+        print(GROUPS.format(*GROUP_HEAD))
+    found = sorted(groups.values(), key=lambda group: -group[0])
+    for count, first, last in itertools.islice(found, arguments.limit):
+        row = _summary(last, replayed=False)
+        cells = {"count": count, "code": row["code"], "step": row["step"], "first": first.id, "last": last.id}
+        cells |= {"time": row["time"], "error": row["error"]}
+        if arguments.json:
+            print(json.dumps(cells, ensure_ascii=False))
+        else:
+            texts = (
+                _cut(printable(str(cell)), width) for cell, width in zip(cells.values(), GROUP_WIDTHS, strict=True)
+            )
+            print(GROUPS.format(*texts).rstrip())
     return 0
 
 
@@ -97,10 +126,10 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
         print(json.dumps({**_summary(letter, replayed), **more}, ensure_ascii=False, indent=2))
         return 0
     for name, value in _summary(letter, replayed).items():
-        print(f"{name:<9} {_printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
+        print(f"{name:<9} {printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
     if record.traceback:
         print("\ntraceback")
-        print("\n".join(f"  {_printable(line)}" for line in record.traceback.splitlines()))
+        print("\n".join(f"  {printable(line)}" for line in record.traceback.splitlines()))
     form = {0: "as received", 1: "framed"}.get(record.encoding, "in the worker's own form")
     print(f"\ninput, {len(record.input)} bytes, {form if '/sources/' in record.path else 'serialized'}")
     print("\n".join(f"  {line}" for line in shown_input(record.input)))
@@ -148,17 +177,12 @@ def _summary(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
 
 def _row(letter: DeadLetter, replayed: bool) -> str:
     values = list(_summary(letter, replayed).values())[:-1]
-    cells = [_cut(_printable(str(value)), width) for value, width in zip(values, WIDTHS, strict=True)]
+    cells = [_cut(printable(str(value)), width) for value, width in zip(values, WIDTHS, strict=True)]
     return (TABLE.format(*cells) + (" (replayed)" if replayed else "")).rstrip()
 
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def _printable(text: str) -> str:
-    """Escape what would move the cursor or hide text in a terminal."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
 
 
 def shown_key(key: bytes) -> str:

@@ -14,7 +14,7 @@ from wallaroo_runtime.run.snapshot import Reporter, Snapshot
 
 NOTE = "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
 # Options that mean something on Spark alone, as argparse has them.
-ONLY_SPARK = ("checkpoint", "fresh", "pin_code", "conf", "worker_python", "kafka_jars", "gateway", "egress")
+ONLY_SPARK = ("checkpoint", "fresh", "pin_code", "conf", "worker_python", "kafka_jars", "gateway", "egress", "attach")
 PROGRESS_S = 1.0
 
 

@@ -31,7 +31,9 @@ OWN = {
     "--check-persist": False,
     "--kafka-jars": True,
     "--json": False,
+    "--quiet": False,
     "--application-module": True,
+    "--attach": True,
 }
 VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
 # Options of Pony's runtime, which every program of Wallaroo takes, and of Wallaroo's sender.

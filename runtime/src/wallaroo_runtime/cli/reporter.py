@@ -12,16 +12,26 @@ READY = "Application has successfully initialized."
 
 
 class TextReporter:
-    """Writes for people; the progress line only where stderr is a terminal."""
+    """Writes for people; the progress line only where stderr is a terminal.
 
-    def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
+    Args:
+        is_quiet: Whether neither that line nor what workers print is shown.
+    """
+
+    def __init__(self, *, is_quiet: bool = False) -> None:
+        self._is_quiet = is_quiet
+        self._is_terminal = sys.stderr.isatty() and not is_quiet
         self._has_line = False
 
     def note(self, text: str) -> None:
         """Print a line to stdout."""
         self._clear()
         print(text, flush=True)
+
+    def output(self, worker: str, line: str) -> None:
+        """Print the line to stdout, the worker's name in front; what a terminal would obey is escaped."""
+        if not self._is_quiet:
+            self.note(f"{worker} | {printable(line.expandtabs())}")
 
     def warn(self, finding: Diagnostic) -> None:
         """Print a finding to stderr."""
@@ -36,9 +46,10 @@ class TextReporter:
 
     def progress(self, snapshot: Snapshot) -> None:
         """Rewrite the status line; at the end leave a summary, also where there is no terminal."""
+        waiting = f"waiting for sinks {snapshot.waiting:,}  " if snapshot.waiting else ""
         text = (
             f"in {snapshot.messages_in:,}  out {snapshot.messages_out:,}  {snapshot.rate:,.0f}/s  "
-            f"lag {snapshot.lag:,}  dead letters {snapshot.dead_letters:,}"
+            f"lag {snapshot.lag:,}  {waiting}dead letters {snapshot.dead_letters:,}"
         )
         if snapshot.state == "stopped":
             self.note(f"stopped: {text}{_of_this_run(snapshot)}")
@@ -51,6 +62,11 @@ class TextReporter:
         if self._has_line:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
             self._has_line = False
+
+
+def printable(text: str) -> str:
+    """Escape what would move the cursor or hide text in a terminal."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
 
 
 def _of_this_run(snapshot: Snapshot) -> str:
@@ -68,6 +84,9 @@ class JsonReporter:
     def note(self, text: str) -> None:
         """Print a line to stderr."""
         print(text, file=sys.stderr, flush=True)
+
+    def output(self, worker: str, line: str) -> None:
+        """Show nothing: programs read the logs."""
 
     def warn(self, finding: Diagnostic) -> None:
         """Print the finding as a JSON array, like every finding."""

@@ -14,6 +14,7 @@ from wallaroo_runtime.cli.size import add_bounds, bounds_of
 USED = frozenset(OWN)
 MAX_PARTITIONS = 10_000
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+UNIX = "unix://"
 MAX_IDLE_S = 1_000_000_000.0
 
 
@@ -29,6 +30,11 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--engine", choices=["spark", "memory"], default="spark", help="memory: a first look, in this process alone"
     )
+    parser.add_argument(
+        "--quiet", action="store_true", help="show no status line, and not what the application's workers print"
+    )
+    what = "use a worker that is started already, e.g. under a debugger"
+    parser.add_argument("--attach", action="append", default=[], metavar="NAME=unix:///PATH", help=what)
     add_run_options(parser)
 
 
@@ -87,6 +93,37 @@ def conf_of(texts: list[str]) -> dict[str, str]:
     return found
 
 
+def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
+    """Return the sockets of the workers that `--attach` names.
+
+    Raises:
+        RunError: R608.
+
+    Example:
+        >>> sockets_of(["main=unix:///run/worker.sock"], "local[2]")
+        {'main': PosixPath('/run/worker.sock')}
+    """
+    found = {}
+    for text in texts:
+        name, equals, target = text.partition("=")
+        path = Path(target.removeprefix(UNIX))
+        if not (name and equals and target.startswith(UNIX) and path.is_absolute()):
+            reason = f"--attach {text} names no worker and its socket"
+            raise usage_error(
+                reason, "", (), "give NAME=unix:///PATH, e.g. main=unix:///tmp/worker.sock", "wallaroo run"
+            )
+        if name in found:
+            reason = f"--attach: worker {name} is named twice"
+            raise usage_error(reason, "", (), "name it once", "wallaroo run")
+        found[name] = path
+    from wallaroo_runtime.spark.master import cores  # late: as the engines
+
+    if found and cores(master) is None:
+        reason = f"--attach: tasks of the Spark master {master} run on other machines"
+        raise usage_error(reason, "", (), "leave out --master, or give local[N]", "wallaroo run")
+    return found
+
+
 def location_of(arguments: argparse.Namespace) -> str:
     """Return the checkpoint, when it is at a URL; else an empty text."""
     place = arguments.checkpoint or ""
@@ -101,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise usage_error(reason, "", (), "give seconds, e.g. 10", "wallaroo run")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
-    reporter = JsonReporter() if arguments.json else TextReporter()
+    reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet)
     # Late: each engine imports much.
     if arguments.engine == "memory":
         from wallaroo_runtime.cli.memory import run_in_memory
@@ -113,7 +150,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     location = location_of(arguments)
     options = RunOptions(
-        app=AppOptions(app, tuple(arguments.parts.app), arguments.inputs, arguments.outputs),
+        app=AppOptions(
+            app,
+            tuple(arguments.parts.app),
+            arguments.inputs,
+            arguments.outputs,
+            sockets_of(arguments.attach, arguments.master),
+        ),
         checkpoint=CheckpointOptions(
             path=Path(arguments.checkpoint) if arguments.checkpoint and not location else None,
             location=location,

@@ -19,6 +19,7 @@ from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.gateway.split import SplitThread
 from wallaroo_runtime.gateway.stall import SMALL_TAIL_BYTES, resumed, stalled
 from wallaroo_runtime.gateway.tick import Ticks
+from wallaroo_runtime.gateway.visit import Visits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.storage.journal.writer import JournalWriter
@@ -46,6 +47,7 @@ class Gateway:
 
     Attributes:
         status: What it reports.
+        visits: Takes visits.
 
     Raises:
         RunError: R601, an address cannot be used; R610, R612 or R619 of the journal.
@@ -90,6 +92,7 @@ class Gateway:
         self._generators = Generators(generators, self._intake, self.status.say)
         self._connectors = Connectors(connectors, self._intake, self.status.say, limits.hello_s)
         self._ticks = Ticks(self._intake, has_driver, config.tick_ms)
+        self.visits = Visits(self._intake, config.visits, self.wake)
         self._splits = {
             source.config.port: SplitThread(splitter(source.config), source.config, self.wake)
             for source in self._sources
@@ -137,6 +140,7 @@ class Gateway:
                     self._tick(now)
                 self._regulate()
                 self._ticks.turn(now)
+                self.visits.turn()
                 waits = (tick_at - now, self._ticks.wait(now), self._intake.timeout(now), self._connectors.timeout())
                 self._serve(max(0.0, min(wait for wait in waits if wait is not None)))
                 self._generators.turn()
@@ -152,7 +156,7 @@ class Gateway:
 
     def _tell_wait(self) -> None:
         """Let the driver know at once that a source waits: it then says what is processed."""
-        waits = self._generators.wait or self._connectors.wait
+        waits = self._generators.wait or self._connectors.wait or self.visits.open > 0
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
             self._write_status("listening")
@@ -185,6 +189,7 @@ class Gateway:
             backlog_bytes=intake.backlog,
             reads=intake.accepts,
             waits=intake.is_awaited,
+            visits=self.visits.open,
             generators=self._generators.status(),
             connectors=self._connectors.status(),
         )
@@ -373,6 +378,7 @@ class Gateway:
         for finding in findings:
             self.status.say(finding)
         self._connectors.restart()
+        self.visits.close()
         self._write_status("failed")
 
     def _close(self) -> None:
@@ -380,6 +386,7 @@ class Gateway:
             source.listener.close()
         self._intake.close()
         self._acknowledge()
+        self.visits.close()
         self._connectors.restart()
         for connection in list(self._connections):
             connection.reset() if connection.tail or connection in self._ending else connection.acknowledge()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from wallaroo.fault import reach
-from wallaroo.frame import FRAMED, PLAIN, TICK_PORT, column
+from wallaroo.frame import FRAMED, PLAIN, TICK_PORT, VISIT_PORT, column
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.storage.journal.head import read_committed
@@ -72,6 +72,7 @@ class Gathered:
     parts: list[bytes] = field(default_factory=list)
     flags: int = 0
     encoding: int = FRAMED
+    end: int = -1  # offset after it, once it is written
 
 
 class Intake:
@@ -171,6 +172,15 @@ class Intake:
         self._gathered = Gathered(TICK_PORT, self.now_ms())
         self.flush()
 
+    def visit(self, value: bytes) -> Gathered:
+        """Write a visit, in its place among the messages."""
+        self.flush()
+        self._gathered = frame = Gathered(
+            VISIT_PORT, self.now_ms(), parts=[column([len(value)]), value], encoding=PLAIN
+        )
+        self.flush()
+        return frame
+
     def now_ms(self) -> int:
         """Return the time of what arrives now, which never goes back."""
         self._timestamp_ms = max(self._timestamp_ms, time.time_ns() // 1_000_000)
@@ -193,6 +203,7 @@ class Intake:
                 self.disk_is_full = True
                 self._retry_at = time.monotonic() + _RETRY_S
                 return
+            frame.end = self.writer.end.offset
             reach("gateway.after_append")
             self._waiting.popleft()
         self.disk_is_full = False

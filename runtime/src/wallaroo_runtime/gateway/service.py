@@ -20,8 +20,9 @@ from wallaroo_runtime.service._proto.service_pb2_grpc import (
 from wallaroo_runtime.service.chunk import CHUNK_BYTES, chunks
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
-from wallaroo_runtime.storage.journal.head import Position
+from wallaroo_runtime.storage.journal.head import Position, read_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.visit import add_counts, read_counts, read_visits
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 MAX_SOURCES = 1000
@@ -105,6 +106,18 @@ class GatewayHost(Host):
                 part.target = self._workers.target(part.worker)
         return Gateway(self.data, config, worker_splitter, worker_maker, has_driver=self.has_driver)
 
+    def visit(self, name: str, metadata: bytes) -> int:
+        """Journal a visit; returns its id.
+
+        Raises:
+            RunError: As `Visits.ask`.
+        """
+        if not isinstance(self._part, Gateway):
+            raise RunError.of(
+                "R733", name=name, reason="no driver has attached to the gateway", fix="run the application"
+            )
+        return self._part.visits.ask(name, metadata)
+
 
 class JournalServicer(JournalServiceServicer):
     """The service, over a host."""
@@ -185,6 +198,31 @@ class JournalServicer(JournalServiceServicer):
         self._host.store.check_look(request.epoch)
         end = position_message(JournalReader(self._host.journal).end())
         return pb.StatusReply(document=self._host.status(), end=end, store=end.journal)
+
+    @answering
+    def Visit(self, request: pb.VisitRequest, context: grpc.ServicerContext) -> pb.VisitReply:  # noqa: N802
+        """Journal a visit."""
+        return pb.VisitReply(id=self._host.visit(request.name, request.metadata))
+
+    @answering
+    def Visited(self, request: pb.VisitedRequest, context: grpc.ServicerContext) -> pb.VisitedReply:  # noqa: N802
+        """Note what visits came to."""
+        self._host.store.check(request.epoch)
+        add_counts(self._host.journal, {count.id: (count.keys, count.failed) for count in request.counts})
+        return pb.VisitedReply()
+
+    @answering
+    def LookAtVisit(  # noqa: N802
+        self, request: pb.LookAtVisitRequest, context: grpc.ServicerContext
+    ) -> pb.LookAtVisitReply:
+        """Say whether a visit is processed, and what it came to."""
+        journal = self._host.journal
+        ends = [visit.end for visit in read_visits(journal) if visit.id == request.id]
+        reply = pb.LookAtVisitReply(known=bool(ends), committed=bool(ends) and read_committed(journal) >= ends[0])
+        count = read_counts(journal).get(request.id)
+        if count is not None:
+            reply.count.id, reply.count.keys, reply.count.failed = request.id, *count
+        return reply
 
     def _check_range(self, start: int, end: int, reader: JournalReader) -> None:
         last = reader.end().offset

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.system.class_archive import archive_option, is_being_made
 from wallaroo_runtime.system.lock import TRY, take_lock
 from wallaroo_runtime.system.maven import fetched_jars
 
@@ -75,11 +76,12 @@ class Broker:
             self._port = _free(self._host, self._port)
             self.address = f"{_bracketed(_reached(self._host))}:{self._port}"
             jars = fetched_jars(f"broker-{VERSION}", COORDINATES)
+            classes = archive_option("broker", VERSION, jars)
             self._write_settings()
             os.pwrite(lock, b"%-64s" % self.address.encode(), 0)
             if not (self.directory / "topics" / "meta.properties").exists():
-                self._format(jars)
-            self._launch(jars, lock)
+                self._format(jars, "" if is_being_made(classes) else classes)  # it loads few of the classes
+            self._launch(jars, classes, lock)
         finally:
             os.close(lock)  # the broker has it now
         self._wait_ready()
@@ -122,24 +124,25 @@ class Broker:
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
         replace_file(self.directory / PROPERTIES, text.encode())
 
-    def _command(self, jars: Path, program: str, *arguments: str) -> list[str]:
+    def _command(self, jars: Path, classes: str, program: str, *arguments: str) -> list[str]:
         home = os.environ.get("JAVA_HOME", "")
         java = str(Path(home, "bin", "java")) if home else shutil.which("java") or "java"
-        return [java, *JAVA_OPTIONS, *LOGGING, "-cp", f"{jars}/*", program, *arguments]
+        kept = [classes] if classes else []
+        return [java, *JAVA_OPTIONS, *kept, *LOGGING, "-cp", f"{jars}/*", program, *arguments]
 
-    def _format(self, jars: Path) -> None:
+    def _format(self, jars: Path, classes: str) -> None:
         """Prepare the directory as Kafka wants it, once."""
         name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         arguments = ("format", "--standalone", "-t", name, "-c", str(self.directory / PROPERTIES))
         with open(self.log, "ab", opener=_private) as log:
-            command = self._command(jars, "kafka.tools.StorageTool", *arguments)
+            command = self._command(jars, classes, "kafka.tools.StorageTool", *arguments)
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, umask=0o077, timeout=START_S, check=False
             )
         if done.returncode:
             raise self.failure(reason=f"its directory was not prepared, exit code {done.returncode}")
 
-    def _launch(self, jars: Path, lock: int) -> None:
+    def _launch(self, jars: Path, classes: str, lock: int) -> None:
         parent = os.getpid()
 
         def bind_life() -> None:
@@ -149,7 +152,7 @@ class Broker:
 
         with open(self.log, "ab", opener=_private) as log:
             self._process = subprocess.Popen(
-                self._command(jars, "kafka.Kafka", str(self.directory / PROPERTIES)),
+                self._command(jars, classes, "kafka.Kafka", str(self.directory / PROPERTIES)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

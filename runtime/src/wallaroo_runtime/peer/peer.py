@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from wallaroo_runtime.service.client import Away, Client
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.visit import add_counts
 from wallaroo_runtime.storage.outbox.log import Published
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 
@@ -134,6 +135,18 @@ class Peer:
             return
         request = pb.CommitRequest(epoch=self.service.epoch, journal=self.service.store, offset=offset)
         Client(self.service, STATUS_CALL_S).call("Commit", request)
+
+    def tell_visits(self, counts: Mapping[int, tuple[int, int]]) -> None:
+        """Let its journal know what visits came to: for how many keys they ran, and how many of them failed.
+
+        Raises:
+            RunError: It cannot be reached for long.
+        """
+        if self._directory is not None:
+            add_counts(self._directory / "journal", counts)
+            return
+        told = (pb.VisitCount(id=number, keys=keys, failed=failed) for number, (keys, failed) in counts.items())
+        Client(self.service, AWAY_LIMIT_S).call("Visited", pb.VisitedRequest(epoch=self.service.epoch, counts=told))
 
     def journal(self) -> JournalPlace:
         """Return where tasks find its journal."""

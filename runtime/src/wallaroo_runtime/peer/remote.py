@@ -97,7 +97,8 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions, archive: str 
             reason = f'source "{source.name}" has no gateway'
             raise RunError.of("R717", USAGE, reason=reason, fix=f"give --gateway {source.name}=H:P")
         mine[source.name if source.name in mine else ""].append(source)
-    return {name: sources for name, sources in mine.items() if sources}
+    # Where Spark reads all sources, the first gateway has ticks and visits to write.
+    return {name: sources for name, sources in mine.items() if sources} or dict(list(mine.items())[:1])
 
 
 def driver_of(application: str, checkpoint: str, store: str, *, fresh: bool) -> pb.Driver:

@@ -20,7 +20,10 @@ from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.program.cache import cached
 from wallaroo_runtime.program.sdk import go_command, sdk_directory
 
+HOST = "wallaroo.local"  # of module paths that nobody fetches
 MODULE = "wallarooapi"
+GOKA = f"{MODULE}/goka"
+IMPORTS_GOKA = re.compile(rf'"{GOKA}[/"]')
 BUILD_SECONDS = 600
 NOTE_SECONDS = 5
 SHOWN_LINES = 40
@@ -70,7 +73,7 @@ def build(
         target = "-".join(environment.get(name, "") for name in ("GOOS", "GOARCH", "CGO_ENABLED"))
         return cached(
             f"{directory}\0{target}",
-            _module_name(directory),
+            _module_name(directory).removeprefix(f"{HOST}/"),
             lambda path: _compile(go, directory, overlay, path, environment),
         )
 
@@ -96,11 +99,37 @@ def init(directory: Path) -> list[Path]:
     environment = {**os.environ, "GOFLAGS": "", "GOWORK": "off", "GOTOOLCHAIN": "local"}
     requires = [f"-require={line}" for line in _required(sdk)]
     edits = [f"-require={MODULE}@v0.0.0", f"-replace={MODULE}={sdk}", *requires]
+    modules = _sdk_modules(directory)
+    if len(modules) > 1:
+        goka = modules[1]
+        edits += [f"-require={GOKA}@v0.0.0", f"-replace={GOKA}={goka}", f"-go={_go_version(goka)}"]
+        edits += [f"-require={line}" for line in _required(goka) if not line.startswith(MODULE)]
     _run([go, "mod", "edit", *edits], directory, environment)
     known = set(sums.read_text(encoding="utf-8").splitlines()) if sums.exists() else set()
-    known |= set((sdk / "go.sum").read_text(encoding="utf-8").splitlines())
+    for path in modules:
+        known |= set((path / "go.sum").read_text(encoding="utf-8").splitlines())
     sums.write_text("\n".join(sorted(known - {""})) + "\n", encoding="utf-8")
     return [module, sums]
+
+
+def _sdk_modules(program: Path) -> list[Path]:
+    """Return the modules of the SDK that a program needs: that for Goka's programs has many dependencies of its own."""
+    goka = any(IMPORTS_GOKA.search(file.read_text(encoding="utf-8", errors="replace")) for file in _go_files(program))
+    return [sdk_directory(), sdk_directory() / "goka"] if goka else [sdk_directory()]
+
+
+def _go_files(directory: Path) -> Iterator[Path]:
+    for folder, names, files in os.walk(directory):
+        names[:] = [
+            name for name in names if not name.startswith((".", "_")) and name not in ("testdata", "node_modules")
+        ]
+        yield from (Path(folder) / name for name in files if name.endswith(".go"))
+
+
+def _go_version(module: Path) -> str:
+    """Return the version of Go that a module of the SDK needs."""
+    found = re.search(r"^go (\S+)$", (module / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1] if found else "1.24.0"
 
 
 def _required(sdk: Path) -> Iterator[str]:
@@ -110,7 +139,8 @@ def _required(sdk: Path) -> Iterator[str]:
 
 
 def _module_name(directory: Path) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]", "_", directory.name).strip(".") or "app"
+    """Return a module path for a directory of any name; the name alone may be a standard package, or reserved."""
+    return f"{HOST}/app-{re.sub('[^A-Za-z0-9_-]', '_', directory.name)}"
 
 
 def _environment(work: Path, goos: str | None, goarch: str | None) -> dict[str, str]:
@@ -148,7 +178,7 @@ def _workspace(directory: Path, replace: dict[str, str], version: str, work: Pat
         made = work / "go.mod"
         made.write_text(f"module {_module_name(directory)}\n\ngo 1.24.0\n", encoding="utf-8")
         replace = {**replace, str(directory / "go.mod"): str(made)}
-    uses = [json.dumps(str(path)) for path in {module, sdk_directory()}]
+    uses = [json.dumps(str(path)) for path in {module, *_sdk_modules(module)}]
     number = re.search(r"\d+(\.\d+)+", version)
     text = f"go {number[0] if number else '1.24.0'}\n\nuse (\n\t" + "\n\t".join(uses) + "\n)\n"
     (work / "go.work").write_text(text, encoding="utf-8")

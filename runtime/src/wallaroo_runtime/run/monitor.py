@@ -1,14 +1,17 @@
 """The parts of a run that is under way, looked at together."""
 
+import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.idle import Activity
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
+from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.placement import Moves, by_executor
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ class Flow:
         peers: They are ready.
         query: It was started.
         note: Notifies the user of a process that was started again, and of a source that has ended.
+        letters: What `wallaroo dead-letters` is to be given.
+        output: What workers on this machine print.
     """
 
     def __init__(
@@ -31,8 +36,11 @@ class Flow:
         peers: Peers,
         query: "RunningQuery",
         note: Callable[[str], None],
+        letters: str,
+        output: WorkerOutput,
     ) -> None:
-        self._peers, self._query = peers, query
+        self._output = output
+        self._peers, self._query, self._letters = peers, query, shlex.quote(letters)
         self._note = note
         self._ended: set[str] = set()
         self._gone: set[str] = set()
@@ -74,6 +82,8 @@ class Flow:
     def new_findings(self) -> Iterator[Diagnostic]:
         """Yield what query, gateway and egress have found wrong since the last call."""
         yield from self._query.new_findings()
+        for notable in self._query.letters.news():
+            yield notable.finding(f"wallaroo dead-letters show {self._letters}")
         for number, peer in enumerate(self._all):
             found = peer.status().get("diagnostics", [])
             told = self._told[number]
@@ -82,13 +92,33 @@ class Flow:
                     yield Diagnostic.from_json(finding)
             self._told[number] = found
 
+    def failure(self, last: Snapshot) -> RunError | None:
+        """Return an error when each message of the run has failed and nothing was emitted: that is no good end.
+
+        Args:
+            last: The numbers at the end.
+        """
+        failed, arrived = last.run["dead_letters"], last.run["messages_in"]
+        if failed < max(arrived, 1) or self._query.progress().messages_out:
+            return None
+        return RunError.of("R741", count=f"{arrived:,}", command=f"wallaroo dead-letters ls --group {self._letters}")
+
+    def show_output(self, show: Callable[[str, str], None], *, whole: bool = True) -> None:
+        """Show what workers have printed since the last call; `whole`: only lines with their end."""
+        for worker, line in self._output.lines(whole=whole):
+            show(worker, line)
+
     def activity(self) -> Activity:
         """Return how far everything has come."""
         progress = self._query.progress()
         is_held = self._query.is_held
-        done = self._is_delivered() and (is_held or not self._query.is_busy)
+        done = self._is_delivered() and (is_held or not (self._query.is_busy or self._has_visits()))
         # In messages: ticks are no activity.
         return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records_in)
+
+    def _has_visits(self) -> bool:
+        """Say whether visits of the journals are not processed."""
+        return any(gateway.status().get("visits") for gateway in self._peers.gateways)
 
     def _is_delivered(self) -> bool:
         sinks = self._peers.egress.status().get("sinks", [])
@@ -117,6 +147,7 @@ class Flow:
             batches=progress.batches,
             rate=rate,
             lag=max(0, received - processed),
+            waiting=sum(sink["pending_messages"] for sink in self._peers.egress.status().get("sinks", ())),
             bytes_by_file=progress.bytes_by_file,
             bytes_by_grpc=progress.bytes_by_grpc,
             executors=by_executor(progress.homes),
@@ -124,5 +155,7 @@ class Flow:
                 "messages_in": received - self._peers.received_before,
                 "messages_out": delivered - self._peers.delivered_before,
                 "dead_letters": progress.dead_letters - progress.dead_letters_before,
+                "visits": progress.visits,
+                "visited_keys": progress.visited,
             },
         )

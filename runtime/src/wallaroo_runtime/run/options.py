@@ -20,12 +20,14 @@ class AppOptions:
         args: What the application sees on its command line.
         inputs: `--in`; overrides the sources of a topology file or archive.
         outputs: `--out`; overrides the sinks of a topology file or archive.
+        attach: Name of a worker that somebody else has started to the socket on which it serves.
     """
 
     name: str
     args: tuple[str, ...] = ()
     inputs: str = ""
     outputs: str = ""
+    attach: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, check_runnable, load_application
+from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
@@ -28,6 +29,7 @@ from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptio
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.run.topics import create_topics
+from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
 from wallaroo_runtime.topology.model import Topology
@@ -48,6 +50,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
         application = _load(options.app)
         topology = application.topology
         check_runnable(topology)
+        running = application._replace(topology=attached(topology, options.app.attach))
         if application.archive and cores(options.spark.master):
             check_platform(application.path, application.archive.manifest)
         check_services(options.checkpoint.location, options.remote)
@@ -75,7 +78,7 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
                 buckets_per_partition=checkpoint.buckets_per_partition,
                 ports=checkpoint.ports,
             )
-            _run(options, reporter, application=application, plan=plan, checkpoint=checkpoint, stopped=stopped)
+            _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, stopped=stopped)
         finally:
             place.release()
 
@@ -192,6 +195,7 @@ def _run(
         peers.start()
         for finding in checkpoint.repairs:
             reporter.warn(finding)
+        output = WorkerOutput(logs)
         tell_past(reporter, checkpoint, peers.received())
         if stopped.is_set():
             return
@@ -217,13 +221,14 @@ def _run(
         )
         try:
             with needing_java(logs / "spark.log"):
-                query = start_query(session, plan, topology, query_options)
+                query = start_query(session, plan, topology, query_options, peers.tell_visits)
         except RunError as error:
             raise explained(error, topology) from error
         stack.callback(query.stop)
         if peers.waits_for_worker:
             peers.serve_sources(query.targets if cores(options.spark.master) else _beside(options, application, stack))
-        flow = Flow(peers, query, reporter.note)
+        letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
+        flow = Flow(peers, query, reporter.note, letters, output)
         flow.check()
         reporter.initialized(peers.addresses(), checkpoint.path)
         try:
@@ -235,8 +240,14 @@ def _run(
         for gateway in peers.gateways:
             gateway.stop()
         query.stop()
+        flow.show_output(reporter.output, whole=False)
         peers.egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
-        reporter.progress(flow.snapshot("stopped"))
+        for finding in flow.new_findings():
+            reporter.warn(finding)
+        last = flow.snapshot("stopped")
+        reporter.progress(last)
+        if (failure := flow.failure(last)) is not None:
+            raise failure
 
 
 def _beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
@@ -277,6 +288,7 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: threadi
     told = now
     while not stopped.wait(LOOK_S):
         flow.check()
+        flow.show_output(reporter.output)
         for finding in flow.new_findings():
             reporter.warn(finding)
         now = time.monotonic()

@@ -22,11 +22,12 @@ class Snapshot:
         batches: Micro-batches of this run.
         rate: Messages processed per second, lately.
         lag: Messages that arrived and are not processed yet.
+        waiting: Messages that were emitted and that sinks have not taken yet.
         bytes_by_file: Bytes of journals that tasks have read from files in this run.
         bytes_by_grpc: Bytes of journals that tasks have read from gateways in this run.
         executors: The partitions whose state each executor has, by its number and machine; the stages are those that
             `explain` names.
-        run: `messages_in`, `messages_out` and `dead_letters` of this run alone.
+        run: `messages_in`, `messages_out`, `dead_letters`, `visits` and `visited_keys` of this run alone.
     """
 
     state: str
@@ -37,6 +38,7 @@ class Snapshot:
     batches: int
     rate: float
     lag: int
+    waiting: int = 0
     bytes_by_file: int = 0
     bytes_by_grpc: int = 0
     executors: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -52,6 +54,9 @@ class Reporter(Protocol):
 
     def note(self, text: str) -> None:
         """Report something worth knowing."""
+
+    def output(self, worker: str, line: str) -> None:
+        """Show a line that a worker has printed."""
 
     def warn(self, finding: Diagnostic) -> None:
         """Report something wrong that does not end the run."""

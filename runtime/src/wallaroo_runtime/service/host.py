@@ -151,10 +151,14 @@ class Host(ABC):
         self._thread.start()
 
     def _run(self, part: Part) -> None:
+        """Work; the process ends when that fails, also by a defect of ours: no service lives that does nothing."""
         try:
             part.run()
         except (OSError, RunError):
             self.ended.set()
+        except Exception:
+            self.ended.set()
+            raise  # the thread writes the traceback into the log of the service
 
     def _stop(self) -> None:
         if self._part is not None and self._thread is not None:

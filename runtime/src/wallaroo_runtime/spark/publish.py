@@ -1,7 +1,7 @@
 """Publishes what a micro-batch has staged, in the driver, once."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -9,14 +9,21 @@ from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
-from wallaroo_runtime.spark.account import Balance
+from wallaroo_runtime.spark.account import Balance, visits_of
 from wallaroo_runtime.spark.failure import TaskFailure
+from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.level import ReadCounts
 from wallaroo_runtime.spark.placement import Homes
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import Output
+
+TellVisits = Callable[[Mapping[int, tuple[int, int]]], None]  # keys and failed ones, by the visit's id
+
+
+def ignore_visits(counts: Mapping[int, tuple[int, int]]) -> None:
+    """Tell nobody."""
 
 
 def longest(files: Iterable[StagedFile]) -> list[StagedFile]:
@@ -41,8 +48,11 @@ class Publisher:
         messages: Messages for sinks that this run has published.
         letters: Dead letters that this run has published.
         letters_before: Those that were published before.
+        watch: Knows which dead letters are to be reported.
         homes: The executor of each partition with state, as of the last micro-batch.
         endings: Processes of workers that ended by themselves, and what became of them.
+        visits: Visits of this run.
+        visited: Keys that they ran for.
 
     Args:
         outbox: Where to.
@@ -51,6 +61,7 @@ class Publisher:
         counts: What tasks report to the driver.
         planned: What Spark has planned; None: nothing is reported to the outbox.
         balance: Compares what tasks have counted; None: nothing is compared.
+        tell_visits: Takes what visits came to, before their micro-batch is committed.
     """
 
     def __init__(
@@ -62,13 +73,16 @@ class Publisher:
         counts: ReadCounts | None = None,
         planned: Planned | None = None,
         balance: Balance | None = None,
+        tell_visits: TellVisits = ignore_visits,
     ) -> None:
         self.failure: RunError | None = None
         self._outbox, self._policy, self._rows = outbox, policy, rows
         self._counts, self._planned, self._balance = counts, planned, balance
         self.homes: Homes = {}
         self.endings: Homes = {}
-        self.batches = self.messages = self.letters = self.letters_before = 0
+        self.watch = LetterWatch()
+        self._tell_visits = tell_visits
+        self.batches = self.messages = self.letters = self.letters_before = self.visits = self.visited = 0
         self._publishing, self._is_ended = threading.Lock(), False
 
     @property
@@ -89,6 +103,7 @@ class Publisher:
                     self._publish(self._planned.query, batch, files, self._planned.offsets(batch))
                 elif rows:
                     self._publish(rows[0]["query"], batch, files)
+                self._visit(batch)
             except RunError as error:
                 self.failure = error
                 raise TaskFailure(error) from error
@@ -111,13 +126,27 @@ class Publisher:
             planned = None if self._planned is None else self._planned.messages(batch)
             self._balance.check(batch, dict(self._counts.accounts.value), files, planned)
 
+    def _visit(self, batch: int) -> None:
+        """Tell what the visits of a micro-batch came to."""
+        if self._counts is None:
+            return
+        found = visits_of(batch, self._counts.accounts.value)
+        if found:
+            self._tell_visits({number: (count.keys, count.failed) for number, count in found.items()})
+            self.visits += len(found)
+            self.visited += sum(count.keys for count in found.values())
+
     def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str = "") -> None:
-        letters = [file for file in files if file.port == DEAD_LETTER_PORT]
+        letters = sorted(
+            (file for file in files if file.port == DEAD_LETTER_PORT), key=lambda file: (file.partition, file.path)
+        )
         if letters and self._policy.may_fail:
             stop_at_dead_letter((data for file in letters for data in self._outbox.read_staged(file)), self._policy)
+        seen = self.watch.look(batch, letters, self._outbox.read_staged)
         reach("driver.before_publish")
         others = files if self._rows is None else self._rows.write(query, batch, files)
         if not self._outbox.publish(query, batch, others, offsets):
             return
-        self.letters += sum(file.messages for file in letters)
+        self.letters += (count := sum(file.messages for file in letters))
+        self.watch.add(seen, count)
         self.messages += sum(file.messages for file in files if file.port != DEAD_LETTER_PORT)

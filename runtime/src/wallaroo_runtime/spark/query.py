@@ -2,11 +2,11 @@
 
 import json
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
@@ -22,10 +22,10 @@ from wallaroo_runtime.spark.account import Balance
 from wallaroo_runtime.spark.backpressure import MAX_OUTBOX_BYTES, OutboxRoom
 from wallaroo_runtime.spark.executor_watch import ExecutorWatch
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java, translated
-from wallaroo_runtime.spark.hadoop import HadoopDirectory
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.planned import Planned
-from wallaroo_runtime.spark.publish import Publisher
+from wallaroo_runtime.spark.progress import Progress, past_progress
+from wallaroo_runtime.spark.publish import Publisher, TellVisits, ignore_visits
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.row_source import RecordSource, record_sources
@@ -85,106 +85,12 @@ class QueryOptions:
         return cls(str(directory / "spark"), directory / "logs", journals, OutputPlace.on(directory), **options)
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a query has come.
-
-    Attributes:
-        messages_in: Messages of the journal that are processed, since the checkpoint began.
-        messages_out: Messages for sinks, since this run began.
-        dead_letters: Dead letters, since the checkpoint began.
-        batches: Micro-batches, since this run began.
-        offsets: Offset in each journal up to which everything is processed; empty: nothing is known yet.
-        bytes_by_file: Bytes of journals that tasks have read from files, since this run began.
-        bytes_by_grpc: Likewise, from gateways.
-        records_in: Messages that tasks have got from sources that Spark reads, since this run began.
-        records_out: Messages that sinks of Spark have got, since this run began.
-        homes: The executor on which each partition with state was last in this run.
-        endings: Processes of workers that ended by themselves, by executor and number, in words.
-        dead_letters_before: Those of `dead_letters` that were there when this run began.
-    """
-
-    messages_in: int = 0
-    messages_out: int = 0
-    dead_letters: int = 0
-    batches: int = 0
-    offsets: tuple[int, ...] = ()
-    bytes_by_file: int = 0
-    bytes_by_grpc: int = 0
-    records_in: int = 0
-    records_out: int = 0
-    homes: Mapping[str, str] = field(default_factory=dict)
-    endings: Mapping[str, str] = field(default_factory=dict)
-    dead_letters_before: int = 0
-
-    @property
-    def offset(self) -> int:
-        """The sum of `offsets`."""
-        return sum(self.offsets)
-
-    def reached(self, offsets: Iterable[Any]) -> "Progress":
-        """Return the progress after a micro-batch that ended at these offsets of Spark's sources."""
-        of_journals = [offset for offset in offsets if isinstance(offset, Mapping) and "journal" in offset]
-        return replace(
-            self,
-            messages_in=sum(int(offset["sequence"]) for offset in of_journals),
-            offsets=tuple(int(offset["offset"]) for offset in of_journals),
-        )
-
-
-def committed_progress(checkpoint: Path) -> Progress:
-    """Return how far the last run of a checkpoint came, without Spark; all zero for a new one.
-
-    Args:
-        checkpoint: Spark's own, a directory.
-    """
-    done = _last_batch(path.name for path in (checkpoint / "commits").glob("*"))
-    return Progress() if done < 0 else _progress_at((checkpoint / "offsets" / str(done)).read_bytes())
-
-
-def _last_batch(commits: Iterable[str]) -> int:
-    return max((int(name) for name in commits if name.isdigit()), default=-1)
-
-
-def _progress_at(offsets: bytes) -> Progress:
-    _version, _metadata, *lines = offsets.decode("utf-8").splitlines()
-    return Progress().reached(json.loads(line) for line in lines if line != "-")
-
-
-def _past(session: SparkSession, checkpoint: str) -> Progress:
-    """Return what `committed_progress` does, of a checkpoint in any file system."""
-    if "://" not in checkpoint:
-        return committed_progress(Path(checkpoint))
-    return progress_in(HadoopDirectory(session, checkpoint))
-
-
-class Files(Protocol):
-    """A directory in any file system."""
-
-    def names(self, name: str) -> list[str]:
-        """Return the names in a directory; none when there is no such directory."""
-
-    def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None when there is none."""
-
-
-def progress_in(files: Files, folder: str = "") -> Progress:
-    """Return what `committed_progress` does, of a checkpoint in any file system.
-
-    Args:
-        files: The directory.
-        folder: Of Spark's checkpoint in it, with a slash at its end.
-    """
-    done = _last_batch(files.names(f"{folder}commits"))
-    offsets = files.read(f"{folder}offsets/{done}") if done >= 0 else None
-    return Progress() if offsets is None else _progress_at(offsets)
-
-
 class RunningQuery:
     """A started query.
 
     Attributes:
         targets: Name of each worker to the gRPC target of its first endpoint, for sources that a worker cuts.
+        letters: Knows which dead letters are to be reported.
     """
 
     def __init__(
@@ -200,10 +106,10 @@ class RunningQuery:
         options: QueryOptions,
         has_records: bool,
     ) -> None:
-        self.targets = targets
+        self.targets, self.letters = targets, publisher.watch
         self._query, self._session, self._specs, self._publisher = query, session, specs, publisher
         self._room, self._counts, self._executor = room, counts, ExecutorWatch(session)
-        self._progress = _past(session, options.checkpoint)
+        self._progress = past_progress(session, options.checkpoint)
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._journals, self._has_records = len(options.journals), has_records
         self._lock, self._is_stopped = threading.Lock(), False
@@ -246,6 +152,8 @@ class RunningQuery:
             records_out=self._publisher.records,
             homes=self._publisher.homes,
             endings=self._publisher.endings,
+            visits=self._publisher.visits,
+            visited=self._publisher.visited,
         )
         ends = [source["endOffset"] for source in report["sources"]] if report is not None else []
         journals = ends[: self._journals]
@@ -273,7 +181,7 @@ class RunningQuery:
 
     @property
     def is_held(self) -> bool:
-        """Whether a micro-batch waits until sinks have taken more of the outbox."""
+        """Whether a micro-batch waits for sinks to take more of the outbox."""
         return self._room.is_waiting
 
     def recent(self) -> list[dict[str, Any]]:
@@ -302,7 +210,13 @@ def _as_object(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value
 
 
-def start_query(session: SparkSession, plan: Plan, topology: Topology, options: QueryOptions) -> RunningQuery:
+def start_query(
+    session: SparkSession,
+    plan: Plan,
+    topology: Topology,
+    options: QueryOptions,
+    tell_visits: TellVisits = ignore_visits,
+) -> RunningQuery:
     """Start workers, then the query.
 
     Args:
@@ -310,6 +224,7 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
         plan: Of the topology.
         topology: Says how workers are started.
         options: See there.
+        tell_visits: Takes what visits came to, before their micro-batch is committed.
 
     Raises:
         RunError: A worker does not start or must not be used.
@@ -339,7 +254,9 @@ def start_query(session: SparkSession, plan: Plan, topology: Topology, options: 
     sinks = {plan.ports[sink.path]: sink for sink in topology.spark_sinks()}
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
-    publisher = Publisher(outbox, policy, rows=rows, counts=counts, planned=planned, balance=Balance(plan))
+    publisher = Publisher(
+        outbox, policy, rows=rows, counts=counts, planned=planned, balance=Balance(plan), tell_visits=tell_visits
+    )
     publisher.letters_before = outbox.letters()
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -17,10 +18,10 @@ from pyspark.sql import SparkSession
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.class_archive import archive_options
 from wallaroo_runtime.spark.failure import is_end_of_java, needing_java
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.temporary import temporary_directory
+from wallaroo_runtime.system.class_archive import archive_option
 
 TASK_FAILURES = 4
 SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the driver that it starts
@@ -138,10 +139,7 @@ def create_session(
         | {
             "spark.sql.shuffle.partitions": str(shuffle_partitions),
             "spark.sql.warehouse.dir": str(temporary / "warehouse"),
-            "spark.driver.extraJavaOptions": (
-                f"{JAVA_OPTIONS} {archive_options()} -Dlog4j2.configurationFile=file:{log4j} "
-                f'"-Djava.io.tmpdir={temporary}"'
-            ),
+            "spark.driver.extraJavaOptions": _java_options(log4j, temporary),
         }
     )
     for name, value in (chosen | settings).items():
@@ -159,6 +157,12 @@ def create_session(
         raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(said)) from error
     _keep_quiet(session)
     return session
+
+
+def _java_options(log4j: Path, temporary: Path) -> str:
+    kept = archive_option("spark", pyspark.__version__, os.path.dirname(pyspark.__file__))
+    options = (kept, f"-Dlog4j2.configurationFile=file:{log4j}", f"-Djava.io.tmpdir={temporary}")
+    return " ".join((JAVA_OPTIONS, *(f'"{option}"' for option in options if option)))
 
 
 def interpreter(directory: Path) -> Path:

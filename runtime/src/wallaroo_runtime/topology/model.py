@@ -216,8 +216,7 @@ class SparkSource(Source):
 class Step:
     """A computation, or an output of one.
 
-    `state` is set exactly for the state kinds and windows, `window` for windows. `visits` names the visits that a state
-    computation takes.
+    `state` is set exactly for the state kinds and windows, `window` for windows; `visits` are the visits that it takes.
     """
 
     path: str
@@ -354,10 +353,6 @@ class Topology:
     def state_steps(self) -> Iterator[Step]:
         """Yield the steps with state, in document order."""
         return (step for step in self.steps() if step.state is not None)
-
-    def visits(self) -> list[str]:
-        """Return the names of the visits that the application takes."""
-        return sorted({name for step in self.steps() for name in step.visits})
 
     def sinks(self) -> Iterator[Sink]:
         """Yield the sinks of all pipelines, in document order."""

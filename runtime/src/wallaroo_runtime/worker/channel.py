@@ -15,7 +15,7 @@ from wallaroo_runtime.worker.capability import check_capabilities
 from wallaroo_runtime.worker.deadline import Deadline
 from wallaroo_runtime.worker.discovery import ensure_worker, excuse_endings, find_ending, kill_worker, recover_worker
 from wallaroo_runtime.worker.endpoint import Endpoints, connect, remote_error
-from wallaroo_runtime.worker.flight import FlightFile, Mark
+from wallaroo_runtime.worker.flight import FlightFile, InFlight, Mark
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.poison import Cause, Ending, Quarantine, Suspect
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -238,8 +238,8 @@ class Stream:
             self.flight = FlightFile(self.endpoints.connection.directory)
         self.deadline = Deadline(self.channel.spec.deadline_ms / 1000, self._give_up, self._look)
 
-    def _look(self) -> tuple[object, bool]:
-        return self.flight.look() if self.flight else (None, False)
+    def _look(self) -> tuple[object, InFlight]:
+        return self.flight.look() if self.flight else (None, InFlight.NONE)
 
     def _give_up(self) -> None:
         if self.flight:

@@ -4,6 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from wallaroo_runtime.worker.flight import InFlight
+
 LOOKS = 8  # within the time of a deadline
 PATIENCE = 2  # times the deadline, for a call in whose way another one may be
 
@@ -14,17 +16,19 @@ class Deadline:
     Arming costs an assignment; the thread looks a few times within the deadline.
 
     Attributes:
-        seconds: How long a call may take from its last progress; may change between two calls.
+        seconds: How long a message in flight may take; may change between two calls. While no message of the call is in
+            flight, the worker reads, writes, or waits for another call: for that it has the time of the beginning.
         slowest: How long the call was seen without progress at most before some came.
 
     Args:
-        seconds: The first value of `seconds`.
+        seconds: How long a call may take from its last progress; the first value of `seconds`.
         action: What to do then.
-        look: Returns what changes with the call's progress, and whether another call may be in its way.
+        look: Returns what changes with the call's progress, and what is in flight.
     """
 
-    def __init__(self, seconds: float, action: Callable[[], None], look: Callable[[], tuple[object, bool]]) -> None:
+    def __init__(self, seconds: float, action: Callable[[], None], look: Callable[[], tuple[object, InFlight]]) -> None:
         self.seconds, self.has_passed = seconds, False
+        self._whole = seconds
         self.slowest = 0.0
         self._action, self._look = action, look
         self._since = 0.0
@@ -49,6 +53,11 @@ class Deadline:
         self._closed.set()
         self._armed.set()
 
+    def _allowed(self, flying: InFlight) -> float:
+        if flying is InFlight.OWN:
+            return self.seconds
+        return self._whole * (PATIENCE if flying is InFlight.OTHER else 1)
+
     def _watch(self) -> None:
         seen: object = None
         changed = stalled = 0.0
@@ -59,12 +68,12 @@ class Deadline:
                 self._armed.clear()
                 continue
             now = time.monotonic()
-            found, is_waiting = self._look()
+            found, flying = self._look()
             if found != seen:
                 self.slowest = max(self.slowest, stalled)
                 seen, changed = found, now
             stalled = now - max(since, changed)
-            left = max(since, changed) + self.seconds * (PATIENCE if is_waiting else 1) - now
+            left = max(since, changed) + self._allowed(flying) - now
             if left > 0:
                 self._closed.wait(min(left, self.seconds / LOOKS))
             elif since == self._since:  # else it was answered just now

@@ -6,6 +6,7 @@ import os
 import struct
 import threading
 from collections.abc import Iterator
+from enum import Enum, auto
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,14 @@ class Mark(NamedTuple):
     message: int = 0
     process: int = 0
     progress: int = 0
+
+
+class InFlight(Enum):
+    """What is in flight in a process, as a stream sees it."""
+
+    OWN = auto()  # a message of the stream
+    OTHER = auto()  # a message of another stream, which may be in its way
+    NONE = auto()
 
 
 class FlightFile:
@@ -59,13 +68,13 @@ class FlightFile:
             data = os.pread(self._descriptor, NOTE_BYTES, _WORDS.size) if self._descriptor >= 0 else b""
         return data.rstrip(b"\0").decode("utf-8", "replace")
 
-    def look(self) -> tuple[object, bool]:
-        """Return what changes with the call's progress, and whether another stream's message may be in its way."""
+    def look(self) -> tuple[object, InFlight]:
+        """Return what changes with the call's progress, and what is in flight."""
         mine = self.read()
         if mine.message:
-            return mine, False
+            return mine, InFlight.OWN
         others = dict(_marks(self.path.parent))
-        return others, any(mark.message for mark in others.values())
+        return others, InFlight.OTHER if any(mark.message for mark in others.values()) else InFlight.NONE
 
     def close(self) -> None:
         """Remove the file."""

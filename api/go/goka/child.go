@@ -1,0 +1,144 @@
+package goka
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	readyLine = "Application has successfully initialized."
+	keptLines = 40
+	// The runtime delivers what is there before it ends.
+	endTime = 90 * time.Second
+	// Processes of the runtime's own may hold its output open for a while.
+	outputTime = 10 * time.Second
+)
+
+// child is one run of the runtime.
+type child struct {
+	command []string
+	log     Logger
+	ready   func()
+
+	mutex sync.Mutex
+	rest  []byte   // of a line
+	lines []string // the last ones
+}
+
+// run starts the runtime and returns when it has ended: nil if the context ended it.
+func (c *child) run(ctx context.Context) error {
+	command := exec.Command(c.command[0], c.command[1:]...)
+	command.Stdout, command.Stderr, command.WaitDelay = c, c, outputTime
+	// A group of its own: Ctrl-C is the program's to handle. The runtime gets SIGTERM when this process dies, however it does.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	started, ended := make(chan error, 1), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the signal is sent when the thread dies that started the child
+		err := command.Start()
+		started <- err
+		if err == nil {
+			ended <- command.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("`%s` does not start: %w", strings.Join(c.command, " "), err)
+	}
+	select {
+	case err := <-ended:
+		return c.failure(err)
+	case <-ctx.Done():
+		c.end(command.Process.Pid, ended)
+		return nil
+	}
+}
+
+// end ends the runtime in order, and with force after a while.
+func (c *child) end(pid int, ended <-chan error) {
+	syscall.Kill(pid, syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(endTime):
+		c.log.Printf("the runtime did not end within %v, and is killed", endTime)
+		syscall.Kill(-pid, syscall.SIGKILL)
+		<-ended
+	}
+}
+
+// failure says why the runtime ended, in its own words.
+func (c *child) failure(err error) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	text := strings.Join(c.lines, "\n")
+	if err == nil {
+		return fmt.Errorf("`wallaroo run` ended by itself:\n%s", text)
+	}
+	return fmt.Errorf("`wallaroo run` failed (%w):\n%s", err, text)
+}
+
+// said reports whether a text is in the last lines.
+func (c *child) said(text string) bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return strings.Contains(strings.Join(c.lines, "\n"), text)
+}
+
+// Write takes output of the runtime; stdout and stderr are one.
+func (c *child) Write(data []byte) (int, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.rest = append(c.rest, data...)
+	for {
+		line, rest, found := bytes.Cut(c.rest, []byte("\n"))
+		if !found {
+			return len(data), nil
+		}
+		c.rest = rest
+		c.take(string(line))
+	}
+}
+
+func (c *child) take(line string) {
+	c.log.Printf("wallaroo: %s", line)
+	c.lines = append(c.lines, line)
+	if len(c.lines) > keptLines {
+		c.lines = c.lines[1:]
+	}
+	if line == readyLine {
+		c.ready()
+	}
+}
+
+// runtimeCommand finds the runtime: $WALLAROO, else on PATH, else in a virtual environment, here or above.
+func runtimeCommand() ([]string, error) {
+	if own := strings.Fields(os.Getenv("WALLAROO")); len(own) > 0 {
+		return own, nil
+	}
+	if path, err := exec.LookPath("wallaroo"); err == nil {
+		return []string{path}, nil
+	}
+	places := []string{os.Getenv("VIRTUAL_ENV")}
+	directory, err := os.Getwd()
+	for err == nil {
+		places = append(places, filepath.Join(directory, ".venv"))
+		parent := filepath.Dir(directory)
+		if parent == directory {
+			break
+		}
+		directory = parent
+	}
+	for _, place := range places {
+		if path, err := exec.LookPath(filepath.Join(place, "bin", "wallaroo")); err == nil && filepath.IsAbs(path) {
+			return []string{path}, nil
+		}
+	}
+	return nil, errNoRuntime
+}

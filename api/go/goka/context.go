@@ -1,0 +1,231 @@
+package goka
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+	theirs "github.com/lovoo/goka"
+
+	"wallarooapi/internal/recordpb"
+	"wallarooapi/stream"
+)
+
+// call is the Context of one call of a callback. What is wrong panics with Goka's texts.
+type call struct {
+	group    *group
+	emission context.Context // of the step, for its outputs
+	record   stream.KafkaRecord
+	topic    Stream
+	state    *recordpb.GroupState // nil in a group without table and joins
+	headers  Headers              // of the record, once they were asked for
+	deferred []chan error
+}
+
+var _ theirs.Context = (*call)(nil)
+
+func (c *call) Topic() Stream { return c.topic }
+
+func (c *call) Key() string { return string(c.record.Key) }
+
+func (c *call) Partition() int32 { return partitionOf(c.record) }
+
+func (c *call) Offset() int64 { return c.record.Offset }
+
+func (c *call) Group() Group { return c.group.graph.Group() }
+
+func (c *call) Timestamp() time.Time { return c.record.Time }
+
+func (c *call) Context() context.Context { return c.group.context() }
+
+func (c *call) Fail(err error) { panic(err) }
+
+func (c *call) Headers() Headers {
+	if c.headers == nil {
+		c.headers = headersOf(c.record)
+	}
+	return c.headers
+}
+
+func (c *call) Value() any {
+	own := c.group.graph.GroupTable()
+	if own == nil {
+		c.Fail(errStateless)
+	}
+	if c.state.GetValue() == nil {
+		return nil
+	}
+	value, err := own.Codec().Decode(bytes.Clone(c.state.GetValue()))
+	if err != nil {
+		c.Fail(fmt.Errorf("error decoding value: %v", err))
+	}
+	return value
+}
+
+func (c *call) SetValue(value any, options ...ContextOption) {
+	own := c.group.graph.GroupTable()
+	if own == nil {
+		c.Fail(errStateless)
+	}
+	if value == nil {
+		c.Fail(errors.New("cannot set nil as value"))
+	}
+	encoded, err := own.Codec().Encode(value)
+	if err != nil {
+		c.Fail(fmt.Errorf("error encoding value: %v", err))
+	}
+	c.state.Value = append([]byte{}, encoded...)
+	c.emit(own.Topic(), c.Key(), encoded, headersIn(options))
+	c.group.counts.wrote(c.Partition(), len(encoded))
+}
+
+func (c *call) Delete(options ...ContextOption) {
+	own := c.group.graph.GroupTable()
+	if own == nil {
+		c.Fail(errStateless)
+	}
+	c.state.Value = nil
+	c.send(own.Topic(), c.Key(), nil, headersIn(options)) // Goka does not count it either
+}
+
+func (c *call) Join(topic Table) any {
+	if !c.group.graph.has(joint, string(topic)) {
+		c.Fail(fmt.Errorf("table %s not subscribed", topic))
+	}
+	data, has := c.state.GetJoined()[string(topic)]
+	if !has {
+		return nil
+	}
+	value, err := c.group.graph.codecs[string(topic)].Decode(bytes.Clone(data))
+	if err != nil {
+		c.Fail(fmt.Errorf("error decoding value key %s of table %s: %v", c.Key(), topic, err))
+	}
+	return value
+}
+
+func (c *call) Lookup(topic Table, key string) any {
+	table, has := c.group.lookups[string(topic)]
+	if !has {
+		c.Fail(fmt.Errorf("topic %s not subscribed", topic))
+	}
+	value, err := table.Get(key)
+	if err != nil {
+		c.Fail(fmt.Errorf("error getting key %s of table %s: %v", key, topic, err))
+	}
+	return value
+}
+
+func (c *call) Emit(topic Stream, key string, value any, options ...ContextOption) {
+	graph := c.group.graph
+	switch {
+	case topic == "":
+		c.Fail(errors.New("cannot emit to empty topic"))
+	case string(topic) == graph.loopTopic:
+		c.Fail(errors.New("cannot emit to loop topic (use Loopback instead)"))
+	case string(topic) == graph.tableTopic:
+		c.Fail(errors.New("cannot emit to table topic (use SetValue instead)"))
+	case !graph.has(output, string(topic)):
+		//lint:ignore ST1005 the text is Goka's
+		c.Fail(fmt.Errorf("topic %s is not configured for output. Did you specify goka.Output(..) when defining the processor?", topic))
+	}
+	codec := graph.codecs[string(topic)]
+	if codec == nil {
+		c.Fail(fmt.Errorf("no codec for topic %s", topic))
+	}
+	var data []byte
+	if value != nil {
+		var err error
+		if data, err = codec.Encode(value); err != nil {
+			c.Fail(fmt.Errorf("error encoding message for topic %s: %v", topic, err))
+		}
+	}
+	c.emit(string(topic), key, data, c.group.options.defaultHeaders.Merged(headersIn(options)))
+}
+
+func (c *call) Loopback(key string, value any, options ...ContextOption) {
+	own := c.group.graph.LoopStream()
+	if own == nil {
+		c.Fail(errors.New("no loop topic configured"))
+	}
+	data, err := own.Codec().Encode(value)
+	if err != nil {
+		c.Fail(fmt.Errorf("error encoding message for key %s: %v", key, err))
+	}
+	c.emit(own.Topic(), key, data, c.group.options.defaultHeaders.Merged(headersIn(options)))
+}
+
+// emit sends a record and counts it.
+func (c *call) emit(topic, key string, value []byte, headers Headers) {
+	c.send(topic, key, value, headers)
+	c.group.counts.emitted(c.Partition(), topic, len(value))
+}
+
+// send hands a record to the output of its topic. Its bytes are copied: the callback may change them.
+func (c *call) send(topic, key string, value []byte, headers Headers) {
+	record := stream.KafkaRecord{Topic: topic, Key: []byte(key), Value: bytes.Clone(value)}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		record.Headers = append(record.Headers, stream.KafkaHeader{Key: name, Value: bytes.Clone(headers[name])})
+	}
+	c.group.outputs[topic].Emit(c.emission, c.group.placed(record))
+}
+
+func (c *call) DeferCommit() func(error) {
+	done := make(chan error, 1)
+	c.deferred = append(c.deferred, done)
+	var once sync.Once
+	return func(err error) { once.Do(func() { done <- err }) }
+}
+
+// wait returns when every function of DeferCommit was called, with the error of what they got.
+func (c *call) wait() error {
+	var all *multierror.Error
+	for _, done := range c.deferred {
+		select {
+		case err := <-done:
+			if err != nil {
+				all = multierror.Append(all, err)
+			}
+		case <-c.Context().Done():
+			return c.Context().Err()
+		}
+	}
+	if all.ErrorOrNil() == nil {
+		return nil
+	}
+	return fmt.Errorf("asynchronous error from callback: could not commit message with key '%s': %w", c.Key(), all)
+}
+
+//lint:ignore ST1005 the text is Goka's
+var errStateless = errors.New("Cannot access state in stateless processor")
+
+// headersIn returns the headers that options name. Goka has them in a type of its own, which only its options and reflection reach.
+func headersIn(options []ContextOption) Headers {
+	if len(options) == 0 {
+		return nil
+	}
+	set := reflect.New(reflect.TypeFor[ContextOption]().In(0).Elem())
+	for _, option := range options {
+		reflect.ValueOf(option).Call([]reflect.Value{set})
+	}
+	headers := Headers{}
+	for entry := set.Elem().FieldByName("emitHeaders").MapRange(); entry.Next(); {
+		headers[entry.Key().String()] = entry.Value().Bytes()
+	}
+	return headers
+}
+
+// headersOf returns the headers of a record; of two with one name, the last one's value.
+func headersOf(record stream.KafkaRecord) Headers {
+	headers := Headers{}
+	for _, header := range record.Headers {
+		headers[header.Key] = header.Value
+	}
+	return headers
+}

@@ -1,0 +1,78 @@
+package goka
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+// processing is the failure of one message, in Goka's words.
+type processing struct {
+	partition int32
+	err       error
+	stack     string // of a panic: the lines of the program
+}
+
+func (p *processing) Error() string {
+	return fmt.Sprintf("error processing message (partition=%d): %v", p.partition, p.err)
+}
+
+func (p *processing) Unwrap() error { return p.err }
+
+// withStack is a failure as Run returns it, with the lines of the program as Goka has them.
+type withStack struct{ *processing }
+
+func (w withStack) Error() string {
+	if w.stack == "" {
+		return w.processing.Error()
+	}
+	return w.processing.Error() + "\n" + w.stack
+}
+
+// failures keeps the first failure: the runtime runs a message again before it gives up, and Spark its task.
+type failures struct {
+	mutex sync.Mutex
+	first error
+}
+
+func (f *failures) record(failed *processing) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.first == nil {
+		f.first = withStack{failed}
+	}
+}
+
+func (f *failures) get() error {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.first
+}
+
+const (
+	maxFrames = 64
+	ownPrefix = "wallarooapi/goka."
+)
+
+// userStack returns the frames of a panic between the runtime and this package. Call it from the deferred function that recovers.
+func userStack() string {
+	var counters [maxFrames]uintptr
+	frames := runtime.CallersFrames(counters[:runtime.Callers(3, counters[:])])
+	var lines []string
+	for more := true; more; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		isOwn := strings.HasPrefix(frame.Function, ownPrefix)
+		isSkipped := isOwn || strings.HasPrefix(frame.Function, "runtime.")
+		if isOwn && len(lines) > 0 {
+			break
+		}
+		if !isSkipped {
+			name := frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]
+			_, name, _ = strings.Cut(name, ".")
+			lines = append(lines, fmt.Sprintf("%s\n\t%s:%d", name, frame.File, frame.Line))
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,119 @@
+package goka
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/lovoo/goka/tester"
+
+	"wallarooapi/goka/codec"
+	"wallarooapi/stream"
+	"wallarooapi/wallarootest"
+)
+
+// misuses are callbacks that fail, and a message for them.
+var misuses = map[string]func(ctx Context, message any){
+	"an empty topic":         func(ctx Context, _ any) { ctx.Emit("", "k", "v") },
+	"the loop topic":         func(ctx Context, _ any) { ctx.Emit("bad-loop", "k", "v") },
+	"the table topic":        func(ctx Context, _ any) { ctx.Emit("bad-table", "k", "v") },
+	"an undeclared topic":    func(ctx Context, _ any) { ctx.Emit("other", "k", "v") },
+	"another type":           func(ctx Context, _ any) { ctx.Emit("out", "k", 1) },
+	"nil in the table":       func(ctx Context, _ any) { ctx.SetValue(nil) },
+	"a wrong value":          func(ctx Context, _ any) { ctx.SetValue("one") },
+	"no loop":                func(ctx Context, _ any) { ctx.Loopback("k", "v") },
+	"an undeclared join":     func(ctx Context, _ any) { ctx.Join("other") },
+	"an undeclared lookup":   func(ctx Context, _ any) { ctx.Lookup("other", "k") },
+	"Fail":                   func(ctx Context, _ any) { ctx.Fail(errors.New("enough")) },
+	"a panic":                func(Context, any) { panic("out of order") },
+	"a panic of the Go kind": func(_ Context, message any) { _ = message.(int) },
+	"a deferred error": func(ctx Context, _ any) {
+		first, second := ctx.DeferCommit(), ctx.DeferCommit()
+		first(nil)
+		go second(errors.New("the disk is full"))
+		first(errors.New("only the first call counts"))
+	},
+}
+
+func bad(callback ProcessCallback, edges ...Edge) *GroupGraph {
+	return DefineGroup("bad", append(edges, Input("in", new(codec.String), callback), Output("out", new(codec.String)))...)
+}
+
+func failureOnGoka(t *testing.T, graph *GroupGraph, message any) string {
+	kafka := tester.New(t)
+	processor, err := NewProcessor(nil, graph, WithTester(kafka))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- processor.Run(context.Background()) }()
+	_ = processor.WaitForReady()
+	kafka.Consume("in", "key", message)
+	return firstLine((<-ended).Error())
+}
+
+// firstLine returns the failure without the lists that it is in, and without the stack.
+func firstLine(text string) string {
+	const begin = "error processing message"
+	_, text, _ = strings.Cut(text, begin)
+	line, _, _ := strings.Cut(text, "\n")
+	return begin + line
+}
+
+func failureOnEngine(t *testing.T, graph *GroupGraph, message string) string {
+	e := newEngine(t, graph, nil)
+	e.app.Send("in", stream.KafkaRecord{Topic: "in", Key: []byte("key"), Value: []byte(message), Time: wallarootest.Start})
+	failed := e.group.failed.get()
+	if stopped := e.app.Failure(); failed == nil || stopped == nil {
+		t.Fatalf("%v, and %v", failed, stopped)
+	}
+	line, stack, _ := strings.Cut(failed.Error(), "\n")
+	if strings.Contains(line, "panic in callback") && strings.Contains(stack, "context.go") {
+		t.Errorf("the stack has lines of this package: %s", stack)
+	}
+	return line
+}
+
+func TestFailuresHaveGokasTexts(t *testing.T) {
+	for name, callback := range misuses {
+		for _, edges := range [][]Edge{{Persist(new(codec.Int64))}, nil} {
+			wanted, got := failureOnGoka(t, bad(callback, edges...), "v"), failureOnEngine(t, bad(callback, edges...), "v")
+			if wanted != got {
+				t.Errorf("%s: %q\n  not %q", name, got, wanted)
+			}
+		}
+	}
+}
+
+func TestAMessageThatCannotBeDecoded(t *testing.T) {
+	graph := func() *GroupGraph {
+		return DefineGroup("bad", Input("in", new(codec.Int64), func(Context, any) {}), Persist(new(codec.Int64)))
+	}
+	got := failureOnEngine(t, graph(), "seven")
+	const wanted = "error processing message (partition=0): error decoding message for key key from in/0: "
+	if !strings.HasPrefix(got, wanted) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestADeadLetterInsteadOfTheEnd(t *testing.T) {
+	graph := bad(func(ctx Context, message any) {
+		ctx.SetValue(int64(1))
+		if message == "bad" {
+			panic("not this one")
+		}
+		ctx.Emit("out", ctx.Key(), message)
+	}, Persist(new(codec.Int64)))
+	e := newEngine(t, graph, []ProcessorOption{WithDeadLetters()})
+	for _, text := range []string{"one", "bad", "two"} {
+		e.app.Send("in", stream.KafkaRecord{Topic: "in", Key: []byte("k"), Value: []byte(text), Time: wallarootest.Start})
+	}
+	letters := e.app.DeadLetters()
+	if len(letters) != 1 || !strings.Contains(letters[0].Reason, "panic in callback: not this one") || e.group.failed.get() != nil {
+		t.Errorf("%+v", letters)
+	}
+	if got := e.app.KafkaRecords("out"); len(got) != 2 || len(e.app.KafkaRecords("bad-table")) != 2 {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,190 @@
+package goka
+
+import (
+	"slices"
+
+	theirs "github.com/lovoo/goka"
+)
+
+// kind is what an edge is to its group.
+type kind int
+
+const (
+	inputs kind = iota
+	input
+	joint
+	lookup
+	visitor
+	loop
+	table
+	output
+)
+
+// edge is one of Goka's, with the callback, which Goka keeps to itself.
+type edge struct {
+	theirs.Edge
+	kind     kind
+	callback ProcessCallback
+	parts    []*edge // of inputs
+}
+
+// Input is a stream of messages: the callback is called for each. The first run begins at the newest message, as Goka's does, unless
+// [ReplaceGlobalConfig] says otherwise; later ones go on where the last one ended.
+func Input(topic Stream, c Codec, cb ProcessCallback) Edge {
+	return &edge{Edge: theirs.Input(topic, c, cb), kind: input, callback: cb}
+}
+
+// Inputs are several streams with one codec and one callback; without topics it is nil, which DefineGroup leaves out.
+func Inputs(topics Streams, c Codec, cb ProcessCallback) Edge {
+	if len(topics) == 0 {
+		return nil
+	}
+	all := &edge{Edge: theirs.Inputs(topics, c, cb), kind: inputs}
+	for _, topic := range topics {
+		all.parts = append(all.parts, Input(topic, c, cb).(*edge))
+	}
+	return all
+}
+
+// Visitor is a callback that [Processor.VisitAll] calls for every key of the group's table.
+func Visitor(name string, cb ProcessCallback) Edge {
+	return &edge{Edge: theirs.Visitor(name, cb), kind: visitor, callback: cb}
+}
+
+// Loop is the group's own stream, to which Context.Loopback writes; the callback is called for each of its messages.
+func Loop(c Codec, cb ProcessCallback) Edge {
+	return &edge{Edge: theirs.Loop(c, cb), kind: loop, callback: cb}
+}
+
+// Join is a table whose value under the key of a message Context.Join returns. It is kept next to the group's own state and need
+// not have as many partitions as the inputs.
+func Join(topic Table, c Codec) Edge { return &edge{Edge: theirs.Join(topic, c), kind: joint} }
+
+// Lookup is a table of which every worker holds the whole: Context.Lookup returns the value of any key.
+func Lookup(topic Table, c Codec) Edge { return &edge{Edge: theirs.Lookup(topic, c), kind: lookup} }
+
+// Persist gives the group a table, a value for each key.
+func Persist(c Codec) Edge { return &edge{Edge: theirs.Persist(c), kind: table} }
+
+// Output is a topic to which Context.Emit may write.
+func Output(topic Stream, c Codec) Edge { return &edge{Edge: theirs.Output(topic, c), kind: output} }
+
+// GroupGraph is what a group reads and writes, and its callbacks.
+type GroupGraph struct {
+	goka       *theirs.GroupGraph // checks it, and names the topics
+	edges      map[kind][]*edge
+	codecs     map[string]Codec
+	callbacks  map[string]ProcessCallback
+	options    []ProcessorOption
+	tableTopic string // the topics of the group's own, whether it has them or not
+	loopTopic  string
+}
+
+// DefineGroup makes a graph of edges. Nil edges are left out. It panics on an input without a topic, and on a topic that is consumed
+// twice, as Goka does.
+func DefineGroup(group Group, edges ...Edge) *GroupGraph {
+	g := &GroupGraph{edges: map[kind][]*edge{}, codecs: map[string]Codec{}, callbacks: map[string]ProcessCallback{}}
+	all := flat(edges)
+	var inner []Edge
+	for _, e := range all {
+		inner = append(inner, e.Edge)
+	}
+	g.goka = theirs.DefineGroup(group, inner...)
+	// Goka reads the suffixes of names now; they may change.
+	own := theirs.DefineGroup(group, theirs.Loop(nil, nil), theirs.Persist(nil))
+	g.tableTopic, g.loopTopic = own.GroupTable().Topic(), own.LoopStream().Topic()
+	for _, e := range all {
+		g.edges[e.kind] = append(g.edges[e.kind], e)
+		if e.kind != visitor {
+			g.codecs[e.Topic()] = e.Codec()
+		}
+		if e.kind == input || e.kind == loop {
+			g.callbacks[e.Topic()] = e.callback
+		}
+	}
+	return g
+}
+
+// flat puts the parts of Inputs in their place.
+func flat(edges []Edge) (all []*edge) {
+	for _, each := range edges {
+		switch e, is := each.(*edge); {
+		case !is || e == nil:
+		case e.kind == inputs:
+			all = append(all, e.parts...)
+		default:
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// WithOptions returns the graph with options for every processor of it, those of [Serve] included. Options of NewProcessor come after them.
+func (g *GroupGraph) WithOptions(options ...ProcessorOption) *GroupGraph {
+	with := *g
+	with.options = append(slices.Clone(g.options), options...)
+	return &with
+}
+
+// Group returns the group's name.
+func (g *GroupGraph) Group() Group { return g.goka.Group() }
+
+// InputStreams returns the inputs, without the loop.
+func (g *GroupGraph) InputStreams() Edges { return g.of(input) }
+
+// JointTables returns the tables that are joined.
+func (g *GroupGraph) JointTables() Edges { return g.of(joint) }
+
+// LookupTables returns the tables that are looked up.
+func (g *GroupGraph) LookupTables() Edges { return g.of(lookup) }
+
+// LoopStream returns the loop, nil if there is none.
+func (g *GroupGraph) LoopStream() Edge { return g.first(loop) }
+
+// GroupTable returns the group's table, nil if there is none.
+func (g *GroupGraph) GroupTable() Edge { return g.first(table) }
+
+// OutputStreams returns the outputs, without table and loop.
+func (g *GroupGraph) OutputStreams() Edges { return g.of(output) }
+
+// AllEdges returns every edge, for a graph that is made from this one.
+func (g *GroupGraph) AllEdges() Edges {
+	return g.of(joint, lookup, input, output, loop, table, visitor)
+}
+
+// Validate returns what is wrong with the graph, in Goka's words.
+func (g *GroupGraph) Validate() error { return g.goka.Validate() }
+
+func (g *GroupGraph) of(kinds ...kind) (found Edges) {
+	for _, k := range kinds {
+		for _, e := range g.edges[k] {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func (g *GroupGraph) first(k kind) Edge {
+	if len(g.edges[k]) == 0 {
+		return nil
+	}
+	return g.edges[k][0]
+}
+
+// has reports whether there is an edge of a kind with a topic.
+func (g *GroupGraph) has(k kind, topic string) bool {
+	return slices.ContainsFunc(g.edges[k], func(e *edge) bool { return e.Topic() == topic })
+}
+
+// isStateful reports whether callbacks need the state of their key.
+func (g *GroupGraph) isStateful() bool { return len(g.edges[table])+len(g.edges[joint]) > 0 }
+
+// written returns the topics that the group writes, each once.
+func (g *GroupGraph) written() (topics []string) {
+	for _, e := range g.of(output, table, loop) {
+		if !slices.Contains(topics, e.Topic()) {
+			topics = append(topics, e.Topic())
+		}
+	}
+	return topics
+}

@@ -1,0 +1,95 @@
+package goka
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/launch"
+	"wallarooapi/stream"
+)
+
+const (
+	hashDigits = 8
+	// A run that was killed takes some time to give its checkpoint up.
+	takeoverTime = 2 * time.Minute
+	takeoverStep = time.Second
+	alreadyRuns  = "R610"
+)
+
+// host serves the worker from this process and runs the runtime until either ends.
+func (p *Processor) host(ctx context.Context) error {
+	directory, err := os.MkdirTemp("", "wallaroo-goka-") // 0700
+	if err != nil {
+		return fmt.Errorf("the directory of the worker's socket: %w", err)
+	}
+	defer os.RemoveAll(directory)
+	hosted, err := hostOf(application(p.brokers, []*group{p.group}), directory)
+	if err != nil {
+		return err
+	}
+	defer hosted.End()
+	document := filepath.Join(directory, "topology.json")
+	if err := os.WriteFile(document, []byte(hosted.Topology), 0o600); err != nil {
+		return fmt.Errorf("the topology: %w", err)
+	}
+	command, err := runtimeCommand()
+	if err != nil {
+		return err
+	}
+	command = append(command, "run", document, "--attach", "main="+hosted.Endpoint, "--checkpoint", p.checkpoint)
+	return p.supervise(ctx, append(command, p.group.options.runArguments...))
+}
+
+// hostOf serves a declared application.
+func hostOf(app *stream.Application, directory string) (*launch.Hosted, error) {
+	return launch.Host(declaration.Revealed(app), directory)
+}
+
+// supervise runs the runtime, again where another run, which was killed, has not given up the checkpoint yet.
+func (p *Processor) supervise(ctx context.Context, command []string) error {
+	for began := time.Now(); ; {
+		run := &child{command: command, log: p.group.options.log, ready: func() { p.state.SetState(ProcStateRunning) }}
+		err := run.run(ctx)
+		p.state.SetState(ProcStateStopping)
+		if err == nil || !run.said(alreadyRuns) || time.Since(began) > takeoverTime {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(takeoverStep):
+		}
+	}
+}
+
+// checkpointOf returns where the state of a group on some brokers is kept.
+func checkpointOf(group Group, brokers []string) string {
+	base := os.Getenv("XDG_STATE_HOME")
+	if base == "" {
+		base = filepath.Join(os.Getenv("HOME"), ".local", "state")
+	}
+	sorted := slices.Sorted(slices.Values(brokers))
+	digest := sha256.Sum256([]byte(strings.Join(sorted, ",") + "\x00" + string(group)))
+	name := strings.Map(func(r rune) rune {
+		if r == '/' || r == os.PathSeparator || r < ' ' {
+			return '_'
+		}
+		return r
+	}, string(group))
+	return filepath.Join(base, "wallaroo", "goka", name+"-"+hex.EncodeToString(digest[:])[:hashDigits])
+}
+
+// Checkpoint returns the directory that has the group's state and positions: remove it to start over. Goka has no such method.
+func (p *Processor) Checkpoint() string { return p.checkpoint }
+
+var errNoRuntime = errors.New("the command `wallaroo` was not found: install the runtime with " +
+	"`pip install wallaroo-spark-runtime[kafka]` and put it on PATH, or set WALLAROO to the command")

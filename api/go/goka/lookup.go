@@ -1,0 +1,60 @@
+package goka
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lovoo/goka/storage"
+)
+
+// makeLookups makes the views of the tables that are looked up; they connect to Kafka.
+func (g *group) makeLookups(brokers []string) error {
+	for _, e := range g.graph.LookupTables() {
+		view, err := g.view(brokers, e, g.options.storage)
+		if err != nil {
+			return fmt.Errorf("error creating view: %v", err)
+		}
+		g.lookups[e.Topic()] = view
+	}
+	return nil
+}
+
+func (g *group) view(brokers []string, e Edge, kept storage.Builder) (*View, error) {
+	options := []ViewOption{
+		WithViewLogger(g.options.log), WithViewClientID(g.options.clientID), WithViewStorageBuilder(kept),
+		WithViewTopicManagerBuilder(g.options.topicManager), WithViewConsumerSaramaBuilder(g.options.consumer),
+	}
+	if g.options.hasher != nil {
+		options = append(options, WithViewHasher(g.options.hasher))
+	}
+	return NewView(brokers, Table(e.Topic()), e.Codec(), options...)
+}
+
+// runLookups runs the views until the context ends, and returns when all of them have recovered. The first that fails later
+// is reported.
+func (g *group) runLookups(ctx context.Context, failed func(error)) error {
+	ended := make(chan error, len(g.lookups))
+	for topic, view := range g.lookups {
+		go func() {
+			err := view.Run(ctx)
+			if err != nil {
+				err = fmt.Errorf("error running lookup table %s: %v", topic, err)
+				failed(err)
+			}
+			ended <- err
+		}()
+	}
+	for _, view := range g.lookups {
+		select {
+		case <-view.WaitRunning():
+		case err := <-ended:
+			if err != nil {
+				return err
+			}
+			return context.Cause(ctx)
+		case <-ctx.Done():
+			return fmt.Errorf("error waiting for start up tables: context closed while waiting for startup tables to become ready")
+		}
+	}
+	return nil
+}

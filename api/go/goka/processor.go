@@ -1,0 +1,216 @@
+package goka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/IBM/sarama"
+	"github.com/hashicorp/go-multierror"
+	theirs "github.com/lovoo/goka"
+)
+
+// Processor runs the callbacks of a group. Its methods but Run may be called by several goroutines.
+type Processor struct {
+	brokers    []string
+	graph      *GroupGraph
+	group      *group
+	tested     *theirs.Processor // Goka's own, under its tester; then nothing else is used
+	partitions int               // of the input with the most
+	state      *Signal
+	running    atomic.Pointer[context.Context]
+	table      tableView
+	checkpoint string
+
+	mutex  sync.Mutex
+	cancel context.CancelCauseFunc
+	err    error
+	done   chan struct{}
+}
+
+// NewProcessor makes a processor of a graph. It connects to the brokers, looks whether the topics that the group reads exist, and creates
+// those of its loop and table. Errors have Goka's texts.
+func NewProcessor(brokers []string, gg *GroupGraph, options ...ProcessorOption) (*Processor, error) {
+	if err := gg.Validate(); err != nil {
+		return nil, err
+	}
+	applied := newOptions(gg, options)
+	if applied.isTested {
+		tested, err := theirs.NewProcessor(brokers, gg.goka, applied.goka...)
+		if err != nil {
+			return nil, err
+		}
+		return &Processor{graph: gg, tested: tested}, nil
+	}
+	for _, note := range applied.notes {
+		applied.log.Printf("processor %s: %s", gg.Group(), note)
+	}
+	p := &Processor{
+		brokers: brokers, graph: gg, done: make(chan struct{}),
+		state: NewSignal(ProcStateIdle, ProcStateStarting, ProcStateSetup, ProcStateRunning, ProcStateStopping, ProcStateStopped),
+	}
+	p.group = newGroup(gg, applied, p.context)
+	p.checkpoint = checkpointOf(gg.Group(), brokers)
+	var err error
+	if p.partitions, err = p.group.prepareTopics(brokers); err != nil {
+		return nil, err
+	}
+	return p, p.group.makeLookups(brokers)
+}
+
+// Graph returns the graph.
+func (p *Processor) Graph() *GroupGraph { return p.graph }
+
+// Run serves the callbacks from this process and runs `wallaroo run` until the context ends, Stop is called, or something fails; it returns
+// nil in the first two cases. An error of a callback has Goka's text. No process that it started is left. It can be called once.
+func (p *Processor) Run(ctx context.Context) (err error) {
+	if p.tested != nil {
+		return p.tested.Run(ctx)
+	}
+	select {
+	case <-p.done:
+		return errors.New("error running processor: it was already run and terminated. Run can only be called once")
+	default:
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.running.Store(&ctx)
+	p.mutex.Lock()
+	p.cancel = cancel
+	p.mutex.Unlock()
+	defer func() {
+		cancel(context.Canceled)
+		p.table.wait()
+		p.state.SetState(ProcStateStopped)
+		p.mutex.Lock()
+		p.err = multierror.Append(nil, err).ErrorOrNil()
+		err = p.err
+		p.mutex.Unlock()
+		close(p.done)
+	}()
+	p.state.SetState(ProcStateStarting)
+	err = p.serve(ctx)
+	if failed := p.group.failed.get(); failed != nil {
+		return failed
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// serve starts lookups, worker and runtime, and waits for their end.
+func (p *Processor) serve(ctx context.Context) error {
+	if mode := os.Getenv("WALLAROO_MODE"); mode != "" {
+		return fmt.Errorf("the runtime started this program (WALLAROO_MODE=%s), and Run would start the runtime: call goka.Serve first in main", mode)
+	}
+	if err := p.group.runLookups(ctx, p.abort); err != nil {
+		return err
+	}
+	p.state.SetState(ProcStateSetup)
+	p.group.options.rebalanceCallback(p.assignment())
+	return p.host(ctx)
+}
+
+// abort ends the run with an error.
+func (p *Processor) abort(err error) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.cancel(err)
+}
+
+func (p *Processor) assignment() Assignment {
+	all := Assignment{}
+	for number := range int32(p.partitions) {
+		all[number] = sarama.OffsetNewest
+	}
+	return all
+}
+
+// context returns that of the run.
+func (p *Processor) context() context.Context {
+	if running := p.running.Load(); running != nil {
+		return *running
+	}
+	return context.Background()
+}
+
+// Stop ends the run, as the end of its context does. It does not wait.
+func (p *Processor) Stop() {
+	if p.tested != nil {
+		p.tested.Stop()
+		return
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.cancel != nil {
+		p.cancel(context.Canceled)
+	}
+}
+
+// Done is closed when the run has ended.
+func (p *Processor) Done() <-chan struct{} {
+	if p.tested != nil {
+		return p.tested.Done()
+	}
+	return p.done
+}
+
+// Error returns what Run returned.
+func (p *Processor) Error() error {
+	if p.tested != nil {
+		return p.tested.Error()
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.err
+}
+
+// Recovered reports whether messages are being processed.
+func (p *Processor) Recovered() bool { return p.StateReader().IsState(ProcStateRunning) }
+
+// StateReader returns the state of the processor.
+func (p *Processor) StateReader() StateReader {
+	if p.tested != nil {
+		return p.tested.StateReader()
+	}
+	return p.state
+}
+
+// WaitForReady returns when messages are being processed, or the run has ended.
+func (p *Processor) WaitForReady() error { return p.WaitForReadyContext(context.Background()) }
+
+// WaitForReadyContext is WaitForReady, until the context ends.
+func (p *Processor) WaitForReadyContext(ctx context.Context) error {
+	if p.tested != nil {
+		return p.tested.WaitForReadyContext(ctx)
+	}
+	select {
+	case <-p.state.WaitForState(ProcStateRunning):
+		return nil
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Stats returns what this process has done, in the shape of Goka's statistics.
+func (p *Processor) Stats() *ProcessorStats { return p.StatsWithContext(context.Background()) }
+
+// StatsWithContext is Stats, until the context ends.
+func (p *Processor) StatsWithContext(ctx context.Context) *ProcessorStats {
+	if p.tested != nil {
+		return p.tested.StatsWithContext(ctx)
+	}
+	stats := &ProcessorStats{Group: p.group.counts.snapshot(p.graph, p.partitions), Lookup: map[string]*ViewStats{}}
+	for topic, view := range p.group.lookups {
+		stats.Lookup[topic] = view.Stats(ctx)
+	}
+	return stats
+}

@@ -1,0 +1,55 @@
+package goka
+
+import (
+	"fmt"
+	"os"
+
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/launch"
+	"wallarooapi/internal/life"
+)
+
+// Serve does what the runtime asks for where it started the program, and exits: it emits the topology of groups, or hosts their callbacks.
+// Otherwise it returns at once. Call it first in main, and `wallaroo run DIR`, `wallaroo pack DIR` and clusters take the program as
+// they take every other; Run is then for development. Options of processors come from [GroupGraph.WithOptions].
+//
+// What is wrong with a graph is reported as a panic of the setup (T217). Tables of Lookup edges are read before the worker serves, which
+// may take a minute.
+func Serve(brokers []string, groups ...*GroupGraph) {
+	mode := os.Getenv("WALLAROO_MODE")
+	if mode == "" {
+		return
+	}
+	os.Exit(launch.Run("goka.Serve", func() string {
+		var all []*group
+		for _, graph := range groups {
+			if err := graph.Validate(); err != nil {
+				panic(fmt.Errorf("group %s: %w", graph.Group(), err))
+			}
+			all = append(all, newGroup(graph, newOptions(graph, nil), life.Context))
+		}
+		if mode == "worker" {
+			for _, g := range all {
+				g.prepareWorker(brokers)
+			}
+		}
+		return launch.Text(declaration.Revealed(application(brokers, all)))
+	}))
+}
+
+// prepareWorker connects to Kafka what callbacks read or ask there.
+func (g *group) prepareWorker(brokers []string) {
+	err := g.makeLookups(brokers)
+	if err == nil {
+		err = g.runLookups(life.Context(), func(err error) {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1) // the supervisor starts another process
+		})
+	}
+	if err == nil && g.options.hasher != nil {
+		_, err = g.prepareTopics(brokers)
+	}
+	if err != nil {
+		panic(fmt.Errorf("group %s: %w", g.graph.Group(), err))
+	}
+}

@@ -1,0 +1,101 @@
+package goka
+
+import (
+	"context"
+	"strings"
+
+	"wallarooapi/stream"
+)
+
+// application declares groups: what each reads feeds one step, with an output for each topic that the group writes.
+func application(brokers []string, groups []*group) *stream.Application {
+	names := make([]string, len(groups))
+	for i, g := range groups {
+		names[i] = string(g.graph.Group())
+	}
+	app := stream.New(strings.Join(names, "+"))
+	sources := map[string]int{}
+	for _, g := range groups {
+		g.declare(app, brokers, sources)
+	}
+	return app
+}
+
+// declare adds the group; sources counts how often a topic was named, since groups may read the same ones.
+func (g *group) declare(app *stream.Application, brokers []string, sources map[string]int) {
+	name := string(g.graph.Group())
+	sourceName := func(topic string) string {
+		sources[topic]++
+		if sources[topic] > 1 {
+			return topic + " of " + name
+		}
+		return topic
+	}
+	var records []stream.Stream[stream.KafkaRecord]
+	for _, e := range g.graph.of(input, loop) {
+		topic := stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: startOfInputs}
+		if e.Topic() == g.graph.loopTopic {
+			topic.Create = g.creation("delete")
+		}
+		records = append(records, stream.From(app, sourceName(e.Topic()), stream.KafkaRecordSource(topic)))
+	}
+	for _, e := range g.graph.JointTables() {
+		topic := stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: "start", Table: true}
+		source := stream.From(app, sourceName(joinedPrefix+e.Topic()), stream.KafkaRecordSource(topic))
+		records = append(records, stream.Map(source, "join "+e.Topic(), asJoined))
+	}
+	step := g.step(name, stream.Merge(records[0], records[1:]...))
+	if !g.options.keepsDeadLetters {
+		step = step.OnError("fail")
+	}
+	g.writeTo(step, brokers)
+}
+
+// asJoined marks a record as one of a joined table: its topic may be an input too.
+func asJoined(_ context.Context, record stream.KafkaRecord) (stream.KafkaRecord, error) {
+	record.Topic = joinedPrefix + record.Topic
+	return record, nil
+}
+
+func (g *group) step(name string, records stream.Stream[stream.KafkaRecord]) stream.Stream[*stream.KafkaRecord] {
+	var outputs []stream.Outputs
+	for _, topic := range g.graph.written() {
+		outputs = append(outputs, g.outputs[topic])
+	}
+	if g.graph.isStateful() {
+		return stream.MapState(records, name, g.stateful, outputs...)
+	}
+	return stream.Map(records, name, g.stateless, outputs...)
+}
+
+// writeTo ends a step in the topics that it writes. What writes none ends in Spark's sink for nothing: an application has a sink.
+func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []string) {
+	topics := g.graph.written()
+	if len(topics) == 0 {
+		step.To(stream.SparkSink(stream.Spark{Format: "noop", Value: "value"}, func(*stream.KafkaRecord) (stream.Record, error) {
+			return stream.Record{}, stream.ErrSkip
+		}))
+		return
+	}
+	step.Done()
+	for _, name := range topics {
+		topic := stream.Kafka{Topic: name, Brokers: brokers, ExactlyOnce: true, Options: map[string]string{"kafka.partitioner": "fnv1a"}}
+		if g.options.murmur2 {
+			topic.Options["kafka.partitioner"] = "murmur2"
+		}
+		switch name {
+		case g.graph.tableTopic:
+			topic.Create = g.creation("compact")
+		case g.graph.loopTopic:
+			topic.Create = g.creation("delete")
+		}
+		stream.FromOutput(step, g.outputs[name]).To(stream.KafkaRecordSink(topic, asIs))
+	}
+}
+
+func asIs(record stream.KafkaRecord) (stream.KafkaRecord, error) { return record, nil }
+
+// creation says how a topic of the group's own is created where no processor has done it.
+func (g *group) creation(policy string) *stream.TopicCreation {
+	return &stream.TopicCreation{Like: g.graph.InputStreams()[0].Topic(), Options: map[string]string{"cleanup.policy": policy}}
+}

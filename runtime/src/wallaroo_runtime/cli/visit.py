@@ -1,0 +1,94 @@
+"""`wallaroo visit CHECKPOINT|APP NAME`: run the visitors of a running application for every key that has state.
+
+Without --wait the command ends when the visit is in the journal: it will come to each key exactly once, also when the
+application is killed meanwhile.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.errors import USAGE, RunError
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.service.endpoint import Service
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("visit", help="run visitors for every key that has state", description=__doc__)
+    add = parser.add_argument
+    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what runs; not used with --gateway")
+    add("name", metavar="NAME", help="of the visit, as the state computation names it")
+    add("--metadata", metavar="TEXT", help="what the visitors get, too; as UTF-8")
+    add("--metadata-file", metavar="FILE", help="the same, from a file")
+    add("--wait", action="store_true", help="wait until it is processed, and say how many keys were visited")
+    add("--gateway", metavar="H:P", help="ask this gateway, of a run with remote gateways")
+    add("--token-file", metavar="FILE", help="file with the token of the gateway")
+    add("--tls-ca", metavar="FILE", help="certificates (PEM) that sign its; default: no TLS")
+    add("--json", action="store_true", help="the result as a JSON object; findings as a JSON array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask for the visit, and perhaps wait for it."""
+    from wallaroo_runtime.peer.visit import Visited, ask, wait  # late: gRPC takes long to import
+
+    metadata = _metadata(arguments)
+    with _gateway(arguments) as service:
+        number = ask(service, arguments.name, metadata)
+        done = wait(service, arguments.name, number) if arguments.wait else None
+    if arguments.json:
+        print(json.dumps({"id": number} if done is None else done._asdict()))
+    else:
+        print(told(arguments.name, done or Visited(number, -1, 0), is_done=done is not None))
+    return 0
+
+
+def told(name: str, visited: Any, *, is_done: bool) -> str:
+    """Return what came of a visit, in words.
+
+    Example:
+        >>> from wallaroo_runtime.peer.visit import Visited
+        >>> print(told("reset", Visited(7, 1200, 1), is_done=True))
+        visit "reset": 1,200 keys, 1 of them a dead letter
+        >>> print(told("reset", Visited(7, -1, 0), is_done=False))
+        visit "reset" is in the journal
+    """
+    if not is_done:
+        return f'visit "{name}" is in the journal'
+    if visited.keys < 0:
+        return f'visit "{name}" is processed; how many keys it had is not known'
+    dead = f", {visited.failed:,} of them {'a dead letter' if visited.failed == 1 else 'dead letters'}"
+    return f'visit "{name}": {visited.keys:,} key{"" if visited.keys == 1 else "s"}{dead if visited.failed else ""}'
+
+
+def _metadata(arguments: argparse.Namespace) -> bytes:
+    if arguments.metadata is not None and arguments.metadata_file is not None:
+        reason = "--metadata and --metadata-file exclude each other"
+        raise usage_error(reason, "", (), "give one of the two", "wallaroo visit")
+    if arguments.metadata_file is None:
+        return str(arguments.metadata or "").encode("utf-8", "surrogateescape")
+    try:
+        return Path(arguments.metadata_file).read_bytes()
+    except OSError as error:
+        reason = f"{arguments.metadata_file} cannot be read; {error.strerror or error}"
+        raise RunError.of("R608", USAGE, reason=reason, fix="give another --metadata-file") from error
+
+
+@contextmanager
+def _gateway(arguments: argparse.Namespace) -> Iterator["Service"]:
+    from wallaroo_runtime.peer.remote import RemoteOptions
+    from wallaroo_runtime.peer.visit import local_gateway
+
+    if arguments.gateway is None:
+        with local_gateway(find_directory(arguments.checkpoint), arguments.name) as service:
+            yield service
+        return
+    token_file, authority = (Path(text) if text else None for text in (arguments.token_file, arguments.tls_ca))
+    options = RemoteOptions({"": arguments.gateway}, "", token_file, authority)
+    yield options.service("gateway", arguments.gateway)

@@ -1,0 +1,112 @@
+"""Visits: taken from users, journaled between messages, and answered when they are safe."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.gateway.intake import Gathered, Intake
+from wallaroo_runtime.storage.journal.visit import JournaledVisit, read_visits, write_visits
+
+PATIENCE_S = 30.0
+MAX_METADATA_BYTES = 1 << 20  # each bucket gets them
+LOST = "ask again once it runs"
+
+
+@dataclass(slots=True)
+class Asked:
+    """A visit that somebody waits for; it is `done` when it is safe, or never will be."""
+
+    name: str
+    metadata: bytes
+    id: int = 0
+    frame: Gathered | None = None
+    is_given_up: bool = False
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class Visits:
+    """Takes visits for the event loop of a gateway.
+
+    Args:
+        intake: Where they go.
+        names: Those that the application takes.
+        wake: Makes the event loop call `turn`, from another thread.
+    """
+
+    def __init__(self, intake: Intake, names: Collection[str], wake: Callable[[], None]) -> None:
+        self._intake, self._names, self._wake = intake, sorted(names), wake
+        self._directory = intake.writer.directory
+        self._known = read_visits(self._directory)
+        self._asked: deque[Asked] = deque()
+        self._written: list[Asked] = []
+        self._is_closed = False
+
+    @property
+    def open(self) -> int:
+        """How many are journaled and not processed."""
+        committed = self._intake.committed
+        unsafe = sum(asked.frame is None or asked.frame.end < 0 for asked in self._written)
+        return unsafe + sum(visit.end > committed for visit in self._known)
+
+    def ask(self, name: str, metadata: bytes, seconds: float = PATIENCE_S) -> int:
+        """Journal a visit; called from any thread but the event loop's.
+
+        Returns:
+            Its id; the visit is safe.
+
+        Raises:
+            RunError: R720, no step takes the visit; R733, it cannot be journaled.
+        """
+        if name not in self._names:
+            known = ", ".join(f'"{each}"' for each in self._names) or "none"
+            raise RunError.of("R720", what="visit", name=f'"{name[:200]}"', known=known)
+        if len(metadata) > MAX_METADATA_BYTES:
+            reason = f"its metadata has {len(metadata)} bytes"
+            raise RunError.of("R733", name=name, reason=reason, fix=f"give at most {MAX_METADATA_BYTES}")
+        asked = Asked(name, metadata)
+        self._asked.append(asked)
+        self._wake()
+        if asked.done.wait(seconds) and asked.id:
+            return asked.id
+        asked.is_given_up = True
+        if self._is_closed:
+            raise RunError.of("R733", name=name, reason="the gateway ends; it may be in the journal", fix=LOST)
+        reason = f"the journal took nothing for {seconds:g} s; it may still take it"
+        raise RunError.of("R733", name=name, reason=reason, fix="look at the run: sinks, or the disk, may hold it up")
+
+    def turn(self) -> None:
+        """Do what is due; called once in every turn of the event loop."""
+        while self._asked and self._intake.accepts:
+            asked = self._asked.popleft()
+            if not asked.is_given_up:
+                self._write(asked)
+        for asked in [each for each in self._written if self._is_safe(each)]:
+            self._written.remove(asked)
+            asked.done.set()
+
+    def _write(self, asked: Asked) -> None:
+        last = self._known[-1].id if self._known else 0
+        asked.id = max(last + 1, time.time_ns())
+        visit = pb.Visit(id=asked.id, name=asked.name, metadata=asked.metadata)
+        asked.frame = self._intake.visit(visit.SerializeToString())
+        self._written.append(asked)
+
+    def _is_safe(self, asked: Asked) -> bool:
+        frame = asked.frame
+        if frame is None or not 0 <= frame.end <= self._intake.writer.safe.offset:
+            return False
+        self._known.append(JournaledVisit(asked.id, frame.end))
+        write_visits(self._directory, self._known)
+        return True
+
+    def close(self) -> None:
+        """Answer those that are safe, and refuse the others; the journal is closed."""
+        self._is_closed = True
+        self.turn()
+        for asked in (*self._asked, *self._written):
+            asked.id = 0
+            asked.done.set()

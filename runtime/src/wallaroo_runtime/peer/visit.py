@@ -1,0 +1,83 @@
+"""A user's way to the gateway of a running application: asks for visits."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.client import Away, Client, close_channel
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.service.local import socket_in
+
+ASK_S = 40.0  # longer than a gateway holds a visit back
+LOOK_S, POLL_S = 3.0, 0.1
+AGAIN = "run the application, then ask again"
+
+
+class Visited(NamedTuple):
+    """What a visit came to.
+
+    Attributes:
+        id: Of the visit.
+        keys: For how many keys a visitor ran, once for each step; -1: nobody knows.
+        failed: How many of these are dead letters.
+    """
+
+    id: int
+    keys: int
+    failed: int
+
+
+@contextmanager
+def local_gateway(checkpoint: Path, name: str) -> Iterator[Service]:
+    """Give the gateway of a checkpoint that runs on this machine.
+
+    Raises:
+        RunError: R733, there is none.
+    """
+    if not (checkpoint / "gateway" / "socket").exists():
+        raise _away(name)
+    with socket_in(checkpoint / "gateway") as path:
+        service = Service("gateway", f"unix:{path}")
+        try:
+            yield service
+        finally:
+            close_channel(service)
+
+
+def ask(service: Service, name: str, metadata: bytes) -> int:
+    """Have a visit journaled; returns its id.
+
+    Raises:
+        RunError: R720, no step takes the visit; R733, nothing runs, or it takes none now.
+    """
+    try:
+        reply: pb.VisitReply = Client(service).look("Visit", pb.VisitRequest(name=name, metadata=metadata), ASK_S)
+    except Away as error:
+        raise _away(name) from error
+    return reply.id
+
+
+def wait(service: Service, name: str, number: int) -> Visited:
+    """Wait until the micro-batch with a visit is committed.
+
+    Raises:
+        RunError: R733, the run has ended before.
+    """
+    while True:
+        try:
+            reply: pb.LookAtVisitReply = Client(service).look("LookAtVisit", pb.LookAtVisitRequest(id=number), LOOK_S)
+        except Away as error:
+            reason = "the run has ended; the visit is in the journal, and comes with the next run"
+            raise RunError.of("R733", name=name, reason=reason, fix="run the application again") from error
+        if reply.committed or not reply.known:
+            has_count = reply.HasField("count")
+            return Visited(number, reply.count.keys if has_count else -1, reply.count.failed)
+        time.sleep(POLL_S)
+
+
+def _away(name: str) -> RunError:
+    return RunError.of("R733", name=name, reason="nothing runs there", fix=AGAIN)

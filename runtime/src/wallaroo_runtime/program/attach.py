@@ -1,0 +1,44 @@
+"""Uses workers that somebody else started, under a debugger or as part of a larger program: `--attach`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from wallaroo.diagnostic import closest
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
+
+STAND_IN = "wallaroo_runtime.worker.stand_in"
+# Who looks at a message in a debugger takes his time: no call takes too long.
+DEADLINE_MS = 24 * 60 * 60 * 1000
+
+
+def attached(topology: Topology, sockets: Mapping[str, Path]) -> Topology:
+    """Return the topology with processes in place of workers that others have started.
+
+    Args:
+        topology: The application.
+        sockets: Name of a worker to the Unix socket on which it serves, on this machine.
+
+    Raises:
+        RunError: R608, the topology has no worker of a name.
+    """
+    names = [worker.name for worker in topology.workers]
+    for name in sockets:
+        if name not in names:
+            close = closest(name, names)
+            fix = f"did you mean {close}?" if close else f"name one of {', '.join(names)}"
+            raise RunError.of("R608", USAGE, reason=f'--attach: the application has no worker "{name}"', fix=fix)
+    workers = tuple(
+        replace(
+            worker,
+            command=(PYTHON_PLACEHOLDER, "-m", STAND_IN, worker.name, str(sockets[worker.name])),
+            directory="/",
+            call_deadline_ms=DEADLINE_MS,
+        )
+        if worker.name in sockets
+        else worker
+        for worker in topology.workers
+    )
+    return replace(topology, workers=workers)

@@ -1,0 +1,52 @@
+"""What the workers of a run on this machine print: followed in their logs and shown on the console."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+LOOK_BYTES = 64 * 1024
+BACKLOG_BYTES = 1024 * 1024  # more than that is skipped, and counted: a console is no place for it
+OWN = b"[supervisor: "
+
+
+class WorkerOutput:
+    """Reads the logs of workers from where they end now.
+
+    Args:
+        folder: With the logs; each is called `worker-NAME-ID.log`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._at = {path: (path.stat().st_ino, path.stat().st_size) for path in self._logs()}
+
+    def _logs(self) -> list[Path]:
+        return sorted(self._folder.glob("worker-*.log"))
+
+    def lines(self, *, whole: bool = True) -> Iterator[tuple[str, str]]:
+        """Yield what was printed since the last call, as the worker's name and a line.
+
+        Args:
+            whole: Whether to leave a line without its end for the next call.
+        """
+        for path in self._logs():
+            name = path.stem.removeprefix("worker-").rpartition("-")[0]
+            yield from ((name, line) for line in self._read(path, whole=whole))
+
+    def _read(self, path: Path, *, whole: bool) -> Iterator[str]:
+        inode, at = self._at.get(path, (0, 0))
+        try:
+            with path.open("rb") as file:
+                stat = os.fstat(file.fileno())
+                at = at if stat.st_ino == inode else 0  # it was rotated
+                if stat.st_size - at > BACKLOG_BYTES:
+                    skipped, at = stat.st_size - at, stat.st_size
+                    yield f"[{skipped:,} bytes are only in {path}]"
+                file.seek(at)
+                data = file.read(LOOK_BYTES)
+        except FileNotFoundError:
+            return
+        if whole and len(data) < LOOK_BYTES:
+            data = data[: data.rfind(b"\n") + 1]
+        self._at[path] = stat.st_ino, at + len(data)
+        yield from (line.decode("utf-8", "replace") for line in data.splitlines() if not line.startswith(OWN))

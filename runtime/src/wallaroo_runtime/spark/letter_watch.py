@@ -1,0 +1,115 @@
+"""Which dead letters a run reports: the first of each step and code, and again at each power of ten."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.frame import read_frame, split_frames
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.storage.outbox.staging import StagedFile
+
+LETTERS_PER_BATCH = 10_000
+TRACEBACK_LINES = 6
+Found = list[tuple[str, pb.DeadLetter]]
+
+
+@dataclass(frozen=True, slots=True)
+class Notable:
+    """A dead letter that is reported.
+
+    Attributes:
+        count: How many of its step and code this run has by now.
+        is_least: Whether there may be more: not all letters of large micro-batches are looked at.
+        id: As `wallaroo dead-letters` names it.
+        letter: What the worker wrote.
+    """
+
+    count: int
+    is_least: bool
+    id: str
+    letter: pb.DeadLetter
+
+    def finding(self, command: str) -> Diagnostic:
+        """Return what the user is shown.
+
+        Args:
+            command: Shows a dead letter, its id left out.
+        """
+        letter, least = self.letter, "at least " if self.is_least else ""
+        what = "a message is a dead letter" if self.count == 1 else f"{least}{self.count:,} messages are dead letters"
+        return Diagnostic.of(
+            "R740", what=what, step=letter.step, reason=f"{letter.code} {letter.error}", pointer=f"/{letter.path}",
+            traceback="" if self.count > 1 else shortened(letter.traceback), command=f"{command} {self.id}",
+        )  # fmt: skip
+
+
+class LetterWatch:
+    """Counts the dead letters of a run."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._notable: deque[Notable] = deque()
+        self._is_least = False
+
+    @staticmethod
+    def look(batch: int, files: Iterable[StagedFile], read: Callable[[StagedFile], Iterable[bytes]]) -> Found:
+        """Return the first dead letters of a micro-batch with their ids, at most `LETTERS_PER_BATCH`.
+
+        Args:
+            batch: Its number.
+            files: Those with dead letters, in the order in which they are published.
+            read: Yields the frames of one of them.
+        """
+        numbers: Counter[int] = Counter()
+        found: Found = []
+        values = ((file.partition, value) for file in files for value in _values(read(file)))
+        for partition, value in islice(values, LETTERS_PER_BATCH):
+            found.append((f"{batch}-{partition}-{numbers[partition]}", pb.DeadLetter.FromString(value)))
+            numbers[partition] += 1
+        return found
+
+    def add(self, found: Found, published: int) -> None:
+        """Count what `look` has returned of a micro-batch that is published now, with so many dead letters."""
+        self._is_least |= published > len(found)
+        for name, letter in found:
+            kind = letter.path, letter.code
+            self._counts[kind] += 1
+            if is_power_of_ten(self._counts[kind]):
+                self._notable.append(Notable(self._counts[kind], self._is_least, name, letter))
+
+    def news(self) -> Sequence[Notable]:
+        """Return what is to be reported since the last call; another thread may add meanwhile."""
+        return [self._notable.popleft() for _ in range(len(self._notable))]
+
+
+def _values(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for data in pieces:
+        for _, start, _ in split_frames(data):
+            yield from read_frame(data, start).values()
+
+
+def is_power_of_ten(count: int) -> bool:
+    """Say whether a count is 1, 10, 100, and so on.
+
+    Example:
+        >>> [count for count in range(1, 2000) if is_power_of_ten(count)]
+        [1, 10, 100, 1000]
+    """
+    return count > 0 and str(count).strip("0") == "1"
+
+
+def shortened(traceback: str) -> str:
+    r"""Return the lines of a traceback that say most: the last ones of Python's, the first ones of Go's.
+
+    Example:
+        >>> shortened("Traceback (most recent call last):\n" + "  frame\n" * 9 + "KeyError: 1").splitlines()[-2:]
+        ['  frame', 'KeyError: 1']
+    """
+    lines = traceback.rstrip().splitlines()
+    if len(lines) <= TRACEBACK_LINES:
+        return "\n".join(lines)
+    if lines[0].startswith("Traceback"):
+        return "\n".join(("...", *lines[-TRACEBACK_LINES:]))
+    return "\n".join((*lines[:TRACEBACK_LINES], "..."))

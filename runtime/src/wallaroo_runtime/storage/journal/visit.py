@@ -1,0 +1,59 @@
+"""Two small files of a journal about its latest visits: `visits`, where each one is, and `visited`, what each came to.
+
+They serve those who ask about a visit, and may be lost: the visits themselves are frames of the journal.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.durable.line import pack_line, unpack_line
+
+VISITS, COUNTS = "visits", "visited"
+MOST = 1000
+
+
+class JournaledVisit(NamedTuple):
+    """A visit of the journal.
+
+    Attributes:
+        id: Of the visit.
+        end: Offset after its frame.
+    """
+
+    id: int
+    end: int
+
+
+def read_visits(directory: Path) -> list[JournaledVisit]:
+    """Return the latest visits of a journal, the oldest first."""
+    return [JournaledVisit(*map(int, item)) for item in _read(directory / VISITS)]
+
+
+def write_visits(directory: Path, visits: Sequence[JournaledVisit]) -> None:
+    """Keep the latest visits of a journal."""
+    _write(directory / VISITS, list(map(list, visits[-MOST:])))
+
+
+def read_counts(directory: Path) -> dict[int, tuple[int, int]]:
+    """Return how many keys visits ran for, and how many of them failed, by their ids."""
+    return {int(number): (int(keys), int(failed)) for number, keys, failed in _read(directory / COUNTS)}
+
+
+def add_counts(directory: Path, counts: Mapping[int, tuple[int, int]]) -> None:
+    """Note what visits came to; only one process at a time may do so."""
+    known = read_counts(directory) | dict(counts)
+    _write(directory / COUNTS, [[number, *known[number]] for number in sorted(known)[-MOST:]])
+
+
+def _read(path: Path) -> list[Any]:
+    try:
+        content = unpack_line(path.read_bytes().rstrip(b"\n"))
+    except FileNotFoundError:
+        return []
+    return [] if content is None else list(content["visits"])
+
+
+def _write(path: Path, items: list[Any]) -> None:
+    replace_file(path, pack_line({"visits": items}))

@@ -1,0 +1,111 @@
+"""Which dead letters are reported: drawn micro-batches are published, and every report is found again by its id."""
+
+import json
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.checkpoint.dead_letter import find_letter
+from wallaroo_runtime.cli import main as cli
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
+from wallaroo_runtime.spark import letter_watch
+from wallaroo_runtime.spark.letter_watch import Notable, is_power_of_ten
+from wallaroo_runtime.spark.publish import Publisher
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
+
+QUERY = "0b9a1f60-1111-2222-3333-444455556666"
+KINDS = st.tuples(st.sampled_from("abc"), st.sampled_from(["C501", "C505"]))
+# Micro-batches: of each task the partition and the frames of dead letters.
+BATCHES = st.lists(
+    st.lists(st.tuples(st.integers(0, 2), st.lists(st.lists(KINDS, max_size=12), max_size=3)), max_size=4), max_size=8
+)
+
+
+class Rows:
+    """A micro-batch whose rows are there already."""
+
+    def __init__(self, files: list[StagedFile]) -> None:
+        self._files = files
+
+    def collect(self) -> list[Any]:
+        return [(QUERY, *(getattr(file, name) for name in StagedFile.__slots__)) for file in self._files]
+
+
+class Named:
+    """What the publisher asks of Spark's plans."""
+
+    query = QUERY
+
+    def offsets(self, batch: int) -> str:
+        return ""
+
+
+def published(directory: Path, batches: list[Any]) -> list[Notable]:
+    publisher = Publisher(Outbox(directory / "outbox", directory / "dead-letters"), ErrorPolicy())
+    publisher._planned = Named()  # type: ignore[assignment]
+    reported: list[Notable] = []
+    texts = map("error {}".format, count())
+    for batch, tasks in enumerate(batches):
+        files: list[StagedFile] = []
+        for attempt, (partition, frames) in enumerate(tasks):
+            writer = StagingWriter(str(directory / "staging"), QUERY, batch, partition, 1, attempt)
+            for kinds in frames:
+                letters = [pb.DeadLetter(code=code, path=path, step=path, error=next(texts)) for path, code in kinds]
+                values = [letter.SerializeToString() for letter in letters]
+                writer.write(DEAD_LETTER_PORT, encode_frame(values, port=DEAD_LETTER_PORT))
+            files += writer.finish()
+        for rows in (files, []):  # Spark calls again for a micro-batch after a crash
+            publisher(Rows(rows), batch)  # type: ignore[arg-type]
+        reported += publisher.watch.news()
+    return reported
+
+
+@settings(deadline=None, max_examples=40)
+@given(BATCHES)
+def test_the_first_of_a_kind_and_each_power_of_ten_are_reported(batches: list[Any]) -> None:
+    with TemporaryDirectory() as folder:
+        reported = published(Path(folder), batches)
+        counts = Counter(kind for tasks in batches for _, frames in tasks for kinds in frames for kind in kinds)
+        expected = [(*kind, at) for kind, count in counts.items() for at in range(1, count + 1) if is_power_of_ten(at)]
+        assert sorted((each.letter.path, each.letter.code, each.count) for each in reported) == sorted(expected)
+        for each in reported:
+            assert not each.is_least
+            assert find_letter(Path(folder), each.id).record == each.letter
+            assert each.id in str(each.finding("show"))
+
+
+@settings(deadline=None, max_examples=40)
+@given(BATCHES, st.integers(0, 5))
+def test_letters_beyond_the_limit_are_not_claimed_to_be_counted(batches: list[Any], limit: int) -> None:
+    with TemporaryDirectory() as folder, patch.object(letter_watch, "LETTERS_PER_BATCH", limit):
+        reported = published(Path(folder), batches)
+    skipped = False
+    sizes = [sum(len(kinds) for _, frames in tasks for kinds in frames) for tasks in batches]
+    by_batch = {batch: [each for each in reported if each.id.startswith(f"{batch}-")] for batch in range(len(batches))}
+    for batch, size in enumerate(sizes):
+        skipped |= size > limit
+        assert all(each.is_least == skipped for each in by_batch[batch])
+
+
+def test_groups_are_listed_largest_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = [("a", "C501"), ("b", "C505"), ("b", "C505")]
+    published(tmp_path, [[(0, [kinds])], [(1, [kinds])]])
+    (tmp_path / "application.json").write_text(json.dumps({"format_version": 1, "topology": {}}))
+    assert cli.main(["dead-letters", "ls", "--group", "--json", str(tmp_path)]) == 0
+    groups = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(each["count"], each["step"], each["first"], each["last"]) for each in groups] == [
+        (4, "b", "0-0-1", "1-1-2"),
+        (2, "a", "0-0-0", "1-1-0"),
+    ]
+    assert cli.main(["dead-letters", "ls", "--group", str(tmp_path)]) == 0
+    assert "4  C505  b" in capsys.readouterr().out

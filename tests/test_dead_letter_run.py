@@ -1,0 +1,47 @@
+"""A run that fails on every message says so while it runs, and does not end as if all were well."""
+
+from pathlib import Path
+
+import pytest
+
+from support.run import Receiver, Run, framed, wallaroo
+
+pytestmark = pytest.mark.jvm
+APP = """
+import wallaroo
+
+def application_setup(args):
+    in_host, in_port = wallaroo.tcp_parse_input_addrs(args)[0]
+    out_host, out_port = wallaroo.tcp_parse_output_addrs(args)[0]
+    lines = wallaroo.source("Lines", wallaroo.TCPSourceConfig(in_host, in_port, decode))
+    sink = wallaroo.TCPSinkConfig(out_host, out_port, encode)
+    return wallaroo.build_application("Broken", lines.to(shout).to_sink(sink))
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(bs):
+    return bs.decode("utf-8")
+
+@wallaroo.computation(name="shout")
+def shout(text):
+    return text.missing()
+
+@wallaroo.encoder
+def encode(text):
+    return text.encode()
+"""
+
+
+def test_dead_letters_are_findings_and_nothing_else_is_a_failure(tmp_path: Path) -> None:
+    app, checkpoint = tmp_path / "broken.py", tmp_path / "c"
+    app.write_text(APP, encoding="utf-8")
+    with Receiver() as receiver, Run(app, receiver, checkpoint) as run:
+        run.ready().send(framed([b"word"] * 20))
+        run.wait_for("dead_letters", 20)
+        assert run.stop() == 1, run.said()
+        said = run.said()
+    assert said.count('"R740"') == 2, said  # the first and the tenth
+    assert 'a message is a dead letter at \\"shout\\"; C501 AttributeError' in said
+    assert "return text.missing()" in said
+    assert "all messages of this run, 20, are dead letters" in said and '"R741"' in said
+    listed = wallaroo("dead-letters", "ls", "--group", checkpoint, cwd=tmp_path)
+    assert listed.stdout.splitlines()[1].split()[:3] == ["20", "C501", "shout"]
