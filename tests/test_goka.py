@@ -258,6 +258,23 @@ def test_a_micro_batch_waits_for_its_deferred_commits(keeps: bool) -> None:
         assert len(app.topic("out")) == 2
 
 
+def test_a_group_that_writes_nothing_and_two_readers_of_a_topic() -> None:
+    seen: list[str] = []
+
+    def look(ctx: goka.Context, message: str) -> None:
+        seen.append(f"{ctx.group} {ctx.key} {ctx.topic}")
+
+    def application_setup(args: Sequence[str]) -> Application:
+        edge = goka.input("clicks", goka.String(), look)
+        return goka.application(["127.0.0.1:9092"], *(goka.define_group(name, edge) for name in ("g", "h")))
+
+    with run(application_setup) as app:
+        app.produce(clicks(b"Ann", b"Bob"))
+        assert sorted(seen) == ["g Ann clicks", "g Bob clicks", "h Ann clicks", "h Bob clicks"]
+        app.send(clicks(b"Cid"), "input clicks of h")
+        assert seen[4:] == ["h Cid clicks"]
+
+
 def test_a_key_without_a_value_leaves_the_log() -> None:
     def keep(ctx: goka.Context, message: str) -> None:
         ctx.delete() if ctx.value() else ctx.set_value(1)
