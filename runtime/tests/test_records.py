@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.engine import Batch, Engine, Row
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.spark import row_source
+from wallaroo_runtime.spark.kafka import read_options
 from wallaroo_runtime.spark.row_source import RecordSource
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource, Topology
@@ -102,6 +103,20 @@ def test_a_whole_record_that_is_too_long_stops_the_query() -> None:
     assert 'source "users": a message of 63 bytes at users, record 41 of partition 2; max_message_bytes is 40' in str(
         caught.value
     )
+
+
+def test_what_spark_reads_of_a_topic() -> None:
+    """Tables whole; whole records only when they are committed, unless the program says otherwise."""
+    session: Any = None  # is asked about offsets alone, and these begin at the start
+    table, stream = topic("users", table=True), topic("clicks", table=False)
+    assert "maxOffsetsPerTrigger" not in read_options(session, table)
+    assert read_options(session, table)["startingOffsets"] == "earliest"
+    assert read_options(session, stream)["maxOffsetsPerTrigger"] == "500000"
+    for source in (table, stream):
+        assert read_options(session, source)["kafka.isolation.level"] == "read_committed"
+    dirty = replace(stream, options={"kafka.isolation.level": "read_uncommitted"})
+    assert read_options(session, dirty)["kafka.isolation.level"] == "read_uncommitted"
+    assert "kafka.isolation.level" not in read_options(session, replace(stream, content=""))
 
 
 @cache

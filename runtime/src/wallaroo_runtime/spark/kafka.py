@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
 
 FORMAT = "kafka"
 OFFSETS_PER_BATCH = 500_000
@@ -39,6 +39,8 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
     else:
         beginning = json.dumps({source.topic: _offsets(session, source, partitions)})
     defaults = {} if source.table else {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
+    if has_records(source):  # groups read what exactly-once sinks write: records of aborted transactions are none
+        defaults |= {"kafka.isolation.level": "read_committed"}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
     return {**defaults, **source.options, **fixed, **chosen, "startingOffsets": beginning}
 
