@@ -7,6 +7,7 @@ frames and the same checks; what is Spark's own (several processes, failures, re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,11 @@ class DeadLetter:
 
 
 def run(
-    app: str | Callable[..., Any], args: Sequence[str] = (), *, check_persist: bool = False, on_error: str = ""
+    app: str | PathLike[str] | Callable[..., Any],
+    args: Sequence[str] = (),
+    *,
+    check_persist: bool = False,
+    on_error: str = "",
 ) -> "Run":
     """Start an application in this process.
 
@@ -123,7 +128,8 @@ def run(
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
         raise DiagnosticError([Diagnostic.of("R722", reason=err)]) from err
-    return Run(start(app, args, check_persist=check_persist, on_error=on_error))
+    program = fspath(app) if isinstance(app, PathLike) else app
+    return Run(start(program, args, check_persist=check_persist, on_error=on_error))
 
 
 class Run:

@@ -22,6 +22,7 @@ from wallaroo_runtime.cli import (
     explain,
     gateway,
     graph,
+    new,
     pack,
     receive,
     run,
@@ -38,7 +39,7 @@ from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
 COMMANDS: tuple[ModuleType, ...] = (
     *(run, emit, build, pack, submit, validate, explain, graph, send, receive, dead_letters, diff),
-    *(gateway, egress, state, visit, broker, topics),
+    *(gateway, egress, state, visit, broker, topics, new),
 )
 INTERRUPTED = 130
 

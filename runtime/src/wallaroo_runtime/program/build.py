@@ -20,6 +20,7 @@ from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.program.cache import cached
 from wallaroo_runtime.program.sdk import go_command, sdk_directory
 
+HOST = "wallaroo.local"  # of module paths that nobody fetches
 MODULE = "wallarooapi"
 GOKA = f"{MODULE}/goka"
 IMPORTS_GOKA = re.compile(rf'"{GOKA}[/"]')
@@ -72,7 +73,7 @@ def build(
         target = "-".join(environment.get(name, "") for name in ("GOOS", "GOARCH", "CGO_ENABLED"))
         return cached(
             f"{directory}\0{target}",
-            _module_name(directory),
+            _module_name(directory).removeprefix(f"{HOST}/"),
             lambda path: _compile(go, directory, overlay, path, environment),
         )
 
@@ -138,7 +139,8 @@ def _required(sdk: Path) -> Iterator[str]:
 
 
 def _module_name(directory: Path) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]", "_", directory.name).strip(".") or "app"
+    """Return a module path for a directory of any name; the name alone may be a standard package, or reserved."""
+    return f"{HOST}/app-{re.sub('[^A-Za-z0-9_-]', '_', directory.name)}"
 
 
 def _environment(work: Path, goos: str | None, goarch: str | None) -> dict[str, str]:

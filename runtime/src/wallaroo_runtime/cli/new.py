@@ -1,0 +1,73 @@
+"""`wallaroo new python|go DIR`: make a project with an application that runs and a test that passes."""
+
+import argparse
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.errors import USAGE, RunError
+
+TEMPLATES, SUFFIX = Path(__file__).parents[1] / "template", ".template"
+NEXT = {"python": ("python -m pytest", "wallaroo run app.py"), "go": ("go test ./...", "wallaroo run .")}
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("new", help="make a project: an application and its test", description=__doc__)
+    parser.add_argument("language", choices=sorted(NEXT), help="of the application")
+    parser.add_argument("directory", metavar="DIR", help="new or empty; the application is named after it")
+    parser.add_argument("--json", action="store_true", help="the files as a JSON array; findings as a JSON array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the files, and print what to do next.
+
+    Raises:
+        RunError: R734, they cannot be written, or something is there; those of `wallaroo build --init` for Go.
+    """
+    directory = Path(arguments.directory)
+    try:
+        written = write(arguments.language, directory)
+    except OSError as error:
+        raise _refused(directory, error.strerror or str(error), "give another directory") from error
+    if arguments.language == "go":
+        from wallaroo_runtime.program.build import init
+
+        written += init(directory)
+    if arguments.json:
+        print(json.dumps([str(path) for path in written]))
+        return 0
+    test, start = NEXT[arguments.language]
+    print("\n".join(map(str, written)))
+    print(f"next: cd {shlex.quote(arguments.directory)} && {test} && {start}")
+    return 0
+
+
+def write(language: str, directory: Path) -> list[Path]:
+    """Write the files of a language into a new or empty directory; returns them.
+
+    Raises:
+        RunError: R734, something is there.
+        OSError: They cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    if any(directory.iterdir()):
+        raise _refused(directory, "it is not empty", "give a new directory")
+    name = _name_of(directory)
+    written = []
+    for template in sorted((TEMPLATES / language).glob(f"*{SUFFIX}")):
+        path = directory / template.name.removesuffix(SUFFIX)
+        path.write_text(template.read_text(encoding="utf-8").replace("{name}", name), encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _name_of(directory: Path) -> str:
+    """Return a name for the application: it stands in a string literal, and names the checkpoint."""
+    letters = "".join(each if each.isalnum() or each in "-_ ." else "-" for each in directory.resolve().name)
+    return letters.strip(" .") or "application"
+
+
+def _refused(directory: Path, reason: str, fix: str) -> RunError:
+    return RunError.of("R734", USAGE, path=directory, reason=reason, fix=fix)
