@@ -12,7 +12,10 @@ IMPORTS: dict[str, set[str]] = {
         *("archive", "checkpoint", "errors", "gateway", "kafka", "memory", "peer", "plan", "program", "run"),
         *("service", "spark", "submit", "system", "topology"),
     },
-    "run": {"archive", "checkpoint", "errors", "kafka", "peer", "plan", "program", "spark", "storage", "system", "topology"},
+    "run": {
+        *("archive", "checkpoint", "errors", "kafka", "peer", "plan", "program", "spark", "storage"),
+        *("system", "topology"),
+    },
     "checkpoint": {
         *("durable", "errors", "gateway", "peer", "plan", "program", "service", "spark", "storage", "system"),
         "topology",
