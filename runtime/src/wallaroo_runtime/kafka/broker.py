@@ -217,7 +217,7 @@ class Broker:
 
 
 def cluster_id(drawn: bytes) -> str:
-    """Return 16 bytes as Kafka writes the id of a cluster; it never begins like an option.
+    r"""Return 16 bytes as Kafka writes the id of a cluster; it never begins like an option.
 
     Example:
         >>> cluster_id(b"\xf8" + bytes(15))
