@@ -1,4 +1,4 @@
-"""Tells a process that a signal has asked it to end."""
+"""Lets a process know that a signal has asked it to end."""
 
 import time
 
