@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The second is nested, for its many dependencies: nobody else gets them.
+GO_MODULES := api/go api/go/goka
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 # Tests wait more than they compute: more processes of pytest than processors, each with at most one Spark (2 GiB).
 # tests/conftest.py says which tests stay together.
@@ -20,7 +22,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run build bench bench-keys bench-windows lint test test-go test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready run build bench bench-goka bench-keys bench-windows lint test test-go test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -41,8 +43,8 @@ $(STAMP): api/python/pyproject.toml api/connectors/pyproject.toml runtime/pyproj
 		-e ./runtime -r tests/requirements.txt
 	@touch $@
 
-$(GO_TOOLS)/.installed: api/go/go.mod | $(VENV)/bin/python
-	cd api/go && go mod download
+$(GO_TOOLS)/.installed: $(GO_MODULES:%=%/go.mod) | $(VENV)/bin/python
+	for module in $(GO_MODULES); do (cd $$module && go mod download) || exit 1; done
 	GOBIN=$(GO_TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11
 	GOBIN=$(GO_TOOLS) go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1
 	GOBIN=$(GO_TOOLS) go install honnef.co/go/tools/cmd/staticcheck@v0.6.1
@@ -50,7 +52,7 @@ $(GO_TOOLS)/.installed: api/go/go.mod | $(VENV)/bin/python
 
 build: ready ## wheels of the three distributions into build/dist, and the Go SDK
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/dist ./api/python ./api/connectors ./runtime
-	cd api/go && go build ./...
+	for module in $(GO_MODULES); do (cd $$module && go build ./...) || exit 1; done
 
 run: setup ## set up, then count the words of a text in Python and in Go, over TCP
 	$(BIN)/python tests/main_job.py
@@ -59,6 +61,9 @@ bench: ready ## words per second from the journal to the outbox, and latency
 	$(BIN)/python tests/bench/word_count.py
 	$(BIN)/python tests/bench/latency.py
 
+bench-goka: ready ## a counting group on Goka's own processor and on ours, on the same broker
+	$(BIN)/python tests/bench/goka.py
+
 bench-keys: ready ## a million keys with state, against PySpark's row-wise transformWithState
 	$(BIN)/python tests/bench/million_keys.py
 
@@ -66,15 +71,16 @@ lint: ready ## style, types and suspicious code, Python and Go
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	@cd api/go && unformatted="$$(gofmt -l .)" && if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
-	cd api/go && go vet ./... && $(GO_TOOLS)/staticcheck ./...
+	@cd api/go && unformatted="$$(gofmt -l . ../../examples)" && if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
+	@for module in $(GO_MODULES); do echo "vet, staticcheck: $$module"; \
+		(cd $$module && go vet ./... && $(GO_TOOLS)/staticcheck ./...) || exit 1; done
 
 test-unit: ready ## what needs no JVM and no process: under a minute
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not jvm and not slow and not long and not kafka and not connector and not cluster and not javascript"
-	cd api/go && go test ./...
+	for module in $(GO_MODULES); do (cd $$module && go test ./...) || exit 1; done
 
 test-go: ready ## the tests of the Go SDK, with the race detector
-	cd api/go && go test -race -shuffle=on ./...
+	for module in $(GO_MODULES); do (cd $$module && go test -race -shuffle=on ./...) || exit 1; done
 
 test: setup ## everything but the long runs; CI runs this last
 	@$(MAKE) --no-print-directory --keep-going --output-sync=target -j3 lint check-generated test-go
@@ -98,6 +104,9 @@ soak-model: ready ## 5,000 applications drawn at random, against the reference: 
 
 test-cluster: ready ## a standalone cluster of separate hosts, HDFS and YARN: kills, growth, restarts elsewhere
 	$(call tests,cluster,$(SIDE_BY_SIDE))
+
+fault-goka: ready ## the same group on both, killed ten times while messages come: make fault-goka SEED=7
+	$(BIN)/python tests/goka_faults.py $(if $(SEED),--seed $(SEED))
 
 windows: ready ## four kinds of windows over a million messages each, in Python and Go, with deaths in the middle
 	$(BIN)/python tests/window.py $(if $(MESSAGES),--messages $(MESSAGES))

@@ -22,6 +22,7 @@ DOCUMENTS = (
     "docs/languages.md",
     "docs/connectors.md",
     "docs/kafka.md",
+    "docs/goka-python.md",
     *(f"docs/internals/{path.name}" for path in sorted((ROOT / "docs/internals").glob("*.md"))),
     "tests/conformance/README.md",
     "topology-schema/SPECIFICATION.md",
@@ -41,6 +42,7 @@ MADE = {
     "word_count.py",
     "bank.py",
     "test_bank.py",
+    "clicks.py",
     "topology.json",
     "emitted.json",
 }
