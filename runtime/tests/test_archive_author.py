@@ -50,7 +50,7 @@ def tar(files: Mapping[str, bytes], **changes: Any) -> bytes:
         for name, content in files.items()
     ]
     manifest = json.dumps({**VERSIONS, "members": members, **changes}).encode()
-    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as out:
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.GNU_FORMAT) as out:
         for name, content in {"manifest.json": manifest, **files}.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
@@ -107,7 +107,6 @@ def test_wheel_cannot_write_elsewhere(prefix: str, tmp_path: Path) -> None:
         (wheel({"x": "", "x/y": ""}), "Not a directory"),
         (wheel({"x-1.data": ""}), "'x-1.data' is a file; the wheel's data is a directory"),
         (wheel({"a" * 300: ""}), "File name too long"),
-        (wheel({"x-1.data": ""}), "'x-1.data' is a file"),
         (wheel({}).replace(b"x-1.dist-info", b"y-1.dist-info"), "doesn't match wheel filename"),
         (wheel({}).replace(b"x-1.dist-info/WHEEL", b"x-1.dist-info/OTHER"), "There is no item named"),
     ],
@@ -143,6 +142,39 @@ def test_archive_that_becomes_very_much_more_is_refused() -> None:
     data = gzip.compress(tar({"topology.json": b"{}", "zeros": bytes(200 << 20)}), 1)
     with attempt(data) as (refused, _, _target):
         assert refused == "R655"
+
+
+def header(kind: bytes, content: bytes) -> bytes:
+    entry = tarfile.TarInfo("header")
+    entry.type, entry.size = kind, len(content)
+    return entry.tobuf() + content.ljust(-(-len(content) // 512) * 512, b"\0")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        header(tarfile.XHDTYPE, b"1" * 60_000),
+        header(tarfile.XGLTYPE, b"".join(b"%d k%05d=v\n" % (len("12 k00000=v\n"), number) for number in range(40_000))),
+        header(tarfile.SOLARIS_XHDTYPE, b"1" * 60_000),
+        header(tarfile.GNUTYPE_LONGNAME, b"y" * 60_000),
+        header(tarfile.GNUTYPE_LONGLINK, b"y\0"),
+        header(tarfile.GNUTYPE_LONGNAME, b"y\0") * 2_000,
+    ],
+    ids=["pax digits", "global pax", "solaris", "long name", "long link", "many names"],
+)
+def test_headers_that_keep_a_reader_busy_are_refused(before: bytes) -> None:
+    files = {"topology.json": b"{}", **{f"m{number}": b"" for number in range(1000)}}
+    with attempt(gzip.compress(before + tar(files), 6)) as (refused, _, _target):
+        assert refused == "R655"
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=120), max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_names_of_any_length_and_language_are_read(parts: list[str]) -> None:
+    name = "/".join(["data", *(part.strip(".") + "x" for part in parts)])
+    with attempt(gzip.compress(tar({"topology.json": b"{}", name: b"content"}), 1)) as (refused, _, target):
+        assert refused in {"", "R655"}
+        assert refused or (target / name).read_bytes() == b"content"
 
 
 @pytest.mark.parametrize("manifest", ["[" * 100_000, '{"a":' * 100_000, "null", "[]", '"x"', "1" * 10_000])

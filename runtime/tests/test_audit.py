@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -64,6 +65,23 @@ def process_state(channel: WorkerChannel) -> None:
     frame = encode_frame([b"at", b"an"], port=1, encoding=16, keys=[b"a"], key_indexes=[0, 0])
     opening = pb.Opening(application="counts", query="q", stage=COUNT)
     StateSession(channel, opening).run_bucket(1, Version(), [frame], list, wants_snapshot=False)
+
+
+@given(some.binary(max_size=12))
+def test_a_dead_letter_that_is_none_is_refused(value: bytes) -> None:
+    output = pb.Output(port=DEAD_LETTER_PORT, bucket=-1, frame=encode_frame([value], port=DEAD_LETTER_PORT))
+    try:
+        pb.DeadLetter.FromString(value)
+    except DecodeError:
+        with pytest.raises(RuleError, match='stage "s0", field frame: port 65535; each value is a DeadLetter'):
+            Audit(SPLIT).output(output)
+    else:
+        assert Audit(SPLIT).output(output).count == 1
+
+
+def test_counts_of_no_node_are_refused() -> None:
+    with pytest.raises(RuleError, match="field counts: evil; expected one of"):
+        Audit(SPLIT).call({0: 1}, {}, [pb.StepCount(path="evil", messages_in=9, messages_out=9)])
 
 
 @pytest.mark.slow

@@ -215,7 +215,7 @@ def test_small_file_that_becomes_a_huge_one(packed: Path, tmp_path: Path) -> Non
         out.write(extended.tobuf(format=tarfile.USTAR_FORMAT))
         for _ in range(64):
             out.write(bytes(1 << 20))
-    assert "it has more bytes than its manifest lists" in refused(lambda: read_archive(file))
+    assert "it has a header of type b'x'" in refused(lambda: read_archive(file))
 
 
 @pytest.mark.slow

@@ -39,6 +39,10 @@ ARCHITECTURES = ("amd64", "arm64")  # that archives are made for
 MAX_MANIFEST_BYTES = 16 * 1024 * 1024
 COPY_BYTES = 1 << 20
 PYTHON_SECONDS = 30
+MAX_NAME_BYTES = 4096
+REFUSED_HEADERS = frozenset(
+    (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE)
+)
 TAR_OVERHEAD_BYTES = 4096  # of a member: its header, one with a long name, and padding
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -221,6 +225,23 @@ class _Bounded:
         return block
 
 
+class _Header(tarfile.TarInfo):
+    """A header of the archive's tar file: of a member, or of a long name.
+
+    Others are refused before `tarfile` reads what they announce. `wallaroo pack` writes none of them, and a few bytes
+    may keep the reader busy for days: records of a pax header are searched again and again, those of a global one are
+    copied to every member.
+    """
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_Header":
+        header = super().frombuf(buf, encoding, errors)
+        is_name = header.type == tarfile.GNUTYPE_LONGNAME
+        if header.type in REFUSED_HEADERS or is_name and header.size > MAX_NAME_BYTES:
+            raise broken(reason=f"it has a header of type {header.type!r} and {header.size} bytes")
+        return header
+
+
 class _Reader:
     """The members of an archive, in order; `manifest` is there once the first one was given."""
 
@@ -232,7 +253,7 @@ class _Reader:
         """Yield each listed member and its content; refuse everything else that the archive holds."""
         with gzip.open(self._path, "rb") as stream:
             bounded: Any = _Bounded(stream, MAX_MANIFEST_BYTES + tarfile.RECORDSIZE)
-            with tarfile.open(fileobj=bounded, mode="r|", bufsize=tarfile.RECORDSIZE) as tar:
+            with tarfile.open(fileobj=bounded, mode="r|", bufsize=tarfile.RECORDSIZE, tarinfo=_Header) as tar:
                 self.manifest = self._read_manifest(tar)
                 expected = {member.name: member for member in self.manifest.members}
                 check_ratio(self._path.stat().st_size, self.manifest)

@@ -37,9 +37,6 @@ def unpack_wheel(wheel: Path, directory: Path, max_bytes: int) -> int:
     try:
         with zipfile.ZipFile(wheel) as archive:
             size, source = _checked_size(archive, max_bytes), WheelFile(archive)
-            if source.data_dir in archive.namelist():  # the library would look for its parent without end
-                reason = f"{source.data_dir!r} is a file; expected a directory, or nothing"
-                raise ValueError(reason)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # it leaves out compiled files, which is as well
                 install(source, _Modules(directory), {})

@@ -235,7 +235,7 @@ def _write(output: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
         with (
             temporary.open("wb") as raw,
             gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=COMPRESSION, mtime=0) as stream,
-            tarfile.open(fileobj=stream, mode="w|", bufsize=COPY_BYTES, format=tarfile.PAX_FORMAT) as tar,
+            tarfile.open(fileobj=stream, mode="w|", bufsize=COPY_BYTES, format=tarfile.GNU_FORMAT) as tar,
         ):
             text = json.dumps(manifest.to_json(), ensure_ascii=False, indent=1).encode("utf-8")
             tar.addfile(_entry(Member(MANIFEST, len(text), "")), io.BytesIO(text))

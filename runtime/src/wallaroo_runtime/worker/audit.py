@@ -4,6 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
+from google.protobuf.message import DecodeError
+
 from wallaroo.frame import (
     DEAD_LETTER_PORT,
     FRAMED,
@@ -14,6 +16,7 @@ from wallaroo.frame import (
     FrameError,
     FrameHeader,
     check_frame,
+    read_frame,
     read_header,
     read_keys,
 )
@@ -70,6 +73,7 @@ class Audit:
         self._id, self._nodes, self._buckets = stage.id, list(stage.nodes), stage.bucket_count
         self._keyed = {node.port: node.kind == KEY for node in stage.nodes if node.kind in EXITS}
         self._keyed[DEAD_LETTER_PORT] = False
+        self._paths = frozenset(node.path for node in stage.nodes)
         self._visited = Counter[str]()
         self._entries = [node for node in stage.nodes if node.kind in ENTRIES]
 
@@ -95,7 +99,17 @@ class Audit:
         self._frame(output, header, is_keyed)
         if is_keyed:
             self._keys(output, header)
+        if output.port == DEAD_LETTER_PORT:
+            self._letters(output.frame)
         return header
+
+    def _letters(self, frame: bytes) -> None:
+        """Check that dead letters are such: the driver reads them."""
+        try:
+            for value in read_frame(frame).values():
+                pb.DeadLetter.FromString(value)
+        except (FrameError, DecodeError) as error:
+            self._refuse("frame", f"port {DEAD_LETTER_PORT}", f"each value is a DeadLetter; {error}")
 
     def _frame(self, output: pb.Output, header: FrameHeader, is_keyed: bool) -> None:
         if header.port != output.port:
@@ -143,6 +157,8 @@ class Audit:
             self._visit(visit)
         told: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
         for count in counts:
+            if count.path not in self._paths:
+                self._refuse("counts", count.path[:80], f"expected one of {sorted(self._paths)}")
             row = told[count.path]
             for at, number in enumerate((count.messages_in, count.messages_out, count.dead_letters)):
                 row[at] += number
