@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The second is nested, for its many dependencies: nobody else gets them.
+GO_MODULES := api/go api/go/goka
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 # Tests wait more than they compute: more processes of pytest than processors, each with at most one Spark (2 GiB).
 # tests/conftest.py says which tests stay together.
@@ -41,8 +43,8 @@ $(STAMP): api/python/pyproject.toml api/connectors/pyproject.toml runtime/pyproj
 		-e ./runtime -r tests/requirements.txt
 	@touch $@
 
-$(GO_TOOLS)/.installed: api/go/go.mod | $(VENV)/bin/python
-	cd api/go && go mod download
+$(GO_TOOLS)/.installed: $(GO_MODULES:%=%/go.mod) | $(VENV)/bin/python
+	for module in $(GO_MODULES); do (cd $$module && go mod download) || exit 1; done
 	GOBIN=$(GO_TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.11
 	GOBIN=$(GO_TOOLS) go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.1
 	GOBIN=$(GO_TOOLS) go install honnef.co/go/tools/cmd/staticcheck@v0.6.1
@@ -50,7 +52,7 @@ $(GO_TOOLS)/.installed: api/go/go.mod | $(VENV)/bin/python
 
 build: ready ## wheels of the three distributions into build/dist, and the Go SDK
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/dist ./api/python ./api/connectors ./runtime
-	cd api/go && go build ./...
+	for module in $(GO_MODULES); do (cd $$module && go build ./...) || exit 1; done
 
 run: setup ## set up, then count the words of a text in Python and in Go, over TCP
 	$(BIN)/python tests/main_job.py
@@ -66,15 +68,16 @@ lint: ready ## style, types and suspicious code, Python and Go
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	@cd api/go && unformatted="$$(gofmt -l .)" && if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
-	cd api/go && go vet ./... && $(GO_TOOLS)/staticcheck ./...
+	@cd api/go && unformatted="$$(gofmt -l . ../../examples)" && if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
+	@for module in $(GO_MODULES); do echo "vet, staticcheck: $$module"; \
+		(cd $$module && go vet ./... && $(GO_TOOLS)/staticcheck ./...) || exit 1; done
 
 test-unit: ready ## what needs no JVM and no process: under a minute
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not jvm and not slow and not long and not kafka and not connector and not cluster and not javascript"
-	cd api/go && go test ./...
+	for module in $(GO_MODULES); do (cd $$module && go test ./...) || exit 1; done
 
 test-go: ready ## the tests of the Go SDK, with the race detector
-	cd api/go && go test -race -shuffle=on ./...
+	for module in $(GO_MODULES); do (cd $$module && go test -race -shuffle=on ./...) || exit 1; done
 
 test: setup ## everything but the long runs; CI runs this last
 	@$(MAKE) --no-print-directory --keep-going --output-sync=target -j3 lint check-generated test-go

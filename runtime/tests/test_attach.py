@@ -1,4 +1,4 @@
-"""`wallaroo run --attach`: a worker that somebody else has started, with a process that stands in for it."""
+"""`wallaroo run --attach`: a worker that somebody else has started, and the process in its place."""
 
 import json
 import os

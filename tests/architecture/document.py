@@ -18,6 +18,7 @@ DOCUMENTS = (
     "docs/testing-go.md",
     "docs/measurements.md",
     "docs/windows.md",
+    "docs/visits.md",
     "docs/languages.md",
     "docs/connectors.md",
     "docs/kafka.md",

@@ -10,9 +10,12 @@ from architecture.source import PYTHON_SDK, RUNTIME, Import, imports
 IMPORTS: dict[str, set[str]] = {
     "cli": {
         *("archive", "checkpoint", "errors", "gateway", "kafka", "memory", "peer", "plan", "program", "run"),
-        *("service", "spark", "submit", "topology"),
+        *("service", "spark", "submit", "system", "topology"),
     },
-    "run": {"archive", "checkpoint", "errors", "kafka", "peer", "plan", "program", "spark", "storage", "topology"},
+    "run": {
+        *("archive", "checkpoint", "errors", "kafka", "peer", "plan", "program", "spark", "storage"),
+        *("system", "topology"),
+    },
     "checkpoint": {
         *("durable", "errors", "gateway", "peer", "plan", "program", "service", "spark", "storage", "system"),
         "topology",

@@ -132,7 +132,6 @@ func (c *call) Emit(topic Stream, key string, value any, options ...ContextOptio
 	case string(topic) == graph.tableTopic:
 		c.Fail(errors.New("cannot emit to table topic (use SetValue instead)"))
 	case !graph.has(output, string(topic)):
-		//lint:ignore ST1005 the text is Goka's
 		c.Fail(fmt.Errorf("topic %s is not configured for output. Did you specify goka.Output(..) when defining the processor?", topic))
 	}
 	codec := graph.codecs[string(topic)]
@@ -202,7 +201,6 @@ func (c *call) wait() error {
 	return fmt.Errorf("asynchronous error from callback: could not commit message with key '%s': %w", c.Key(), all)
 }
 
-//lint:ignore ST1005 the text is Goka's
 var errStateless = errors.New("Cannot access state in stateless processor")
 
 // headersIn returns the headers that options name. Goka has them in a type of its own, which only its options and reflection reach.

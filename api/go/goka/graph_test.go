@@ -3,10 +3,10 @@ package goka
 import (
 	"fmt"
 	"go/ast"
-	"go/build"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -135,26 +135,30 @@ func counted(edges ...Edge) *GroupGraph {
 	return DefineGroup("g", append(edges, Input("in", new(codec.String), none), Loop(new(codec.String), none), Persist(new(codec.Int64)))...)
 }
 
-// exported returns the names that a package exports.
-func exported(t *testing.T, path string) (names []string) {
-	found, err := build.Import(path, ".", build.FindOnly)
+// exported returns the names that packages export, by their paths.
+func exported(t *testing.T, paths []string) map[string][]string {
+	listed, err := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, paths...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	packages, err := parser.ParseDir(token.NewFileSet(), found.Dir, func(file fs.FileInfo) bool {
-		return !strings.HasSuffix(file.Name(), "_test.go")
-	}, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, parsed := range packages {
-		for _, file := range parsed.Files {
-			for _, declared := range file.Decls {
-				names = append(names, namesOf(declared)...)
+	all := map[string][]string{}
+	for line := range strings.Lines(string(listed)) {
+		path, directory, _ := strings.Cut(strings.TrimSpace(line), " ")
+		packages, err := parser.ParseDir(token.NewFileSet(), directory, func(file fs.FileInfo) bool {
+			return !strings.HasSuffix(file.Name(), "_test.go")
+		}, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, parsed := range packages {
+			for _, file := range parsed.Files {
+				for _, declared := range file.Decls {
+					all[path] = append(all[path], namesOf(declared)...)
+				}
 			}
 		}
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return !ast.IsExported(name) })
+	return all
 }
 
 func namesOf(declared ast.Decl) (names []string) {
@@ -179,11 +183,20 @@ func namesOf(declared ast.Decl) (names []string) {
 }
 
 func TestEveryNameOfGokaIsHere(t *testing.T) {
-	for _, folder := range []string{"", "/codec", "/storage", "/storage/redis", "/tester", "/multierr", "/web/index", "/web/monitor", "/web/query",
-		"/web/actions", "/web/templates"} {
-		ours := exported(t, "wallarooapi/goka"+folder)
-		for _, name := range exported(t, "github.com/lovoo/goka"+folder) {
-			if !slices.Contains(ours, name) {
+	const ours, gokas = "wallarooapi/goka", "github.com/lovoo/goka"
+	folders := []string{"", "/codec", "/storage", "/storage/redis", "/tester", "/multierr", "/web/index", "/web/monitor", "/web/query",
+		"/web/actions", "/web/templates"}
+	var paths []string
+	for _, folder := range folders {
+		paths = append(paths, ours+folder, gokas+folder)
+	}
+	names := exported(t, paths)
+	for _, folder := range folders {
+		if len(names[gokas+folder]) == 0 {
+			t.Errorf("no names in goka%s", folder)
+		}
+		for _, name := range names[gokas+folder] {
+			if ast.IsExported(name) && !slices.Contains(names[ours+folder], name) {
 				t.Errorf("goka%s lacks %s", folder, name)
 			}
 		}

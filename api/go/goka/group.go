@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash"
 	"strings"
 
 	"wallarooapi/internal/recordpb"
@@ -19,9 +20,11 @@ type group struct {
 	options    *poptions
 	outputs    map[string]stream.Output[stream.KafkaRecord]
 	lookups    map[string]*View
+	count      int32            // of partitions of the input with the most, as far as it is known
 	partitions map[string]int32 // of the topics that the group writes, where a hasher of the program places records
 	context    func() context.Context
 	failed     failures
+	visits     visits
 	counts     counts
 }
 
@@ -113,14 +116,16 @@ func (g *group) placed(record stream.KafkaRecord) stream.KafkaRecord {
 	if g.options.hasher == nil || count == 0 {
 		return record
 	}
-	hasher := g.options.hasher()
-	hasher.Write(record.Key)
-	place := int32(hasher.Sum32()) % count
-	if place < 0 {
-		place = -place
-	}
+	place := placeOf(g.options.hasher(), record.Key, count)
 	record.Partition = &place
 	return record
+}
+
+// placeOf returns the partition of a key, as sarama has it.
+func placeOf(hasher hash.Hash32, key []byte, count int32) int32 {
+	hasher.Write(key)
+	place := int32(hasher.Sum32()) % count
+	return max(place, -place)
 }
 
 // partitionOf returns where a record was read.

@@ -57,7 +57,7 @@ func perform(ctx Context, message any) {
 	}
 	steps, is := message.([]step)
 	see("message", ctx.Topic(), len(steps), is, message == nil, len(ctx.Headers()), string(ctx.Headers()["h"]), ctx.Group())
-	if ctx.Topic() != "drawn-loop" { // Goka's tester gives such messages no time
+	if ctx.Topic() != "drawn-loop" && ctx.Topic() != "steps" { // the tester gives loops no time, and visits have the present
 		see("time", ctx.Timestamp().UTC())
 	}
 	for _, s := range steps {
@@ -183,6 +183,13 @@ func warm(kafka *tester.Tester) {
 
 // onGoka runs messages on Goka's own processor.
 func onGoka(t *testing.T, arrivals []arrival, graph *GroupGraph, options []ProcessorOption) result {
+	return onGokaThen(t, arrivals, graph, options, func(*Processor, *tester.Tester) {})
+}
+
+// onGokaThen is onGoka, and does something after the messages.
+func onGokaThen(
+	t *testing.T, arrivals []arrival, graph *GroupGraph, options []ProcessorOption, then func(*Processor, *tester.Tester),
+) result {
 	kafka := tester.New(t)
 	processor, err := NewProcessor(nil, graph, append(options, WithTester(kafka))...)
 	if err != nil {
@@ -201,6 +208,7 @@ func onGoka(t *testing.T, arrivals []arrival, graph *GroupGraph, options []Proce
 	for _, each := range arrivals {
 		kafka.Consume(each.topic, each.key, each.value, tester.WithHeaders(theirs.Headers(each.headers)), tester.WithTime(wallarootest.Start))
 	}
+	then(processor, kafka)
 	made := result{map[string][]string{}, map[string]any{}}
 	for i, tracker := range trackers {
 		for headers, key, value, ok := tracker.NextRawWithHeaders(); ok; headers, key, value, ok = tracker.NextRawWithHeaders() {
@@ -237,6 +245,11 @@ func newEngine(t wallarootest.T, graph *GroupGraph, options []ProcessorOption, h
 // send sends a record to a source, and the loop what follows from it.
 func (e *engine) send(source string, record stream.KafkaRecord) {
 	e.app.Send(source, record)
+	e.drain()
+}
+
+// drain sends what waits on the loop to its source.
+func (e *engine) drain() {
 	if e.group.graph.LoopStream() == nil {
 		return
 	}
@@ -253,8 +266,13 @@ func (e *engine) send(source string, record stream.KafkaRecord) {
 }
 
 // onEngine runs messages on the in-memory engine.
-func onEngine(t *testing.T, arrivals []arrival, graph *GroupGraph, options []ProcessorOption, how ...wallarootest.Option) result {
-	e := newEngine(t, graph, options, how...)
+func onEngine(t *testing.T, arrivals []arrival, graph *GroupGraph, options []ProcessorOption) result {
+	return onEngineThen(t, arrivals, graph, options, func(*engine) {})
+}
+
+// onEngineThen is onEngine, and does something after the messages.
+func onEngineThen(t *testing.T, arrivals []arrival, graph *GroupGraph, options []ProcessorOption, then func(*engine)) result {
+	e := newEngine(t, graph, options)
 	for _, each := range arrivals {
 		record := stream.KafkaRecord{Topic: each.topic, Key: []byte(each.key), Time: wallarootest.Start}
 		if each.value != nil {
@@ -269,6 +287,7 @@ func onEngine(t *testing.T, arrivals []arrival, graph *GroupGraph, options []Pro
 		}
 		e.send(source, record)
 	}
+	then(e)
 	made := result{map[string][]string{}, map[string]any{}}
 	for _, topic := range graph.written() {
 		for _, record := range e.app.KafkaRecords(topic) {

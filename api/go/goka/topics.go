@@ -7,7 +7,6 @@ import "fmt"
 func (g *group) prepareTopics(brokers []string) (count int, err error) {
 	manager, err := g.options.topicManager(brokers)
 	if err != nil {
-		//lint:ignore ST1005 the texts are Goka's
 		return 0, fmt.Errorf("Error creating topic manager: %v", err)
 	}
 	defer func() {
@@ -34,6 +33,7 @@ func (g *group) prepareTopics(brokers []string) (count int, err error) {
 			return 0, err
 		}
 	}
+	g.count = int32(count)
 	return count, g.countPartitions(manager)
 }
 

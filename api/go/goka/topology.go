@@ -63,7 +63,7 @@ func (g *group) step(name string, records stream.Stream[stream.KafkaRecord]) str
 		outputs = append(outputs, g.outputs[topic])
 	}
 	if g.graph.isStateful() {
-		return stream.MapState(records, name, g.stateful, outputs...)
+		return g.addVisitors(stream.MapState(records, name, g.stateful, outputs...))
 	}
 	return stream.Map(records, name, g.stateless, outputs...)
 }

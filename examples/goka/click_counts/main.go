@@ -103,7 +103,7 @@ func topics() goka.TopicManagerBuilder {
 	return goka.TopicManagerBuilderWithTopicManagerConfig(config)
 }
 
-// prepare creates the topic of clicks, which Goka leaves to whoever writes it, and the table, since the view may start first.
+// prepare creates the topic of clicks, which Goka leaves to its writers, and the table, since the view may start first.
 func prepare(brokers []string) error {
 	manager, err := topics()(brokers)
 	if err != nil {

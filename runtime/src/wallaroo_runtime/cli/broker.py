@@ -8,7 +8,6 @@ import argparse
 import json
 import signal
 import sys
-import threading
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,6 +17,7 @@ from wallaroo_runtime.checkpoint.directory import state_directory
 from wallaroo_runtime.kafka.broker import Broker
 from wallaroo_runtime.service.credential import is_loopback
 from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.system.stop import Stop
 from wallaroo_runtime.topology.override import parse_address
 
 LISTEN = "127.0.0.1:9092"
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         RunError: It cannot start, or has ended by itself.
     """
-    stopped = threading.Event()
+    stopped = Stop()
 
     def stop(number: int, _: FrameType | None) -> None:
         stopped.set()

@@ -32,6 +32,7 @@ from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
+from wallaroo_runtime.system.stop import Stop
 from wallaroo_runtime.topology.model import Topology
 
 BUCKETS_PER_PARTITION = 4
@@ -132,9 +133,9 @@ def _session(options: RunOptions, topology: Topology, partitions: int, logs: Pat
 
 
 @contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """Give an event that SIGINT and SIGTERM set; a second SIGINT interrupts whatever goes on."""
-    stopped = threading.Event()
+def _stop_signals() -> Iterator[Stop]:
+    """Give a flag that SIGINT and SIGTERM set; a second SIGINT interrupts whatever goes on."""
+    stopped = Stop()
 
     def stop(number: int, frame: FrameType | None) -> None:
         if stopped.is_set() and number == signal.SIGINT:
@@ -173,7 +174,7 @@ def _run(
     application: Application,
     plan: Plan,
     checkpoint: Checkpoint,
-    stopped: threading.Event,
+    stopped: Stop,
 ) -> None:
     topology = application.topology
     logs = checkpoint.path / "logs"
@@ -281,7 +282,7 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:
         reporter.note(f"changed since the last run: {change.text}")
 
 
-def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: threading.Event) -> None:
+def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: Stop) -> None:
     """Look after the run until it shall end; raises when a part of it fails."""
     now = time.monotonic()
     idle = IdleWatch(options.stop_when_idle, now) if options.stop_when_idle is not None else None

@@ -6,7 +6,6 @@ import inspect
 import os
 import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn, TypeVar
@@ -20,6 +19,7 @@ from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.failure import FAILURES_KEY, pack_failures
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.store import Store
+from wallaroo_runtime.system.stop import Stop
 
 THREADS = 256
 LOOK_S = 0.2
@@ -119,9 +119,9 @@ def _refusal(address: str) -> str:
     return ""
 
 
-def stop_event() -> threading.Event:
-    """Return an event that SIGINT and SIGTERM set."""
-    stopped = threading.Event()
+def stop_event() -> Stop:
+    """Return a flag that SIGINT and SIGTERM set."""
+    stopped = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopped.set())
     return stopped

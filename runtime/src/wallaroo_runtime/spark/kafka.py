@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
 
 FORMAT = "kafka"
 OFFSETS_PER_BATCH = 500_000
@@ -34,11 +34,12 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
     if partitions is not None:
         chosen = {"assign": json.dumps({source.topic: sorted(partitions)})}
     starts = set(partitions.values()) if partitions else {source.start}
-    if starts <= {"start"} or starts <= {"end"}:
-        beginning = "earliest" if starts == {"start"} else "latest"
-    else:
+    beginning = "earliest"
+    if not starts <= {"start"}:  # the end is where it is now: Spark would look later, when the first micro-batch begins
         beginning = json.dumps({source.topic: _offsets(session, source, partitions)})
     defaults = {} if source.table else {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
+    if has_records(source):  # groups read what exactly-once sinks write: records of aborted transactions are none
+        defaults |= {"kafka.isolation.level": "read_committed"}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
     return {**defaults, **source.options, **fixed, **chosen, "startingOffsets": beginning}
 
@@ -46,15 +47,17 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
 def _offsets(session: SparkSession, source: KafkaSource, partitions: Mapping[int, str] | None) -> dict[str, int]:
     with KafkaAdmin(session, source) as admin:
         starts = partitions or dict.fromkeys(admin.partitions(source.topic), source.start)
-        behind = {number: int(start) for number, start in starts.items() if start.startswith("-")}
-        ends = admin.offsets(source.topic, behind, LATEST)
-        begins = admin.offsets(source.topic, behind, EARLIEST)
+        before_end = {
+            number: 0 if start == "end" else int(start) for number, start in starts.items() if start[0] in "-e"
+        }
+        ends = admin.offsets(source.topic, before_end, LATEST)
+        begins = admin.offsets(source.topic, before_end, EARLIEST)
     found: dict[str, int] = {}
     for number, start in starts.items():
-        if number in behind:
-            found[str(number)] = max(begins[number], ends[number] + behind[number])
+        if number in before_end:
+            found[str(number)] = max(begins[number], ends[number] + before_end[number])
         else:
-            found[str(number)] = {"start": EARLIEST, "end": LATEST}.get(start) or int(start)
+            found[str(number)] = EARLIEST if start == "start" else int(start)
     return found
 
 

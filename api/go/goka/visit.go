@@ -1,0 +1,193 @@
+package goka
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"wallarooapi/internal/codec"
+	"wallarooapi/internal/recordpb"
+	"wallarooapi/stream"
+)
+
+// metaMagic precedes what VisitAll sends as metadata; other metadata are those of `wallaroo visit`.
+var metaMagic = []byte("\x00goka\x00")
+
+const tokenBytes = 26
+
+// visits are the visits that this process asked for and that are not done.
+type visits struct {
+	mutex sync.Mutex
+	open  map[string]*visited
+}
+
+type visited struct {
+	meta    any
+	mutex   sync.Mutex
+	without map[string]bool // keys without a value, whose visitors did not run
+}
+
+// VisitAll calls the visitor of a name for every key of the group's table, at one place among the messages, and returns when its effects
+// are committed. The visit is in the journal: when this process dies meanwhile, the next one goes on with it, with meta as its bytes
+// were, if it is a basic value or one that encoding/gob writes. It is [ErrVisitAborted] if the processor does not run.
+func (p *Processor) VisitAll(ctx context.Context, name string, meta any) error {
+	_, err := p.VisitAllWithStats(ctx, name, meta)
+	return err
+}
+
+// VisitAllWithStats is VisitAll, and returns for how many keys the visitor ran.
+func (p *Processor) VisitAllWithStats(ctx context.Context, name string, meta any) (int64, error) {
+	switch {
+	case p.tested != nil:
+		return p.tested.VisitAllWithStats(ctx, name, meta)
+	case p.graph.GroupTable() == nil:
+		return 0, errors.New("cannot visit values in stateless processor")
+	case !p.graph.has(visitor, name):
+		return 0, fmt.Errorf("unconfigured visit callback. Did you initialize the processor with DefineGroup(..., Visit(%s, ...), ...)?", name)
+	case !p.Recovered():
+		return 0, ErrVisitAborted
+	}
+	token, open, metadata := p.group.visits.begin(meta)
+	defer p.group.visits.end(token)
+	keys, err := p.visit(ctx, name, metadata)
+	if err != nil {
+		return 0, err
+	}
+	open.mutex.Lock()
+	defer open.mutex.Unlock()
+	return keys - int64(len(open.without)), nil
+}
+
+// visit asks the runtime for a visit and waits for it.
+func (p *Processor) visit(ctx context.Context, name string, metadata []byte) (keys int64, err error) {
+	directory, err := os.MkdirTemp("", "wallaroo-visit-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(directory)
+	file := filepath.Join(directory, "metadata")
+	if err := os.WriteFile(file, metadata, 0o600); err != nil {
+		return 0, err
+	}
+	command, err := runtimeCommand()
+	if err != nil {
+		return 0, err
+	}
+	command = append(command, "visit", p.checkpoint, name, "--metadata-file", file, "--wait", "--json")
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.context(), cancel)()
+	asked := exec.CommandContext(both, command[0], command[1:]...)
+	var said bytes.Buffer
+	asked.Stderr = &said
+	out, err := asked.Output()
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case p.context().Err() != nil:
+		return 0, ErrVisitAborted
+	case err != nil:
+		return 0, fmt.Errorf("`wallaroo visit` failed (%w): %s", err, bytes.TrimSpace(said.Bytes()))
+	}
+	var done struct{ Keys int64 }
+	if err := json.Unmarshal(out, &done); err != nil {
+		return 0, fmt.Errorf("`wallaroo visit` said %q: %w", out, err)
+	}
+	return done.Keys, nil
+}
+
+// encoded returns the bytes of what is passed to visitors, none if it has none.
+func encoded(meta any) []byte {
+	if meta == nil {
+		return nil
+	}
+	data, err := codec.NewEncoder().Append(nil, meta)
+	if err != nil {
+		return nil // it is in memory
+	}
+	return append([]byte{codec.NewEncoder().Encoding()}, data...)
+}
+
+// begin opens a visit, and returns the metadata by which it is found again.
+func (v *visits) begin(meta any) (token string, open *visited, metadata []byte) {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	if v.open == nil {
+		v.open = map[string]*visited{}
+	}
+	token = rand.Text()
+	open = &visited{meta: meta, without: map[string]bool{}}
+	v.open[token] = open
+	return token, open, append(append(bytes.Clone(metaMagic), token...), encoded(meta)...)
+}
+
+func (v *visits) end(token string) {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	delete(v.open, token)
+}
+
+// of returns what visitors get for metadata, and the visit where this process asked for it.
+func (v *visits) of(metadata []byte) (meta any, open *visited, err error) {
+	rest, isOurs := bytes.CutPrefix(metadata, metaMagic)
+	if !isOurs || len(rest) < tokenBytes {
+		return string(metadata), nil, nil
+	}
+	v.mutex.Lock()
+	open = v.open[string(rest[:tokenBytes])]
+	v.mutex.Unlock()
+	rest = rest[tokenBytes:]
+	switch {
+	case open != nil:
+		return open.meta, open, nil
+	case len(rest) == 0:
+		return nil, nil, nil
+	}
+	meta, err = codec.NewDecoder().Decode(rest[0], rest[1:])
+	return meta, nil, err
+}
+
+// addVisitors adds the visitors of the graph to the step with its state.
+func (g *group) addVisitors(step stream.Stream[*stream.KafkaRecord]) stream.Stream[*stream.KafkaRecord] {
+	for _, e := range g.graph.edges[visitor] {
+		step = stream.OnVisit(step, e.Topic(), func(ctx context.Context, visit *stream.Visit, state *recordpb.GroupState) (*stream.KafkaRecord, error) {
+			return nil, g.visited(ctx, e, visit, state)
+		})
+	}
+	return step
+}
+
+// visited calls a visitor for a key, if the table has a value for it.
+func (g *group) visited(ctx context.Context, e *edge, visit *stream.Visit, state *recordpb.GroupState) error {
+	meta, open, err := g.visits.of(visit.Metadata)
+	record := stream.KafkaRecord{Topic: e.Topic(), Key: visit.Key, Time: time.Now()}
+	if g.count > 0 {
+		place := placeOf(fnv.New32a(), visit.Key, g.count)
+		record.Partition = &place
+	}
+	if err != nil {
+		return g.fail(record, fmt.Errorf("Error visiting %s for %s: %v", e.Topic(), visit.Key, err))
+	}
+	if state.Value == nil {
+		if open != nil {
+			open.mutex.Lock()
+			open.without[string(visit.Key)] = true
+			open.mutex.Unlock()
+		}
+	} else if err := g.run(&call{group: g, emission: ctx, record: record, topic: Stream(e.Topic()), state: state}, e.callback, meta); !errors.Is(err, errNone) {
+		return err
+	}
+	if state.Value == nil && len(state.Joined) == 0 {
+		visit.DeleteState()
+	}
+	return errNone
+}

@@ -1,0 +1,96 @@
+package goka
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/lovoo/goka/tester"
+
+	"wallarooapi/goka/codec"
+)
+
+func visiting() *GroupGraph {
+	graph, _ := drawn(false)
+	return DefineGroup("drawn", append(graph.AllEdges(), Visitor("steps", perform))...)
+}
+
+// visit asks for a visit of the in-memory engine, as VisitAll does, and returns for how many keys the visitor ran.
+func (e *engine) visit(name string, meta any, forgets bool) int64 {
+	token, open, metadata := e.group.visits.begin(meta)
+	if forgets { // as a process that has ended
+		e.group.visits.end(token)
+	}
+	keys := int64(e.app.Visit(name, metadata))
+	e.drain()
+	return keys - int64(len(open.without))
+}
+
+func TestDrawnVisitsAsGoka(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		arrivals, meta := draw(random), drawSteps(random, 1)
+		graph := visiting()
+		var wantedCount, count int64
+		wanted := onGokaThen(t, arrivals, graph, nil, func(processor *Processor, kafka *tester.Tester) {
+			visited, err := processor.VisitAllWithStats(context.Background(), "steps", meta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantedCount = visited
+			kafka.Catchup()
+		})
+		got := onEngineThen(t, arrivals, visiting(), nil, func(e *engine) { count = e.visit("steps", meta, false) })
+		if difference := differ(wanted, got); difference != "" || wantedCount != count {
+			t.Fatalf("seed %d: %d keys, not %d; %+v\n%s", seed, count, wantedCount, meta, difference)
+		}
+	}
+}
+
+func TestMetaOutlivesAProcess(t *testing.T) {
+	for _, meta := range []any{nil, "text", int64(-3), []byte("bytes"), true, 1.5} {
+		var got []any
+		graph := counted(Visitor("v", func(ctx Context, message any) { got = append(got, message, ctx.Key(), ctx.Topic()) }))
+		graph.callbacks["in"] = func(ctx Context, _ any) { ctx.SetValue(int64(1)) }
+		e := newEngine(t, graph, nil)
+		e.app.Send("in", record("in", "k", []byte("x")))
+		e.visit("v", meta, true)
+		if want := []any{meta, "k", Stream("v")}; !equal(got, want) {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+func equal(a, b []any) bool {
+	shown := func(all []any) string { data, _ := script{}.Encode(all); return string(data) }
+	return shown(a) == shown(b)
+}
+
+func TestAVisitOfTheCommandHasText(t *testing.T) {
+	var got []any
+	graph := counted(Visitor("v", func(_ Context, message any) { got = append(got, message) }))
+	graph.callbacks["in"] = func(ctx Context, _ any) { ctx.SetValue(int64(1)) }
+	e := newEngine(t, graph, nil)
+	e.app.Send("in", record("in", "k", []byte("x")))
+	if keys := e.app.Visit("v", []byte("hello")); keys != 1 || !equal(got, []any{"hello"}) {
+		t.Errorf("%d keys, %v", keys, got)
+	}
+}
+
+func TestVisitsThatCannotBe(t *testing.T) {
+	none := func(Context, any) {}
+	state := NewSignal(ProcStateIdle, ProcStateRunning)
+	stateful := &Processor{graph: counted(Visitor("v", none)), state: state}
+	stateless := &Processor{graph: DefineGroup("s", Input("in", new(codec.String), none)), state: state}
+	if _, err := stateful.VisitAllWithStats(context.Background(), "w", nil); err == nil || !strings.HasPrefix(err.Error(), "unconfigured visit callback") {
+		t.Error(err)
+	}
+	if err := stateless.VisitAll(context.Background(), "v", nil); err == nil || err.Error() != "cannot visit values in stateless processor" {
+		t.Error(err)
+	}
+	if err := stateful.VisitAll(context.Background(), "v", nil); !errors.Is(err, ErrVisitAborted) {
+		t.Error(err)
+	}
+}

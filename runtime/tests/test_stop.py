@@ -1,0 +1,48 @@
+"""A process that many signals ask to end ends."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from wallaroo_runtime.system.stop import Stop
+
+# A clock that sends signals without a pause, so that handlers interrupt each other, and what waits for them.
+PROGRAM = """
+import contextlib, os, signal, time
+import wallaroo_runtime.{module} as module
+with {flag} as stopped:
+    handler, until = signal.getsignal(signal.SIGTERM), time.monotonic() + 1
+    signal.signal(signal.SIGALRM, lambda _, frame: handler(signal.SIGTERM, frame))
+    signal.setitimer(signal.ITIMER_REAL, 1e-5, 1e-5)
+    while time.monotonic() < until:
+        stopped.wait(0.001)
+    os._exit(7)
+"""
+FLAGS = {
+    "run.run": "module._stop_signals()",
+    "service.server": "contextlib.nullcontext(module.stop_event())",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", FLAGS)
+def test_many_signals_at_once(module: str) -> None:
+    program = PROGRAM.format(module=module, flag=FLAGS[module])
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        try:
+            assert process.wait(60) == 7
+        finally:
+            process.kill()
+
+
+def test_waiting_ends() -> None:
+    stop = Stop()
+    began = time.monotonic()
+    assert not stop.wait(0.05)
+    assert time.monotonic() - began >= 0.05
+    assert not stop.is_set()
+    stop.set()
+    assert stop.wait(60)
+    assert stop.is_set()
