@@ -14,6 +14,7 @@ from support.kafka import Broker
 from support.run import READY, wait_until
 from test_kafka import Application, application
 from wallaroo import goka
+from wallaroo.goka.lookup import Lookups
 
 pytestmark = pytest.mark.kafka
 __all__ = ["application"]  # the fixture
@@ -91,6 +92,18 @@ def test_a_value_that_the_codec_cannot_read_is_the_reader_s(broker: Broker, topi
         view.wait_running(WAIT_S)
         with pytest.raises(goka.ViewError, match=r"error decoding value \(key a\): Error parsing data"):
             view.get("a")
+
+
+@pytest.mark.parametrize("partitioner", ["fnv1a", "murmur2"])
+def test_a_lookup_has_the_whole_table_and_follows_it(broker: Broker, topic: str, partitioner: str) -> None:
+    pairs = {f"user-{number}": number for number in range(20)}
+    emitted(broker, topic, pairs, partitioner=partitioner)
+    lookups = Lookups([broker.address], [topic], partitioner, {})
+    assert {key: lookups.get(topic, key) for key in pairs} == {key: b"%d" % number for key, number in pairs.items()}
+    emitted(broker, topic, {"user-1": None}, partitioner=partitioner)
+    wait_until(lambda: lookups.get(topic, "user-1") is None, lambda: "the update", WAIT_S)
+    with pytest.raises(goka.ViewError, match="topic nowhere: requested topic was not found"):
+        Lookups([broker.address], ["nowhere"], partitioner, {}).start()
 
 
 def test_a_view_of_a_topic_that_does_not_exist(broker: Broker) -> None:

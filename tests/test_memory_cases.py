@@ -90,3 +90,18 @@ def test_case_gives_the_expected_output(name: str, language: str) -> None:
     found = topic_lines(case, app) if case.setting("runner") == "goka" else lines(case, app.records())
     assert case.arranged(found) == case.arranged(case.expected(language))
     assert len(app.dead_letters) == case.setting("dead_letters")
+
+
+# What the feature table names: a row's proof is one test.
+
+
+def test_a_group_joins_the_table_of_another() -> None:
+    test_case_gives_the_expected_output("goka_clicks", "python")
+
+
+def test_a_group_sends_messages_to_itself() -> None:
+    test_case_gives_the_expected_output("goka_messaging", "python")
+
+
+def test_a_group_looks_up_a_table_and_takes_visits() -> None:
+    test_case_gives_the_expected_output("goka_sum", "python")

@@ -181,7 +181,8 @@ class _Groups(Declaration):
     def _step(self, pipeline: model.Pipeline, place: Place, graph: GroupGraph) -> None:
         place.pointer += "/steps/0"
         tables = [edge.topic for edge in graph.lookup_tables]
-        lookups = Lookups(self._names, tables, _client_options(self._options)) if tables else None
+        options = _client_options(self._options)
+        lookups = Lookups(self._names, tables, self._partitioner, options) if tables else None
         run = GroupComputation(graph, lookups)
         names = tuple(edge.topic for edge in _written(graph))
         inputs = tuple(source.path for source in pipeline.sources)

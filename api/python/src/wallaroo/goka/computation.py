@@ -38,7 +38,7 @@ class JoinDecoder:
 
 
 class NothingEncoder:
-    """Encodes what a group sends on beside its topics: nothing."""
+    """Encodes the results of a group that writes no topic: there are none."""
 
     def encode(self, record: object) -> None:
         """Return None."""

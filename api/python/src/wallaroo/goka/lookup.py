@@ -16,11 +16,16 @@ class Lookups:
     Args:
         brokers: HOST:PORT of some brokers.
         tables: Names of the tables' topics.
+        partitioner: Of the tables.
         options: Settings of Kafka's client.
     """
 
-    def __init__(self, brokers: Sequence[str], tables: Iterable[str], options: Mapping[str, str]) -> None:
-        self._views = {table: View(brokers, table, Bytes(), options=options) for table in tables}
+    def __init__(
+        self, brokers: Sequence[str], tables: Iterable[str], partitioner: str, options: Mapping[str, str]
+    ) -> None:
+        self._brokers, self._tables = list(brokers), list(tables)
+        self._partitioner, self._options = partitioner, dict(options)
+        self._views: dict[str, View] = {}
         self._lock, self._is_running = threading.Lock(), False
 
     def get(self, table: str, key: str) -> bytes | None:
@@ -46,8 +51,13 @@ class Lookups:
             return
         with self._lock:
             if not self._is_running:
+                # Views need confluent_kafka: those that declare a group, and tests in memory, do without it.
+                self._views = {table: self._view(table) for table in self._tables}
                 for view in self._views.values():
                     view.start()
                 for view in self._views.values():
                     view.wait_running(START_S)
                 self._is_running = True
+
+    def _view(self, table: str) -> View:
+        return View(self._brokers, table, Bytes(), partitioner=self._partitioner, options=self._options)
