@@ -1,17 +1,22 @@
 """Drawn groups on the engine in memory, against a sequential reference of Goka: topics, tables and dead letters."""
 
+import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.goka import Group, Record, World
 from wallaroo import KafkaRecord, goka
 from wallaroo.application import Application
-from wallaroo.key import key_bytes
+from wallaroo.diagnostic import DiagnosticError
+from wallaroo.key import bucket_of, key_bytes
 from wallaroo.testing import Run, run
+from wallaroo_runtime.memory.start import BUCKETS
 
 KEYS = ("", "a", "b", "\udcff")
 RAW = (None, b"", b"a", b"b", b"\xff")
@@ -168,7 +173,19 @@ def compare(app: Run, world: World) -> None:
     assert letters == Counter((group, text) for group, _, text in world.letters)
 
 
-@settings(max_examples=30, deadline=None)
+def by_bucket(keys: Iterable[bytes]) -> list[bytes]:
+    return sorted(keys, key=lambda key: (bucket_of(key, BUCKETS), key))
+
+
+def visit(app: Run, world: World, name: str, said: Actions) -> None:
+    """Visit a group, if there is one of this name that has a table."""
+    for group in world.groups:
+        if group.name == name and group.has_table:
+            world.visit(f"v-{name}", group, said, by_bucket)
+            app.visit(f"v-{name}", Script().encode(said))
+
+
+@settings(max_examples=25, deadline=None)
 @given(drawn_groups(), steps)
 def test_groups_do_what_goka_does(groups: list[Group], steps: list[Any]) -> None:
     def callback(ctx: Any, message: Any) -> None:
@@ -184,10 +201,93 @@ def test_groups_do_what_goka_does(groups: list[Group], steps: list[Any]) -> None
             if isinstance(step, list):
                 world.produce(step)
                 app.produce(KafkaRecord(each.topic, each.key, each.value, each.headers) for each in step)
-                continue
-            name, said = step
-            for group in groups:
-                if group.name == name and group.has_table:
-                    world.visit(f"v-{name}", group, said)
-                    app.visit(f"v-{name}", Script().encode(said))
+            else:
+                visit(app, world, *step)
         compare(app, world)
+
+
+def of(edges: Sequence[goka.Edge], **options: Any) -> Callable[[Sequence[str]], Application]:
+    """Return the setup function of one group."""
+
+    def application_setup(args: Sequence[str]) -> Application:
+        return goka.application(["127.0.0.1:9092"], goka.define_group("g", edges), **options)
+
+    return application_setup
+
+
+def clicks(*keys: bytes) -> list[KafkaRecord]:
+    return [KafkaRecord("clicks", key, b"x") for key in keys]
+
+
+def test_a_failure_stops_the_application_by_default() -> None:
+    def fail_on_bob(ctx: goka.Context, message: str) -> None:
+        ctx.set_value(1)
+        if ctx.key == "Bob":
+            ctx.fail("no Bobs")
+
+    edges = goka.input("clicks", goka.String(), fail_on_bob), goka.persist(goka.Int64())
+    with run(of(edges)) as app:
+        with pytest.raises(DiagnosticError) as caught:
+            app.produce(clicks(b"Ann", b"Bob"))
+        (finding,) = caught.value.diagnostics
+        assert finding.code == "R611" and "CallbackError: no Bobs" in finding.message
+        assert app.states("g") == {} and app.topic("g-table") == []
+    with run(of(edges, on_error="dead_letter")) as app:
+        app.produce(clicks(b"Ann", b"Bob"))
+        assert list(app.states("g")) == ["Ann"] and [each.value for each in app.topic("g-table")] == [b"1"]
+        assert [(letter.step, letter.error) for letter in app.dead_letters] == [("g", "CallbackError: no Bobs")]
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["state", "stateless"])
+def test_a_micro_batch_waits_for_its_deferred_commits(keeps: bool) -> None:
+    errors: dict[str, object] = {}
+
+    def defer(ctx: goka.Context, message: str) -> None:
+        ctx.emit("out", ctx.key, message)
+        threading.Timer(0.05, ctx.defer_commit(), (errors.get(ctx.key),)).start()
+
+    edges = [goka.input("clicks", goka.String(), defer), goka.output("out", goka.String())]
+    with run(of([*edges, goka.persist(goka.Int64())] if keeps else edges)) as app:
+        app.produce(clicks(b"Ann", b"Bob"))
+        assert [record.key for record in app.topic("out")] == [b"Ann", b"Bob"]
+        errors["Bob"] = OSError("no disk")
+        with pytest.raises(DiagnosticError) as caught:
+            app.produce(clicks(b"Ann", b"Bob"))
+        (finding,) = caught.value.diagnostics
+        assert (finding.code, finding.message) == ("C528", "could not commit message with key 'Bob': no disk")
+        assert len(app.topic("out")) == 2
+
+
+def test_a_group_that_writes_nothing_and_two_readers_of_a_topic() -> None:
+    seen: list[str] = []
+
+    def look(ctx: goka.Context, message: str) -> None:
+        seen.append(f"{ctx.group} {ctx.key} {ctx.topic}")
+
+    def application_setup(args: Sequence[str]) -> Application:
+        edge = goka.input("clicks", goka.String(), look)
+        return goka.application(["127.0.0.1:9092"], *(goka.define_group(name, edge) for name in ("g", "h")))
+
+    with run(application_setup) as app:
+        app.produce(clicks(b"Ann", b"Bob"))
+        assert sorted(seen) == ["g Ann clicks", "g Bob clicks", "h Ann clicks", "h Bob clicks"]
+        app.send(clicks(b"Cid"), "input clicks of h")
+        assert seen[4:] == ["h Cid clicks"]
+
+
+def test_a_key_without_a_value_leaves_the_log() -> None:
+    def keep(ctx: goka.Context, message: str) -> None:
+        ctx.delete() if ctx.value() else ctx.set_value(1)
+
+    edges = (
+        goka.input("clicks", goka.String(), keep),
+        goka.persist(goka.Int64()),
+        goka.join("users-table", goka.String()),
+    )
+    user = KafkaRecord("users-table", b"Ann", b"A")
+    with run(of(edges)) as app:
+        app.produce([*clicks(b"Ann", b"Ann", b"Bob", b"Cid"), user])
+        app.produce(clicks(b"Bob"))
+        assert app.states("g") == {"Ann": goka.GroupState(None, {"users-table": b"A"}), "Cid": goka.GroupState(b"1")}
+        app.produce([replace(user, value=None), *clicks(b"Bob")])
+        assert app.states("g") == {"Bob": goka.GroupState(b"1"), "Cid": goka.GroupState(b"1")}

@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,20 @@ from hypothesis import strategies as st
 
 from support.joined import Joined
 from wallaroo import KafkaRecord
-from wallaroo.frame import read_frame
+from wallaroo.frame import TICK_PORT, read_frame, read_header
 from wallaroo.program import load
 from wallaroo.worker.call import CallRunner
 from wallaroo.worker.kafka_record import read_record
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.bucket import in_order
+from wallaroo_runtime.lowering.crossing import controls_of
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.engine import Batch, Engine, Row
+from wallaroo_runtime.memory.source_frame import tick_frame
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.spark import row_source
+from wallaroo_runtime.spark.kafka import read_options
 from wallaroo_runtime.spark.row_source import RecordSource
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource, Topology
@@ -102,6 +106,20 @@ def test_a_whole_record_that_is_too_long_stops_the_query() -> None:
     assert 'source "users": a message of 63 bytes at users, record 41 of partition 2; max_message_bytes is 40' in str(
         caught.value
     )
+
+
+def test_what_spark_reads_of_a_topic() -> None:
+    """Tables whole; whole records only when they are committed, unless the program says otherwise."""
+    session: Any = None  # is asked about offsets alone, and these begin at the start
+    table, stream = topic("users", table=True), topic("clicks", table=False)
+    assert "maxOffsetsPerTrigger" not in read_options(session, table)
+    assert read_options(session, table)["startingOffsets"] == "earliest"
+    assert read_options(session, stream)["maxOffsetsPerTrigger"] == "500000"
+    for source in (table, stream):
+        assert read_options(session, source)["kafka.isolation.level"] == "read_committed"
+    dirty = replace(stream, options={"kafka.isolation.level": "read_uncommitted"})
+    assert read_options(session, dirty)["kafka.isolation.level"] == "read_uncommitted"
+    assert "kafka.isolation.level" not in read_options(session, replace(stream, content=""))
 
 
 @cache
@@ -190,3 +208,18 @@ def test_tables_come_before_streams_in_order(
     assert sorted(given_by(done)) == sorted(given_by(played(batches, seed + 1))), (
         "a repeated micro-batch is the same one"
     )
+
+
+@given(times=st.lists(st.integers(0, 1 << 41), max_size=20, unique=True), seed=st.integers(0, 9))
+def test_what_precedes_all_messages_is_in_order_of_its_time(times: list[int], seed: int) -> None:
+    """Ticks and visits have sequence 0 where Spark reads all sources; records have sequences of their own there."""
+    moved = [
+        Row(0, sequence, -1, TICK_PORT, frame)
+        for time in times
+        for sequence, frame in controls_of(tick_frame(time % 7, time), (TICK_PORT,), precede_all=True)
+    ]
+    moved.append(Row(0, 0, 0, 3, b""))
+    random.Random(seed).shuffle(moved)
+    found = [row for row in in_order(moved) if row.port == TICK_PORT]
+    assert [read_header(row.payload).timestamp_ms for row in found] == sorted(times)
+    assert in_order(moved)[-1].port == 3

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-PACKAGES = ("wallaroo", "wallaroo.connector", "wallaroo.experimental", "wallaroo.testing")
+PACKAGES = ("wallaroo", "wallaroo.connector", "wallaroo.experimental", "wallaroo.goka", "wallaroo.testing")
 GO_PACKAGES = (".", "./application", "./stream", "./wallarootest", "./worker")
 # Classes whose objects others make, or that say nothing without a subclass.
 GIVEN = ("Application", "BaseWrapped", "experimental.BaseIter")

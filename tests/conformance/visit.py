@@ -6,6 +6,7 @@ from typing import Any
 from conformance.application import bucket_of, part, stage
 from conformance.check import Context, check
 from conformance.keys import KEYED, NAME, NUMBER, SINK, SOURCE, SUNK, WORDS
+from conformance.poison import in_flight_file
 from conformance.session import Answer, BucketStore, StateStream, call, process, source_frame
 from wallaroo.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -100,7 +101,21 @@ def deleted(context: Context) -> None:
     assert answer.done.keys == 1
     store.nonce ^= 1
     assert [text for _, text in run(context, store, [visit("show", "", 3)]).texts(SUNK)] == [f"{b}  1"]
-    assert [text for _, text in run(context, store, [messages(context, [a])]).texts(SUNK)] == [f"{a}=1"]
+    again = [messages(context, [a], 0), visit("forget", a, 1), messages(context, [a], 2), visit("forget", b, 3)]
+    assert [text for _, text in run(context, store, again).texts(SUNK)] == [f"{a}=1", a, f"{a}=1", b]
+    store.nonce ^= 1
+    assert [text for _, text in run(context, store, [visit("show", "", 4)]).texts(SUNK)] == [f"{a}  1"]
+
+
+@check("visit: the in-flight file grows with each key, so that many keys are no call that hangs")
+def progress(context: Context) -> None:
+    (a, b), store = keys_of_one_bucket(2)
+    run(context, store, [messages(context, [a, b])])
+    with in_flight_file() as path:
+        with StateStream(context.streams, visited(), store.bucket, in_flight=str(path)) as stream:
+            stream.ask(store, [visit("show", "", 1) + visit("add", "3", 2)])
+            store.commit(stream.answer(store))
+        assert int.from_bytes(path.read_bytes()[24:32], "little") == 4
 
 
 @check("visit: a failure is a dead letter of its key and visit, and the state is as before")

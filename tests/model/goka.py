@@ -5,7 +5,7 @@ records of its joined tables first, then runs its callbacks on those of its inpu
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,9 +151,10 @@ class World:
             pairs = list(zip(records, offsets, strict=True))
             records = [written for group in self.groups for written in self.round(group, pairs)]
 
-    def visit(self, name: str, group: Group, metadata: Any) -> None:
+    def visit(self, name: str, group: Group, metadata: Any, keys: Callable[[Iterable[bytes]], list[bytes]]) -> None:
+        """Run a visitor; `keys` says in which order: Goka names none."""
         written: list[Record] = []
-        for key in sorted(self.values[group.name]):
+        for key in keys(self.values[group.name]):
             self.run(group, Record(name, key, b""), 0, metadata, written)
         self.produce(self.by_sink(group, written))
 

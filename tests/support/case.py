@@ -12,7 +12,10 @@
 
     [[input]]                 # for each source, in the order of its number; sent one after the other, none: no --in
     file = "input.txt"
-    kind = "lines"            # a message for each line: "lines", "float32", "votes", "hex"; "keyed": "KEY VALUE"
+    kind = "lines"            # a message for each line: "lines", "float32", "votes", "hex"; "keyed": "KEY VALUE";
+                              # "records": "TOPIC KEY VALUE", an empty line ends a micro-batch
+
+With runner "goka" `topics` names the topics whose records are the output, "TOPIC KEY VALUE" with - for no value.
 """
 
 import re

@@ -74,7 +74,7 @@ func readRecord(data []byte) (record KafkaRecord, err error) {
 	return record, err
 }
 
-// KafkaRecordSource reads a topic as whole records, tombstones included. Messages carry the keys of the records; one without a key
+// KafkaRecordSource reads a topic as whole records, tombstones included; those of aborted transactions are none. Messages carry the keys of the records; one without a key
 // has the empty one. A topic without a name or brokers is found (T207).
 func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
 	edge := sourceEdge(topic)

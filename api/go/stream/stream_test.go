@@ -333,3 +333,21 @@ func TestPartsOfEveryKind(t *testing.T) {
 		}
 	}
 }
+
+func TestAVisitorFitsItsStep(t *testing.T) {
+	app := stream.New("Words")
+	words := stream.KeyBy(stream.From(app, "words", stream.TCPSource("127.0.0.1:7010", stream.U32BE, func(text []byte) (string, error) { return string(text), nil })),
+		"key", func(text string) string { return text })
+	counts := stream.MapState(words, "count", func(_ context.Context, text string, count *int64) (string, error) { return text, nil })
+	visitor := func(_ context.Context, _ *stream.Visit, _ *int64) (string, error) { return "", nil }
+	stream.OnVisit(counts, "right", visitor)
+	stream.OnVisit(counts, "right", visitor)                                                                                // twice
+	stream.OnVisit(counts, "nil", (func(context.Context, *stream.Visit, *int64) (string, error))(nil))                      // none
+	stream.OnVisit(counts, "other state", func(context.Context, *stream.Visit, *string) (string, error) { return "", nil }) // of another type
+	stream.OnVisitFlat(counts, "flat", func(context.Context, *stream.Visit, *int64) ([]string, error) { return nil, nil })  // of another kind
+	stream.OnVisit(words, "no state", func(context.Context, *stream.Visit, *int64) (string, error) { return "", nil })      // of no state step
+	counts.To(stream.TCPSink("127.0.0.1:7002", func(text string) ([]byte, error) { return []byte(text), nil }))
+	if found := strings.Count(app.ToJson(), `"T207"`); found != 5 {
+		t.Errorf("%d findings:\n%s", found, app.ToJson())
+	}
+}

@@ -50,7 +50,7 @@ func addVisitor[S, Out, R any](s Stream[Out], method, name string, visitor func(
 			return
 		default:
 			step.Visits = append(step.Visits, name)
-			visited.add(name, visitor)
+			visited.Add(name, visitor)
 			return
 		}
 	}
@@ -59,13 +59,14 @@ func addVisitor[S, Out, R any](s Stream[Out], method, name string, visitor func(
 }
 
 type visitable[S, R any] interface {
-	add(name string, visitor func(context.Context, *Visit, *S) (R, error))
+	Add(name string, visitor func(context.Context, *Visit, *S) (R, error))
 }
 
 // visitors are the visitors of a state step, by name.
 type visitors[S, R any] map[string]func(context.Context, *Visit, *S) (R, error)
 
-func (v visitors[S, R]) add(name string, visitor func(context.Context, *Visit, *S) (R, error)) {
+// Add adds a visitor.
+func (v visitors[S, R]) Add(name string, visitor func(context.Context, *Visit, *S) (R, error)) {
 	v[name] = visitor
 }
 

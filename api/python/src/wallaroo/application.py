@@ -93,7 +93,7 @@ class State:
         keys: Keys declared up front, as the program wrote them.
         unknown: What other keys do, `create` or `dead_letter`.
         is_by_message: Whether the key is the one that the message carries.
-        is_absent: Says of a changed state that the key has none any more; None: every state is one.
+        is_absent: Says of a changed state whether the key no longer has one; None: every state is one.
     """
 
     name: str

@@ -28,7 +28,8 @@ class KafkaSourceConfig(SourceConfig):
         options: Settings of Kafka's client and of Spark's source, e.g. {"kafka.security.protocol": "SSL"}.
         name: Name of the source; the pipeline's by default.
         on_error: What happens when the decoder fails, as for `ApplicationBuilder`; None: what the application says.
-        content: "record" for whole records with key, headers and so on, tombstones included; None: their values.
+        content: "record" for whole records with key, headers and so on, tombstones included, those of aborted
+            transactions not; None: their values.
         table: Whether the topic is a table, the latest record of each key: its records precede the other messages of
             a micro-batch, and the first micro-batch reads all of it. It needs content "record" and start "start".
         create: How the topic is created before a run if it does not exist: {"like": TOPIC}, with as many partitions as

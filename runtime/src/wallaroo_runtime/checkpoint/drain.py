@@ -1,5 +1,6 @@
 """Says whether a checkpoint has nothing left that only the program of its last run could deal with."""
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.peer.takeover import Hold
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.visit import read_visits
 from wallaroo_runtime.storage.outbox.position import undelivered
 
 
@@ -53,9 +55,12 @@ class Drain:
         from wallaroo_runtime.spark.progress import progress_in
 
         # Ticks after the last message may go.
-        unread = self._received() - progress_in(self.directory, f"{self.spark}/").messages_in
+        progress = progress_in(self.directory, f"{self.spark}/")
+        unread = self._received() - progress.messages_in
         if unread > 0:
             return f"{unread:,} messages in the journal are not processed"
+        if visits := self._visits(progress.offset):
+            return f"{visits:,} visits in the journal are not processed"
         waiting = self._waiting(gone_sinks) if gone_sinks else 0
         return f"{waiting:,} messages of its outbox are not delivered" if waiting else ""
 
@@ -64,6 +69,13 @@ class Drain:
             return sum(self._status("gateway", name).end.messages for name in self.remote.gateways)
         journal = self.path / "journal"
         return JournalReader(journal).end().messages if (journal / "head").exists() else 0
+
+    def _visits(self, offset: int) -> int:
+        """Return how many visits are not processed; of remote gateways, as far as these know."""
+        if self.remote.gateways:
+            documents = (self._status("gateway", name).document or "{}" for name in self.remote.gateways)
+            return sum(int(json.loads(document).get("visits", 0)) for document in documents)
+        return sum(visit.end > offset for visit in read_visits(self.path / "journal"))
 
     def _waiting(self, ports: Collection[int]) -> int:
         if self.remote.egress:

@@ -8,6 +8,7 @@ from wallaroo_runtime.lowering.crossing import Crossing
 from wallaroo_runtime.plan import Plan, Stage
 
 FIRST_OF_TABLE = -(1 << 31)  # ordinals of tables' frames begin here, before ticks and all other frames of sequence 0
+TIME = slice(24, 32)  # where the header of a frame has its time
 FRAMES_PER_BUCKET = 1 << 16  # ordinals of one bucket's outputs stay below those of the next bucket
 
 
@@ -38,10 +39,14 @@ Run = Callable[[Stage, list[R], Crossing], Iterable[pb.Output]]
 def in_order(rows: Iterable[R]) -> list[R]:
     """Return the rows of one bucket in the order in which they were made; a shuffle gives them in any order.
 
-    Frames of several tasks may agree in sequence and ordinal: their bytes decide, so that a repeated micro-batch is the
-    same one.
+    Frames of several tasks may agree in sequence and ordinal, and so may ticks and visits: their times decide, then
+    their bytes, so that a repeated micro-batch is the same one.
     """
-    return sorted(rows, key=lambda row: (row.sequence, row.ordinal, row.payload))
+    return sorted(rows, key=lambda row: (row.sequence, row.ordinal, _time_of(row.payload), row.payload))
+
+
+def _time_of(frame: bytes) -> int:
+    return int.from_bytes(frame[TIME], "little", signed=True)
 
 
 def later_ports(plan: Plan) -> list[frozenset[int]]:

@@ -43,12 +43,10 @@ class Feed:
         Raises:
             RunError: R721, an attribute of a record is of another type, or too large.
         """
-        for is_table in (True, False):
-            for topic, group in groupby(records, key=attrgetter("topic")):
-                same = list(group)
-                for source in self._readers[topic]:
-                    if source.table is is_table:
-                        yield source, [_message(source, each) for each in same]
+        groups = [(topic, list(group)) for topic, group in groupby(records, key=attrgetter("topic"))]
+        pairs = [(source, group) for topic, group in groups for source in self._readers[topic]]
+        for source, group in sorted(pairs, key=lambda pair: not pair[0].table):
+            yield source, [_message(source, record) for record in group]
 
 
 def _message(source: KafkaSource, record: KafkaRecord) -> Message:

@@ -6,7 +6,7 @@ name at one place of the plan. The outbox holds output by sink. Ports stay with 
 travels between steps lives for one micro-batch only, which is repeated as a whole.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -180,11 +180,20 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
         safe.append(("number of listed keys", len(old.state.key.values), len(new.state.key.values)))
         if set(old.state.key.values) != set(new.state.key.values) and safe[-1][1] == safe[-1][2]:
             yield Change(Impact.SAFE, new.path, f"listed keys of {called(new)} changed")
+    if isinstance(old, Step) and isinstance(new, Step):
+        safe.append(("visits", _listed(old.visits), _listed(new.visits)))
+        if gone := sorted(set(old.visits) - set(new.visits)):
+            text = f"visit {_listed(gone)} of {called(new)} is gone; it would come to no key if it is in the journal"
+            yield Change(Impact.NEEDS_DRAIN, new.path, text)
     for what, was, now_is in safe:
         if was != now_is:
             yield Change(Impact.SAFE, new.path, _was(f"{what} of {called(new)}", was, now_is))
     if _address(old) != _address(new):
         yield Change(Impact.SAFE, new.path, _was(f"address of {called(new)}", _address(old), _address(new)), False)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names) or "none"
 
 
 def _record_changes(old: Part, new: Part) -> Iterator[Change]:

@@ -81,7 +81,7 @@ def _node_lines(node: Node, stage: Stage, part: Part, topology: Topology) -> Ite
     if crosses:
         more = f" as {node.codec or 'its own form'}"
     elif isinstance(part, Step) and part.state is not None and node.kind is not NodeKind.KEY:
-        more = f', state "{part.state.name}"{_window_text(part)}'
+        more = f', state "{part.state.name}"{_window_text(part)}{_visits_text(part)}'
     elif node.timestamps:
         more = " with timestamps"
     if isinstance(part, Source | Sink) and part.kind != "tcp" and not crosses:
@@ -99,6 +99,11 @@ def _window_text(step: Step) -> str:
     if window.kind == "count":
         return f", every {count(window.count, 'message')}"
     return f", {window.range_ms} ms every {window.slide_ms} ms"
+
+
+def _visits_text(step: Step) -> str:
+    names = ", ".join(f'"{name}"' for name in step.visits)
+    return f", visits {names}" if names else ""
 
 
 def _spark_lines(plan: Plan, topology: Topology) -> Iterator[str]:

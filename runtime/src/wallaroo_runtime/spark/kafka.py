@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
 
 FORMAT = "kafka"
 OFFSETS_PER_BATCH = 500_000
@@ -38,6 +38,8 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
     if not starts <= {"start"}:  # the end is where it is now: Spark would look later, when the first micro-batch begins
         beginning = json.dumps({source.topic: _offsets(session, source, partitions)})
     defaults = {} if source.table else {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
+    if has_records(source):  # groups read what exactly-once sinks write: records of aborted transactions are none
+        defaults |= {"kafka.isolation.level": "read_committed"}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
     return {**defaults, **source.options, **fixed, **chosen, "startingOffsets": beginning}
 

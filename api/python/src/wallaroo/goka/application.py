@@ -9,7 +9,7 @@ from wallaroo.application import Component
 from wallaroo.component import Call, Place
 from wallaroo.declaration import Declaration
 from wallaroo.error import WallarooParameterError
-from wallaroo.goka.computation import GroupComputation, JoinDecoder
+from wallaroo.goka.computation import GroupComputation, JoinDecoder, NothingEncoder
 from wallaroo.goka.edge import Edge
 from wallaroo.goka.graph import GroupGraph
 from wallaroo.goka.lookup import Lookups
@@ -19,6 +19,7 @@ from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.kafka_record import RECORD
 from wallaroo.location import Location, called_from, declared_at
 from wallaroo.signature import shown_name
+from wallaroo.spark import SparkSinkConfig
 
 COMPACTED = {"cleanup.policy": "compact"}
 
@@ -122,11 +123,13 @@ class _Groups(Declaration):
         self._step(pipeline, place, graph)
         by_name = {step.name: step.path for step in pipeline.steps if step.kind == "output"}
         for edge in _written(graph):
-            inputs = (by_name[edge.topic],)
-            at = Place(
-                f"goka.{edge.kind}", f"/pipelines/{number}/sinks/{len(pipeline.sinks)}", edge.location, self.findings
-            )
-            self.sink(pipeline, at, self._sink(edge, graph), edge.topic, inputs)
+            pointer = f"/pipelines/{number}/sinks/{len(pipeline.sinks)}"
+            at = Place(f"goka.{edge.kind}", pointer, edge.location, self.findings)
+            self.sink(pipeline, at, self._sink(edge, graph), edge.topic, (by_name[edge.topic],))
+        if not by_name:
+            # An application has a sink; what writes nothing ends in Spark's for nothing.
+            nothing = SparkSinkConfig("noop", {}, NothingEncoder())
+            self.sink(pipeline, place, nothing, graph.group, (pipeline.steps[0].path,))
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
         """Note the user's code of a part: of a group the first callback."""
@@ -143,7 +146,9 @@ class _Groups(Declaration):
         for edge in (*graph.input_streams, *loop, *graph.joint_tables):
             pointer = f"/pipelines/{pipeline.number}/sources/{len(pipeline.sources)}"
             place = Place(f"goka.{edge.kind}", pointer, edge.location, self.findings)
-            self.source(pipeline, place, self._source(edge, graph), edge.topic)
+            used = {source.name for line in self.pipelines for source in line.sources}
+            name = edge.topic if edge.topic not in used else f"{edge.kind} {edge.topic} of {graph.group}"
+            self.source(pipeline, place, self._source(edge, graph), name)
 
     def _source(self, edge: Edge, graph: GroupGraph) -> KafkaSourceConfig:
         is_table, is_loop = edge in graph.joint_tables, edge is graph.loop_stream

@@ -37,6 +37,13 @@ class JoinDecoder:
         )
 
 
+class NothingEncoder:
+    """Encodes what a group sends on beside its topics: nothing."""
+
+    def encode(self, record: object) -> None:
+        """Return None."""
+
+
 class GroupComputation:
     """Runs a group's callbacks.
 

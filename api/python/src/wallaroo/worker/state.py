@@ -191,7 +191,7 @@ class BucketState:
                 start = end
 
     def absent_entry(self, port: int, keys: Sequence[bytes]) -> bytes:
-        """Return the frame of an entry: these keys have no state any more."""
+        """Return the frame of an entry: these keys no longer have a state."""
         empty, places = [b""] * len(keys), range(len(keys))
         return encode_frame(
             empty, port=port, encoding=self.codec.encoding, keys=keys, key_indexes=places, absent=places

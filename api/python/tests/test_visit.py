@@ -1,0 +1,118 @@
+"""The declaration of visits: what the document says, and what is refused."""
+
+from typing import Any
+
+import pytest
+
+import wallaroo
+from wallaroo.diagnostic import DiagnosticError
+from wallaroo.frame import FrameError, encode_frame
+from wallaroo.topology import topology
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket import BucketRun
+from wallaroo.worker.stage import Stage
+from wallaroo.worker.state import BucketState
+
+
+@wallaroo.partition
+def first(data: str) -> str:
+    return data[0]
+
+
+class Plain:
+    """A state computation without visits."""
+
+    def name(self) -> str:
+        return "plain"
+
+    def compute(self, data: str, state: list[str]) -> Any:
+        return None, True
+
+
+class Visited(Plain):
+    """One with visits."""
+
+    visits: Any = ("show", "reset")
+
+    def visit(self, name: str, metadata: bytes, key: Any, state: list[str]) -> Any:
+        return None, True
+
+
+class Unvisited(Plain):
+    visits = ("show",)
+
+
+class WrongArity(Visited):
+    def visit(self, name: str, key: Any) -> Any:  # type: ignore[override]
+        return None, True
+
+
+def steps(kit: Any, computation: Any) -> list[dict[str, Any]]:
+    app = kit.build(lambda builder: builder.to_state_partition(computation, list, "log", first))
+    return list(topology(app, ".", "app.py", [])["pipelines"][0]["steps"])
+
+
+def codes(kit: Any, computation: Any) -> list[str]:
+    with pytest.raises(DiagnosticError) as caught:
+        steps(kit, computation)
+    return [each.code for each in caught.value.diagnostics]
+
+
+def test_visits_are_in_the_document(kit: Any) -> None:
+    (step,) = steps(kit, Visited)
+    assert step["visits"] == ["show", "reset"]
+    assert list(step).index("visits") < list(step).index("codec")
+    (plain,) = steps(kit, Plain)
+    assert "visits" not in plain
+
+
+def test_visitors_of_a_decorated_function(kit: Any) -> None:
+    @wallaroo.state_computation("count")
+    def count(data: str, state: list[str]) -> Any:
+        return None, True
+
+    @count.visitor("show")
+    def show(metadata: bytes, key: Any, state: list[str]) -> Any:
+        return (metadata, key, state), False
+
+    assert show(b"m", "k", []) == ((b"m", "k", []), False)  # still a function
+    assert count.visit("show", b"m", "k", []) == ((b"m", "k", []), False)
+    assert steps(kit, count)[0]["visits"] == ["show"]
+    for name, function in (("show", show), (7, show), ("other", lambda key: None)):
+        with pytest.raises(wallaroo.WallarooParameterError) as caught:
+            count.visitor(name)(function)
+        assert caught.value.diagnostics[0].code == ("T202" if name == "other" else "T207")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"), [(("a", "a"), ["T207"]), (("a\n",), ["T210"]), (("a\u0301",), ["T210"]), (("",), ["T210"])]
+)
+def test_names_of_visits(kit: Any, names: tuple[str, ...], expected: list[str]) -> None:
+    class Named(Visited):
+        visits = names
+
+    assert codes(kit, Named) == expected
+
+
+def test_a_visitor_is_a_method(kit: Any) -> None:
+    assert codes(kit, Unvisited) == ["T223"]
+    assert codes(kit, WrongArity) == ["T202"]
+
+
+def test_a_frame_that_is_no_visit_is_damage(kit: Any) -> None:
+    app = kit.build(lambda builder: builder.to_state_partition(Visited, list, "log", first))
+    stage = Stage(app, kit.stage_of(app, "0/steps/0"))
+    for values, encoding in (([], 0), ([b"", b""], 0), ([b"\xff\xff"], 0)):
+        frame = encode_frame(values, port=65533, encoding=encoding)
+        with pytest.raises(FrameError):
+            BucketRun(stage, pb.Bucket(index=0), [frame]).attempt(BucketState(stage.codec))
+
+
+def test_a_stage_that_names_another_visit_is_refused(kit: Any) -> None:
+    app = kit.build(lambda builder: builder.to_state_partition(Visited, list, "log", first))
+    description = kit.stage_of(app, "0/steps/0")
+    description.nodes[0].visits.append("show")
+    Stage(app, description)
+    description.nodes[0].visits.append("other")
+    with pytest.raises(DiagnosticError, match="W413"):
+        Stage(app, description)

@@ -1,0 +1,102 @@
+"""Visits in a topology: read, checked, compiled, explained, compared; and what a worker must know of them."""
+
+import json
+from typing import Any
+
+import pytest
+from test_kind import VALID
+
+from wallaroo.frame import TICK_PORT, VISIT_PORT, encode_frame, read_frame, read_header
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.crossing import controls_of
+from wallaroo_runtime.lowering.stage_message import stage_message
+from wallaroo_runtime.memory.source_frame import tick_frame, visit_frame
+from wallaroo_runtime.plan import compile_topology, explain
+from wallaroo_runtime.plan.change import Impact, compare
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.visit import visit_names
+from wallaroo_runtime.worker.audit import Audit, RuleError
+from wallaroo_runtime.worker.capability import needed
+
+STATE = 1  # the position of the state computation
+
+
+def visited(*names: str, step: int = STATE) -> dict[str, Any]:
+    document = dict(json.loads((VALID / "word_count.json").read_bytes()))
+    found = document["pipelines"][0]["steps"][step]
+    members = list(found.items())
+    members.insert([name for name, _ in members].index("codec"), ("visits", list(names)))
+    found.clear()
+    found.update(members)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "pointer"),
+    [
+        (visited("a", step=0), "T102", "/pipelines/0/steps/0/visits"),
+        (visited("a", "a"), "T102", f"/pipelines/0/steps/{STATE}/visits/1"),
+        (visited(), "T102", f"/pipelines/0/steps/{STATE}/visits"),
+        (visited("a", "a\u0301"), "T210", f"/pipelines/0/steps/{STATE}/visits/1"),
+    ],
+)
+def test_only_state_computations_take_visits_each_name_once(document: dict[str, Any], code: str, pointer: str) -> None:
+    with pytest.raises(RunError) as caught:
+        load_document(document)
+    assert [(each.code, each.pointer) for each in caught.value.diagnostics] == [(code, pointer)]
+
+
+def test_a_stage_with_visits_takes_them_and_needs_the_capability() -> None:
+    topology = load_document(visited("reset", "show"))
+    assert visit_names(topology) == ["reset", "show"]
+    plan = compile_topology(topology, shuffle_partitions=1)
+    (first,), (second,) = plan.levels
+    assert VISIT_PORT not in first.entry_ports and VISIT_PORT in second.entry_ports
+    message = stage_message(second)
+    assert [list(node.visits) for node in message.nodes if node.visits] == [["reset", "show"]]
+    assert "visits" in needed(message) and "visits" not in needed(stage_message(first))
+    assert ', visits "reset", "show" [port' in explain(plan, topology)
+
+
+def test_a_visit_that_is_gone_must_not_wait_in_the_journal() -> None:
+    old, new = load_document(visited("reset", "show")), load_document(visited("show", "more"))
+    found = [(change.impact, change.text.partition(";")[0]) for change in compare(old, new)]
+    assert found[0][0] is Impact.NEEDS_DRAIN and 'visit "reset" of step' in found[0][1]
+    assert any(impact is Impact.SAFE and "visits of step" in text for impact, text in found)
+    assert [change.impact for change in compare(new, load_document(visited("show", "more", "yet")))] == [Impact.SAFE]
+
+
+def counted(messages_out: int, *visits: pb.Visited) -> None:
+    """Let the audit see a call with one message and some visits."""
+    kind = pb.NODE_KIND_STATE_COMPUTATION
+    stage = pb.Stage(id="s1", nodes=[pb.Node(path="0/steps/1", kind=kind, port=3, visits=["show"])], bucket_count=8)
+    count = pb.StepCount(path="0/steps/1", messages_in=1, messages_out=messages_out)
+    Audit(stage).call({3: 1, VISIT_PORT: 1}, {}, [count], visits)
+
+
+def test_each_key_of_a_visit_emits_one_message_at_most() -> None:
+    show = pb.Visited(id=1, path="0/steps/1", keys=2)
+    counted(3, show)
+    with pytest.raises(RuleError, match="messages_out: 4"):
+        counted(4, show)
+    with pytest.raises(RuleError, match="a step of the stage that takes visits"):
+        counted(1, pb.Visited(id=1, path="0/steps/2", keys=2))
+    with pytest.raises(RuleError, match="visits: 3"):
+        counted(1, pb.Visited(id=1, path="0/steps/1", keys=2, failed=3))
+
+
+def test_visits_precede_all_records_where_spark_reads_them() -> None:
+    visits = [pb.Visit(id=each, name="show", metadata=b"m") for each in (7, 9)]
+    data = (
+        tick_frame(3, 50) + visit_frame(4, 60, visits[0]) + encode_frame([b"a"], port=0) + visit_frame(9, 70, visits[1])
+    )
+    for precede_all, sequences in ((True, [0, 0, 0]), (False, [3, 4, 9])):
+        found = list(controls_of(data, {TICK_PORT, VISIT_PORT}, precede_all=precede_all))
+        assert [sequence for sequence, _ in found] == sequences
+        frames = [read_frame(frame) for _, frame in found]
+        assert [(frame.header.sequence, frame.header.timestamp_ms) for frame in frames] == list(
+            zip(sequences, (50, 60, 70), strict=True)
+        )
+        assert [pb.Visit.FromString(bytes(frame.values()[0])) for frame in frames[1:]] == visits
+    assert [read_header(frame).port for _, frame in controls_of(data, {TICK_PORT})] == [TICK_PORT]
