@@ -1,4 +1,4 @@
-"""Tells a process that a signal has asked it to end."""
+"""A flag for processes that a signal asks to end."""
 
 import time
 
