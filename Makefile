@@ -22,7 +22,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run build bench bench-keys bench-windows lint test test-go test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready run build bench bench-goka bench-keys bench-windows lint test test-go test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -60,6 +60,9 @@ run: setup ## set up, then count the words of a text in Python and in Go, over T
 bench: ready ## words per second from the journal to the outbox, and latency
 	$(BIN)/python tests/bench/word_count.py
 	$(BIN)/python tests/bench/latency.py
+
+bench-goka: ready ## a counting group on Goka's own processor and on ours, on the same broker
+	$(BIN)/python tests/bench/goka.py
 
 bench-keys: ready ## a million keys with state, against PySpark's row-wise transformWithState
 	$(BIN)/python tests/bench/million_keys.py
@@ -101,6 +104,9 @@ soak-model: ready ## 5,000 applications drawn at random, against the reference: 
 
 test-cluster: ready ## a standalone cluster of separate hosts, HDFS and YARN: kills, growth, restarts elsewhere
 	$(call tests,cluster,$(SIDE_BY_SIDE))
+
+fault-goka: ready ## the same group on both, killed ten times while messages come: make fault-goka SEED=7
+	$(BIN)/python tests/goka_faults.py $(if $(SEED),--seed $(SEED))
 
 windows: ready ## four kinds of windows over a million messages each, in Python and Go, with deaths in the middle
 	$(BIN)/python tests/window.py $(if $(MESSAGES),--messages $(MESSAGES))

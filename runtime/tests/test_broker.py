@@ -18,7 +18,7 @@ from wallaroo_runtime.cli.broker import tell
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.egress import kafka_session
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.broker import VERSION, Broker
+from wallaroo_runtime.kafka.broker import VERSION, Broker, cluster_id
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.kafka.record import Record, printable
 from wallaroo_runtime.system.lock import TRY, take_lock
@@ -196,3 +196,10 @@ def test_what_is_shown_does_nothing_to_a_terminal(data: bytes) -> None:
     assert shown.isprintable()
     text = data.decode("utf-8", "replace")
     assert not text.isprintable() or "�" in text or shown == text
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_the_id_of_a_cluster_is_no_option(drawn: bytes) -> None:
+    name = cluster_id(drawn)
+    assert not name.startswith("-")
+    assert base64.urlsafe_b64decode(f"{name}==")[1:] == drawn[1:]

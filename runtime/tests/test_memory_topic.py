@@ -75,7 +75,7 @@ def test_a_record_of_other_types_is_refused() -> None:
         with pytest.raises(DiagnosticError) as caught:
             app.produce([KafkaRecord("numbers", b"k", 5)])  # type: ignore[arg-type]
         (finding,) = caught.value.diagnostics
-        assert finding.code == "R721" and 'cannot take KafkaRecord(' in finding.message
+        assert finding.code == "R721" and "cannot take KafkaRecord(" in finding.message
         app.produce([KafkaRecord("numbers", b"k", b"1")])
 
 

@@ -10,6 +10,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -54,21 +55,26 @@ def measured(broker: Broker, binary: Path, folder: Path, name: str, partitions: 
     )
 
 
-def main() -> int:
+def compare(broker: Broker, folder: Path, partitions: Sequence[int], messages: int) -> None:
     """Measure both in turns."""
+    binaries = {"goka": build_own(folder), "ours": build_ours(folder)}
+    for number in partitions:
+        for kind, binary in binaries.items():
+            print(measured(broker, binary, folder, kind, number, messages), flush=True)
+
+
+def main() -> int:
+    """Start a broker and measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=500_000)
     parser.add_argument("--partitions", default="1,8")
     options = parser.parse_args()
+    partitions = [int(each) for each in options.partitions.split(",")]
     with tempfile.TemporaryDirectory(prefix="wallaroo-goka-") as name:
-        folder = Path(name)
-        broker = Broker(folder)
+        broker = Broker(Path(name))
         broker.start()
         try:
-            binaries = {"goka": build_own(folder), "ours": build_ours(folder)}
-            for partitions in map(int, options.partitions.split(",")):
-                for kind, binary in binaries.items():
-                    print(measured(broker, binary, folder, kind, partitions, options.messages), flush=True)
+            compare(broker, Path(name), partitions, options.messages)
         finally:
             broker.stop()
     return 0

@@ -64,7 +64,7 @@ def write(language: str, directory: Path) -> list[Path]:
 
 
 def _name_of(directory: Path) -> str:
-    """Return a name for the application: it stands in a string literal, and names the checkpoint."""
+    """Return a name for the application: it is part of a string literal, and names the checkpoint."""
     letters = "".join(each if each.isalnum() or each in "-_ ." else "-" for each in directory.resolve().name)
     return letters.strip(" .") or "application"
 

@@ -132,7 +132,7 @@ class Broker:
 
     def _format(self, jars: Path, classes: str) -> None:
         """Prepare the directory as Kafka wants it, once."""
-        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        name = cluster_id(uuid.uuid4().bytes)
         arguments = ("format", "--standalone", "-t", name, "-c", str(self.directory / PROPERTIES))
         with open(self.log, "ab", opener=_private) as log:
             command = self._command(jars, classes, "kafka.tools.StorageTool", *arguments)
@@ -214,6 +214,17 @@ class Broker:
             self._process.kill()
             self._process.wait(STOP_S)
         self._process = None
+
+
+def cluster_id(drawn: bytes) -> str:
+    r"""Return 16 bytes as Kafka writes the id of a cluster; it never begins like an option.
+
+    Example:
+        >>> cluster_id(b"\xf8" + bytes(15))
+        'eAAAAAAAAAAAAAAAAAAAAA'
+    """
+    first, *rest = drawn
+    return base64.urlsafe_b64encode(bytes((first & 0x7F, *rest))).decode().rstrip("=")
 
 
 def _private(path: str, flags: int) -> int:

@@ -1,4 +1,4 @@
-"""A flag for processes that a signal asks to end."""
+"""Lets a process know that a signal has asked it to end."""
 
 import time
 
