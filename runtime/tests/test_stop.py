@@ -13,9 +13,9 @@ PROGRAM = """
 import contextlib, os, signal, time
 import wallaroo_runtime.{module} as module
 with {flag} as stopped:
-    handler, until = signal.getsignal(signal.SIGTERM), time.monotonic() + 1
+    handler, until = signal.getsignal(signal.SIGTERM), time.monotonic() + 2
     signal.signal(signal.SIGALRM, lambda _, frame: handler(signal.SIGTERM, frame))
-    signal.setitimer(signal.ITIMER_REAL, 1e-5, 1e-5)
+    signal.setitimer(signal.ITIMER_REAL, 5e-4, 5e-4)
     while time.monotonic() < until:
         stopped.wait(0.001)
     os._exit(7)

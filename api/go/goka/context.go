@@ -201,6 +201,7 @@ func (c *call) wait() error {
 	return fmt.Errorf("asynchronous error from callback: could not commit message with key '%s': %w", c.Key(), all)
 }
 
+//lint:ignore ST1005 the text is Goka's
 var errStateless = errors.New("Cannot access state in stateless processor")
 
 // headersIn returns the headers that options name. Goka has them in a type of its own, which only its options and reflection reach.

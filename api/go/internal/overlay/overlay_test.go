@@ -100,9 +100,14 @@ func TestMoreOfCKeepsCgo(t *testing.T) {
 }
 
 func TestANewProgramIsBuiltAsItIs(t *testing.T) {
-	result, original := prepare(t, "package main\n\nimport w \"wallarooapi/worker\"\n\ntype T int\n\nfunc main() { w.Main(nil) }\n")
-	if _, replaced := result.Replace[original]; replaced || len(result.Replace) != 1 || len(result.Diagnostics) > 0 {
-		t.Errorf("%+v", result)
+	for _, program := range []string{
+		"import w \"wallarooapi/worker\"\n\ntype T int\n\nfunc main() { w.Main(nil) }\n",
+		"import \"wallarooapi/goka\"\n\ntype T int\n\nfunc main() { goka.Serve(nil) }\n",
+	} {
+		result, original := prepare(t, "package main\n\n"+program)
+		if _, replaced := result.Replace[original]; replaced || len(result.Replace) != 1 || len(result.Diagnostics) > 0 {
+			t.Errorf("%+v", result)
+		}
 	}
 }
 
