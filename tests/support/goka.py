@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import shutil
 import signal
 import subprocess
@@ -60,8 +61,9 @@ class Processor:
 
     def __init__(self, binary: Path, directory: Path, broker: Broker, topic: str, group: str) -> None:
         directory.mkdir()
-        self.binary, self.directory, self.group = binary, directory, group
-        own = {"BROKERS": broker.address, "TOPIC": topic, "GROUP": group, "WALLAROO": str(WALLAROO)}
+        # Goka's own state is in a directory that all runs share.
+        self.binary, self.directory, self.group = binary, directory, f"{group}-{secrets.token_hex(4)}"
+        own = {"BROKERS": broker.address, "TOPIC": topic, "GROUP": self.group, "WALLAROO": str(WALLAROO)}
         self.environment = {**os.environ, **own, "XDG_STATE_HOME": str(directory / "state"), "TMPDIR": str(directory)}
         self.process: subprocess.Popen[bytes] | None = None
 
