@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.cli.gateway_option import add_remote, remote_of
 from wallaroo_runtime.cli.option import OWN, Split, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
-from wallaroo_runtime.cli.remote_option import add_remote, remote_of
 from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.cli.size import add_bounds, bounds_of
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.rescale import Rescaled, rescale, rescale_at
+from wallaroo_runtime.cli.gateway_option import add_remote, remote_of
 from wallaroo_runtime.cli.parser import Parser, usage_error
-from wallaroo_runtime.cli.remote_option import add_remote, remote_of
 from wallaroo_runtime.cli.run import MAX_PARTITIONS, conf_of, location_of
 
 MAX_BUCKETS = 1024

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wallaroo_runtime.cli.gateway_option import remote_of
 from wallaroo_runtime.cli.option import OWN, VISIBLE, Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
-from wallaroo_runtime.cli.remote_option import remote_of
 from wallaroo_runtime.cli.reporter import READY
 from wallaroo_runtime.cli.run import add_run_options, conf_of, location_of
 from wallaroo_runtime.program.app import AppKind, resolve

@@ -2,12 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.egress.connector_sink import CommittingSink
 from wallaroo_runtime.egress.sink import Sink
+from wallaroo_runtime.egress.sink_kind import sink_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
@@ -150,15 +149,3 @@ class Sender:
             "pending_messages": self._log.base.messages[port] - position.messages,
             "pending_bytes": self._published.get(port, 0) - sink.finished_bytes,
         }
-
-
-def sink_of(config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int) -> Sink:
-    """Return what delivers to a sink, by its kind."""
-    if config.HasField("kafka"):
-        # Late: its client takes long to import, and need not be installed.
-        from wallaroo_runtime.egress.kafka_sink import KafkaSink
-
-        return KafkaSink(config, directory, say)
-    if config.HasField("cookie"):
-        return CommittingSink(config, directory, say)
-    return Sink(config, directory, say, resend_bytes)

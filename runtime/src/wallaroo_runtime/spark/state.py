@@ -11,7 +11,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from wallaroo.fault import reach
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import in_order, run_bucket
-from wallaroo_runtime.lowering.compaction import is_due
+from wallaroo_runtime.lowering.compaction_due import is_due
 from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing
 from wallaroo_runtime.lowering.visit import count_visits
 from wallaroo_runtime.plan import Stage

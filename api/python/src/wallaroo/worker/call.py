@@ -17,12 +17,12 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketResult, BucketRun
 from wallaroo.worker.calendar import DUE_BYTES, WINDOWED
 from wallaroo.worker.dead_letter import LetterBox
-from wallaroo.worker.entry import HeaderError, WireReader
 from wallaroo.worker.flight import InFlight
 from wallaroo.worker.generate import generate
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
 from wallaroo.worker.value import NotSerializableError, StateReadError, ValueCodec
+from wallaroo.worker.wire import HeaderError, WireReader
 
 MAX_STAGES = 64
 EMPTY = Version(0, 0)

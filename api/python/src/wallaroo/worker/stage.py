@@ -14,7 +14,6 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.chain import STATE_KINDS, ChainWriter, Link
 from wallaroo.worker.crossing import SendExit, Values, received, values_of
 from wallaroo.worker.dead_letter import LetterBox, WrongResultError
-from wallaroo.worker.entry import WireReader
 from wallaroo.worker.exit import KeyExit, SinkExit, letter_outputs
 from wallaroo.worker.failing import fail_of, items_of, keyed_of
 from wallaroo.worker.flight import INDEX, MESSAGE, InFlight, Words
@@ -24,6 +23,7 @@ from wallaroo.worker.record import RecordExit, makes_rows
 from wallaroo.worker.result import checked, expected_of, listed, paired
 from wallaroo.worker.value import ValueCodec
 from wallaroo.worker.window import window_of
+from wallaroo.worker.wire import WireReader
 
 STEP_KINDS = {
     "computation": pb.NODE_KIND_COMPUTATION,

@@ -8,9 +8,9 @@ import wallaroo
 from wallaroo.frame import FRAMED, FrameError, FrameHeader, write_frame
 from wallaroo.serialization import Serializer
 from wallaroo.worker.dead_letter import LetterBox, preview
-from wallaroo.worker.entry import HeaderError, WireReader
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.value import ValueCodec
+from wallaroo.worker.wire import HeaderError, WireReader
 
 BOX = LetterBox(ValueCodec(Serializer()))
 

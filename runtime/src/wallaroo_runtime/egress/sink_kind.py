@@ -1,0 +1,21 @@
+"""The kinds of sinks that the egress delivers to; a new kind is a class and a line here."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.egress.connector_sink import CommittingSink
+from wallaroo_runtime.egress.sink import Sink
+from wallaroo_runtime.service._proto import service_pb2 as pb
+
+
+def sink_of(config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int) -> Sink:
+    """Return what delivers to a sink, by its kind."""
+    if config.HasField("kafka"):
+        # Late: its client takes long to import, and need not be installed.
+        from wallaroo_runtime.egress.kafka_sink import KafkaSink
+
+        return KafkaSink(config, directory, say)
+    if config.HasField("cookie"):
+        return CommittingSink(config, directory, say)
+    return Sink(config, directory, say, resend_bytes)
