@@ -43,5 +43,13 @@ def test_dead_letters_are_findings_and_nothing_else_is_a_failure(tmp_path: Path)
     assert 'a message is a dead letter at \\"shout\\"; C501 AttributeError' in said
     assert "return text.missing()" in said
     assert "all messages of this run, 20, are dead letters" in said and '"R741"' in said
+    with (
+        Receiver() as receiver,
+        Run(app, receiver, checkpoint) as again,
+    ):  # what failed before is no failure of this run
+        again.ready()
+        assert again.stop() == 0, again.said()
+        assert (again.last("messages_in"), again.last("dead_letters")) == (20, 20)
+        assert again.last("run") == {"messages_in": 0, "messages_out": 0, "dead_letters": 0}
     listed = wallaroo("dead-letters", "ls", "--group", checkpoint, cwd=tmp_path)
     assert listed.stdout.splitlines()[1].split()[:3] == ["20", "C501", "shout"]
