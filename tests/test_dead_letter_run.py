@@ -50,6 +50,6 @@ def test_dead_letters_are_findings_and_nothing_else_is_a_failure(tmp_path: Path)
         again.ready()
         assert again.stop() == 0, again.said()
         assert (again.last("messages_in"), again.last("dead_letters")) == (20, 20)
-        assert again.last("run") == {"messages_in": 0, "messages_out": 0, "dead_letters": 0}
+        assert set(again.last("run").values()) == {0}
     listed = wallaroo("dead-letters", "ls", "--group", checkpoint, cwd=tmp_path)
     assert listed.stdout.splitlines()[1].split()[:3] == ["20", "C501", "shout"]
