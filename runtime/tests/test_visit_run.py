@@ -75,6 +75,7 @@ def start(program: Path, receiver: Receiver, checkpoint: Path, *options: str) ->
     return Run(program, receiver, checkpoint, *options)
 
 
+@pytest.mark.long
 def test_visits_come_once_to_each_key_although_the_run_is_killed(tmp_path: Path) -> None:
     program, checkpoint, expected = tmp_path / "visits.py", tmp_path / "checkpoint", Expected(20)
     with Receiver() as receiver:
