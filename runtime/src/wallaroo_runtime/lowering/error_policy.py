@@ -1,6 +1,6 @@
 """Which dead letters stop an application, and the first one that does."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from wallaroo.frame import read_frame, split_frames
@@ -44,14 +44,19 @@ class ErrorPolicy:
         return self.parts.get(path, self.fails)
 
 
+def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
+    """Yield the dead letters in pieces of whole frames, in order."""
+    for data in pieces:
+        for _, start, _ in split_frames(data):
+            yield from map(pb.DeadLetter.FromString, read_frame(data, start).values())
+
+
 def first_that_stops(pieces: Iterable[bytes], policy: ErrorPolicy) -> pb.DeadLetter | None:
     """Return the dead letter of the earliest source message among those that stop the query."""
     first: pb.DeadLetter | None = None
-    for data in pieces:
-        for _, start, _ in split_frames(data):
-            for letter in map(pb.DeadLetter.FromString, read_frame(data, start).values()):
-                is_earlier = first is None or letter.sequence < first.sequence
-                first = letter if is_earlier and policy.stops_at(letter.path) else first
+    for letter in letters_of(pieces):
+        is_earlier = first is None or letter.sequence < first.sequence
+        first = letter if is_earlier and policy.stops_at(letter.path) else first
     return first
 
 

@@ -1,13 +1,13 @@
 """Which dead letters a run reports: the first of each step and code, and again at each power of ten."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo.frame import read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.error_policy import letters_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 LETTERS_PER_BATCH = 10_000
@@ -64,9 +64,9 @@ class LetterWatch:
         """
         numbers: Counter[int] = Counter()
         found: Found = []
-        values = ((file.partition, value) for file in files for value in _values(read(file)))
-        for partition, value in islice(values, LETTERS_PER_BATCH):
-            found.append((f"{batch}-{partition}-{numbers[partition]}", pb.DeadLetter.FromString(value)))
+        letters = ((file.partition, letter) for file in files for letter in letters_of(read(file)))
+        for partition, letter in islice(letters, LETTERS_PER_BATCH):
+            found.append((f"{batch}-{partition}-{numbers[partition]}", letter))
             numbers[partition] += 1
         return found
 
@@ -82,12 +82,6 @@ class LetterWatch:
     def news(self) -> Sequence[Notable]:
         """Return what is to be reported since the last call; another thread may add meanwhile."""
         return [self._notable.popleft() for _ in range(len(self._notable))]
-
-
-def _values(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    for data in pieces:
-        for _, start, _ in split_frames(data):
-            yield from read_frame(data, start).values()
 
 
 def is_power_of_ten(count: int) -> bool:
