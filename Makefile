@@ -6,11 +6,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # The second is nested, for its many dependencies: nobody else gets them.
 GO_MODULES := api/go api/go/goka
+# The operators of real-time mode, compiled against the Spark that PySpark brings.
+OPERATORS := runtime/build/java/realtime.jar
+MAVEN = mvn -q -B -f runtime/java/pom.xml -Dspark.jars=$$($(BIN)/python -c 'import pyspark; print(pyspark.__path__[0])')/jars
 GO_TOOLS := $(CURDIR)/$(VENV)/gobin
 # Tests wait more than they compute: more processes of pytest than processors, each with at most one Spark (2 GiB).
 # tests/conftest.py says which tests stay together.
 PROCESSES = 3
-test-long test-cluster: PROCESSES = 2
+test-long test-cluster test-kafka: PROCESSES = 2
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 # What fails beside other tests runs once more, alone: on a slow machine deadlines pass. The first that fails again ends it.
 define tests
@@ -22,7 +25,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run build bench bench-goka bench-keys bench-windows lint test test-go test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready run build docs bench bench-goka bench-keys bench-realtime bench-windows lint test test-go test-java test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -30,8 +33,13 @@ help: ## list the targets
 setup: ## make .venv with all packages, and fetch the Go modules and tools, side by side
 	@$(MAKE) --no-print-directory -j2 ready
 
-ready: $(STAMP) $(GO_TOOLS)/.installed
+ready: $(STAMP) $(GO_TOOLS)/.installed $(OPERATORS)
 	@:
+
+$(OPERATORS): runtime/java/pom.xml $(shell find runtime/java/src/main -name '*.java') topology-schema/worker.proto topology-schema/service.proto | $(STAMP)
+	@command -v mvn >/dev/null || echo "mvn was not found, so there will be no real-time mode; install Maven 3.8 or newer for it"
+	@! command -v mvn >/dev/null || $(MAVEN) -Dmaven.test.skip=true package
+	@! test -f $@ || touch $@
 
 $(VENV)/bin/python:
 	@command -v go >/dev/null || { echo "go was not found; install Go 1.24 or newer and put it on PATH"; exit 1; }
@@ -54,6 +62,13 @@ build: ready ## wheels of the three distributions into build/dist, and the Go SD
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/dist ./api/python ./api/connectors ./runtime
 	for module in $(GO_MODULES); do (cd $$module && go build ./...) || exit 1; done
 
+$(VENV)/.docs: runtime/pyproject.toml $(STAMP)
+	$(BIN)/python -m pip install --quiet -e './runtime[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## the documentation site into build/site, readable without a server
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 run: setup ## set up, then count the words of a text in Python and in Go, over TCP
 	$(BIN)/python tests/main_job.py
 
@@ -61,19 +76,25 @@ bench: ready ## words per second from the journal to the outbox, and latency
 	$(BIN)/python tests/bench/word_count.py
 	$(BIN)/python tests/bench/latency.py
 
+bench-realtime: ready ## latency over minutes, throughput and idle cost in both modes, with a picture
+	$(BIN)/python tests/bench/realtime.py --picture docs/latency.svg
+
 bench-goka: ready ## a counting group on Goka's own processor and on ours, on the same broker
 	$(BIN)/python tests/bench/goka.py
 
 bench-keys: ready ## a million keys with state, against PySpark's row-wise transformWithState
 	$(BIN)/python tests/bench/million_keys.py
 
-lint: ready ## style, types and suspicious code, Python and Go
+lint: ready ## style, types and suspicious code, Python and Go; Java's warnings are errors of `setup`
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	@cd api/go && unformatted="$$(gofmt -l . ../../examples)" && if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
 	@for module in $(GO_MODULES); do echo "vet, staticcheck: $$module"; \
 		(cd $$module && go vet ./... && $(GO_TOOLS)/staticcheck ./...) || exit 1; done
+
+test-java: ready ## the operators of real-time mode, as far as they need no Spark
+	$(MAVEN) test
 
 test-unit: ready ## what needs no JVM and no process: under a minute
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not jvm and not slow and not long and not kafka and not connector and not cluster and not javascript"
@@ -83,7 +104,7 @@ test-go: ready ## the tests of the Go SDK, with the race detector
 	for module in $(GO_MODULES); do (cd $$module && go test -race -shuffle=on ./...) || exit 1; done
 
 test: setup ## everything but the long runs; CI runs this last
-	@$(MAKE) --no-print-directory --keep-going --output-sync=target -j3 lint check-generated test-go
+	@$(MAKE) --no-print-directory --keep-going --output-sync=target -j3 lint check-generated test-go test-java
 	$(call tests,"not long and not cluster and not kafka and not connector and not javascript",$(SIDE_BY_SIDE))
 
 soak: ready ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7
@@ -122,7 +143,7 @@ test-javascript: ready ## the worker in JavaScript; needs Node, and npm fetches 
 	$(call tests,javascript)
 
 test-kafka: ready ## Kafka sources and sinks against a real broker, which Maven fetches
-	$(call tests,kafka)
+	$(call tests,kafka,$(SIDE_BY_SIDE))
 
 test-long: ready ## the long runs: faults, guilty messages, bounds, changed applications
 	$(call tests,long,$(SIDE_BY_SIDE))

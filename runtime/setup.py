@@ -1,4 +1,4 @@
-"""Puts the Go SDK into the wheel, where `wallaroo build` finds it when there is no checkout."""
+"""Puts the Go SDK into the wheel, where `wallaroo build` finds it when there is no checkout, and the jar of `java`."""
 
 import shutil
 from pathlib import Path
@@ -7,11 +7,12 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 SDK = Path(__file__).resolve().parents[1] / "api" / "go"
+OPERATORS = Path(__file__).resolve().parent / "build" / "java" / "realtime.jar"
 LEFT_OUT = shutil.ignore_patterns("*_test.go", "testdata", "*.test", "*.prof")
 
 
 class BuildWithSdk(build_py):
-    """Copies `api/go` to `wallaroo_runtime/_sdk/go`; an editable installation uses the checkout itself."""
+    """Copies `api/go` to `_sdk/go` and the jar to `_java`; an editable installation uses those of the checkout."""
 
     def run(self) -> None:
         """Build the package."""
@@ -20,6 +21,12 @@ class BuildWithSdk(build_py):
             target = Path(self.build_lib) / "wallaroo_runtime" / "_sdk" / "go"
             shutil.rmtree(target, ignore_errors=True)
             shutil.copytree(SDK, target, ignore=LEFT_OUT)
+            if not OPERATORS.is_file():
+                reason = f"{OPERATORS} is missing; run `make setup` first, which builds it"
+                raise SystemExit(reason)
+            jars = Path(self.build_lib) / "wallaroo_runtime" / "_java"
+            jars.mkdir(exist_ok=True)
+            shutil.copy(OPERATORS, jars)
 
 
 setup(cmdclass={"build_py": BuildWithSdk})

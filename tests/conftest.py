@@ -181,9 +181,9 @@ def go_conformance() -> Path:
     return build(HERE / "conformance")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Broker"]:
-    """Give the one Kafka broker of this test run."""
+    """Give a file of tests its Kafka broker: no other file has made topics there."""
     from support.kafka import Broker
 
     found = Broker(tmp_path_factory.mktemp("broker"))

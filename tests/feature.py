@@ -27,6 +27,7 @@ TABLE = ROOT / "tests" / "features.toml"
 PAGE = ROOT / "docs" / "features.md"
 COLUMNS = {"python1": "Python 0.1-0.3", "python2": "Python 0.4-0.5", "python3": "Python 0.6", "go": "Go"}
 TEST_S = 600.0
+NESTED = ("goka",)  # folders of api/go that are modules of their own
 INTRODUCTION = """\
 # Features
 
@@ -99,16 +100,21 @@ def features() -> list[Feature]:
 
 
 def commands(proofs: Sequence[Proof], root: Path) -> list[list[str]]:
-    """Return the commands that run tests in a copy of the tree: one of pytest, one of go."""
+    """Return the commands that run tests in a copy of the tree: one of pytest, one of go for each module."""
     found = []
     python = list(dict.fromkeys(proof.test for proof in proofs if "#" not in proof.test))
     if python:
         found.append([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *python])
-    go = [proof.test.split("#") for proof in proofs if "#" in proof.test]
-    if go:
-        packages = sorted({f"./{package}" for package, _ in go})
-        names = "|".join(sorted({name for _, name in go}))
-        command = ["go", "-C", str(root / "api" / "go"), "test", "-vet=off", "-count=1", "-v"]
+    modules: dict[str, list[tuple[str, str]]] = {}
+    for proof in proofs:
+        package, is_go, name = proof.test.partition("#")
+        if is_go:
+            module = next((each for each in NESTED if package == each or package.startswith(f"{each}/")), "")
+            modules.setdefault(module, []).append((os.path.relpath(package, module or "."), name))
+    for module, tests in modules.items():
+        packages = sorted({"./" + package for package, _ in tests})
+        names = "|".join(sorted({name for _, name in tests}))
+        command = ["go", "-C", str(root / "api" / "go" / module), "test", "-vet=off", "-count=1", "-v"]
         found.append([*command, *packages, "-run", f"^({names})$"])
     return found
 

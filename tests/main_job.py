@@ -18,7 +18,6 @@ HERE = Path(__file__).resolve().parent
 TEXT = HERE / "bill_of_rights.txt"
 WALLAROO = Path(sys.executable).with_name("wallaroo")
 PUNCTUATION = " !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-READY = "Application has successfully initialized."
 DEADLINE_S = 300
 
 
@@ -53,13 +52,13 @@ def run_job(title: str, app: Path, folder: Path) -> tuple[Counter[str], int]:
     try:
         assert engine.stdout is not None
         for line in engine.stdout:
-            if READY in line:
+            if json.loads(line).get("state") == "initialized":
                 break
         else:
             sys.exit(f"{title}: the application ended before it was initialized (exit code {engine.wait()})")
         print(f"== wallaroo send --host {source} --file {TEXT.name}", flush=True)
         subprocess.run([WALLAROO, "send", "--host", source, "--file", TEXT], check=True, timeout=DEADLINE_S)
-        last = [json.loads(line) for line in engine.stdout if line.startswith("{")][-1]
+        last = [json.loads(line) for line in engine.stdout][-1]
         code = engine.wait(timeout=DEADLINE_S)
         if code:
             sys.exit(f"{title}: wallaroo run ended with exit code {code}")

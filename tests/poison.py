@@ -97,15 +97,21 @@ def check_letters(checkpoint: Path, script: Script, codes: dict[str, str]) -> No
         assert payload in told, f"dead letter {letter.sequence} holds {told!r}, not {payload!r}"
 
 
-def poison(language: str, script: Script, folder: Path) -> str:
+def poison(language: str, script: Script, folder: Path, *options: str) -> str:
     """Run one language; returns what happened in one line.
+
+    Args:
+        language: Of the program.
+        script: What is sent.
+        folder: Is made; holds the checkpoint.
+        options: Of `wallaroo run`.
 
     Raises:
         AssertionError: Something is missing, too much, or in the wrong order.
     """
     folder.mkdir()
     checkpoint, expected = folder / "checkpoint", script.expected()
-    with Receiver() as receiver, Run(topology_of(language, folder), receiver, checkpoint) as run:
+    with Receiver() as receiver, Run(topology_of(language, folder), receiver, checkpoint, *options) as run:
         run.ready()
         began = time.monotonic()
         run.send(framed(map(script.payload, range(script.count))))

@@ -56,7 +56,7 @@ def test_topics_stay_between_runs_whatever_ends_the_broker(data: Path, capsys: p
     for turn, number in enumerate((signal.SIGKILL, signal.SIGINT)):
         command = Command(data, address)
         try:
-            assert command.told == {"state": "serving", "address": address, "data": str(data)}
+            assert command.told.items() >= {"state": "serving", "address": address, "data": str(data)}.items()
             if turn == 0:
                 assert main(["broker", "--data", str(data), "--listen", "127.0.0.1:0"]) == 2
                 assert f"R723 {data} is in use by the broker at {address}\n" in capsys.readouterr().err
@@ -147,9 +147,9 @@ def test_topics_are_listed_and_described(broker: Broker, capsys: pytest.CaptureF
         "partitions": [{"number": number, "leader": 1, "begin": 0, "end": 0} for number in range(2)],
         "settings": {"cleanup.policy": "compact"},
     }
-    assert json.loads(made) == expected
+    assert json.loads(made).items() >= expected.items()
     listed = [json.loads(line) for line in topics(capsys, broker.address, "ls", "--json").splitlines()]
-    assert expected in listed
+    assert [each for each in listed if each.items() >= expected.items()]
     assert not [each for each in listed if each["topic"].startswith("__")]
     assert "  cleanup.policy=compact\n" in topics(capsys, broker.address, "describe", "listed")
     address = broker.address

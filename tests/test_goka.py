@@ -275,6 +275,25 @@ def test_a_group_that_writes_nothing_and_two_readers_of_a_topic() -> None:
         assert seen[4:] == ["h Cid clicks"]
 
 
+def test_names_of_sources_and_sinks_are_topics() -> None:
+    """As in Go: TestNamesAreThoseOfPython has the same groups."""
+
+    def none(ctx: goka.Context, message: Any) -> None:
+        pass
+
+    text = goka.String()
+    edges = goka.input("in", text, none), goka.loop(text, none), goka.output("x", text), goka.persist(text)
+    first = goka.define_group("a", *edges, goka.join("users", text))
+    tables = goka.join("a-table", text), goka.join("users", text)
+    second = goka.define_group("b", *goka.inputs(["in", "x"], text, none), *tables)
+    app = goka.application(["127.0.0.1:9092"], first, second)
+    names = sorted(node.name for line in app.pipelines for node in (*line.sources, *line.sinks))
+    assert app.name == "a + b"
+    assert names == [
+        "a-loop", "a-loop", "a-table", "a-table", "b", "in", "input in of b", "join users of b", "users", "x", "x",
+    ]  # fmt: skip
+
+
 def test_a_key_without_a_value_leaves_the_log() -> None:
     def keep(ctx: goka.Context, message: str) -> None:
         ctx.delete() if ctx.value() else ctx.set_value(1)

@@ -258,7 +258,12 @@ def test_the_printed_command_runs_the_driver_on_yarn(
             (master,) = hadoop.containers(MASTER)
             os.kill(master, signal.SIGKILL)
             exchange.send(PARTS[1])  # the gateway needs no driver
-            wait_until(lambda: hadoop.containers(MASTER) not in ([], [master]), lambda: "another attempt", LONG_S)
+
+            def has_another() -> bool:
+                check()
+                return hadoop.containers(MASTER) not in ([], [master])
+
+            wait_until(has_another, lambda: "another attempt", LONG_S)
             exchange.send(PARTS[2])
             exchange.receive()
             operator = Path("/python/spark/state/0")

@@ -1,5 +1,6 @@
 """Whole records against a real broker: written as they are, topics created, an application of tables and streams."""
 
+import contextlib
 import json
 import os
 import random
@@ -15,10 +16,10 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Producer, TopicPart
 from support import joined
 from support.joined import Joined
 from support.kafka import Broker, free_port
-from support.run import WALLAROO
+from support.run import WALLAROO, wait_until
 from wallaroo import KafkaRecord
 from wallaroo.worker.kafka_record import write_record
-from wallaroo_runtime.egress.kafka_session import Lasting, Session
+from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.kafka.topic import describe_topic
@@ -80,6 +81,19 @@ def read_all(broker: Broker, topic: str, count: int) -> list[list[KafkaRecord]]:
     return found
 
 
+def opened(target: pb.KafkaTopic, name: str) -> Session:
+    """Return a session, as a sink opens one: again while the broker, which has just started, knows no coordinator."""
+    found: list[Session] = []
+
+    def is_open() -> bool:
+        with contextlib.suppress(Unavailable):
+            found.append(Session(kafka_client("a test"), target, name, "out"))
+        return bool(found)
+
+    wait_until(is_open, lambda: f"a session of {name}", ANSWER_S)
+    return found[0]
+
+
 def test_drawn_records_are_written_as_they_are(broker: Broker) -> None:
     draw = random.Random(7)
     topic = "whole"
@@ -87,7 +101,7 @@ def test_drawn_records_are_written_as_they_are(broker: Broker) -> None:
     options = {"kafka.partitioner": "fnv1a"}
     target = pb.KafkaTopic(application="app", brokers=[broker.address], topic=topic, options=options, records=True)
     records = [drawn_record(draw) for _ in range(300)]
-    session = Session(kafka_client("a test"), target, "whole-records", "out")
+    session = opened(target, "whole-records")
     for at in range(0, len(records), 100):
         written = map(whole_record, map(write_record, records[at : at + 100]))
         session.write(written, Delivered(0, 0, 0, at + 100, 0, "whole-records"))
@@ -109,7 +123,7 @@ def test_drawn_records_are_written_as_they_are(broker: Broker) -> None:
 def test_a_record_without_a_time_gets_kafka_s(broker: Broker) -> None:
     broker.create("untimed", PARTITIONS)
     target = pb.KafkaTopic(application="app", brokers=[broker.address], topic="untimed", records=True)
-    session = Session(kafka_client("a test"), target, "untimed", "out")
+    session = opened(target, "untimed")
     session.write([whole_record(write_record(KafkaRecord(key=b"k")))], Delivered(0, 0, 0, 1, 0, "untimed"))
     session.close()
     (record,) = [record for part in read_all(broker, "untimed", 1) for record in part]
@@ -120,7 +134,7 @@ def test_a_record_without_a_time_gets_kafka_s(broker: Broker) -> None:
 def test_a_record_that_kafka_never_takes_is_told_apart_from_those_in_its_batch(broker: Broker) -> None:
     broker.create("future", 1)
     target = pb.KafkaTopic(application="app", brokers=[broker.address], topic="future", records=True)
-    session = Session(kafka_client("a test"), target, "future", "out")
+    session = opened(target, "future")
     records = [KafkaRecord(key=b"k", timestamp_ms=number) for number in (1, 2, 1 << 42, 3)]
     with pytest.raises(Lasting, match="Invalid timestamp"):
         session.write(map(whole_record, map(write_record, records)), Delivered(0, 0, 0, 4, 0, "future"))

@@ -1,6 +1,9 @@
 """Applications drawn at random give what a sequential reference gives, on Spark and without it; planted faults show."""
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -83,6 +86,18 @@ def test_many_drawn_applications(local: Run) -> None:
 def test_many_drawn_applications_on_spark(on_spark: Run) -> None:
     assert search(on_spark, 25, number=random.randrange(1 << 32), shrinks=False) >= 25
     assert search(on_spark, 5, number=random.randrange(1 << 32), shrinks=False, begins=AFTER) >= 5
+
+
+@pytest.mark.long
+@pytest.mark.jvm
+def test_drawn_applications_in_realtime() -> None:
+    """In a process of its own: its Java has operators that the Java of another session has not."""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    command = [sys.executable, "-m", "model.in_realtime", str(random.randrange(1 << 32)), "15", "3"]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=850, check=False
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-8000:]
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ from pyspark.java_gateway import launch_gateway
 from wallaroo_runtime.cli import dead_letters, egress, gateway, pack, run, state, submit
 from wallaroo_runtime.cli.parser import Parser
 from wallaroo_runtime.cli.run import conf_of
-from wallaroo_runtime.spark.session import LOCAL_SETTINGS, REMOTE_FILES, SETTINGS, YARN_SETTINGS, memory_settings
+from wallaroo_runtime.spark.settings import LOCAL_SETTINGS, REMOTE_FILES, SETTINGS, YARN_SETTINGS, memory_settings
 from wallaroo_runtime.topology.override import parse_addresses
 
 # Of a user's choice, of Hadoop, of a state store, and one that Spark reads by its name alone.
@@ -148,6 +148,7 @@ def unknown_fields(found: Any, document: Any, path: str) -> Iterator[str]:
 
 
 @pytest.mark.jvm
+@pytest.mark.long
 def test_fields_of_the_manifest_are_those_of_kubernetes(java: Any) -> None:
     classes = java.io.fabric8.kubernetes.client.utils.KubernetesSerialization()
 
@@ -162,6 +163,7 @@ def test_fields_of_the_manifest_are_those_of_kubernetes(java: Any) -> None:
 
 
 @pytest.mark.jvm
+@pytest.mark.long
 def test_settings_are_those_of_spark(java: Any) -> None:
     """A setting that Spark does not know is no error to it."""
     for name in (

@@ -1,4 +1,4 @@
-"""What README.md promises: its program runs as printed, its bytes are the first framing vector, its commands exist."""
+"""What README.md and docs/ promise: programs run as printed, bytes are the first framing vector, parts are of files."""
 
 import json
 import re
@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from support.run import TESTS, WALLAROO, Receiver, Run, wallaroo
+from support.run import TESTS, Receiver, Run, wallaroo
 
 ROOT = TESTS.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GO = "".join(README.partition("```go")[1:])
+LANGUAGES = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
 TEXT = TESTS / "bill_of_rights.txt"
 
 
@@ -39,18 +41,18 @@ def test_the_first_application_runs_as_printed(tmp_path: Path) -> None:
     }
 
 
-def test_the_printed_parts_of_two_languages_are_those_of_the_case() -> None:
-    section = README.partition("## Two languages")[2].partition("## More")[0]
-    printed = re.findall(r"```\w+\n(?:#|//) (\S+)\n(.*?)```", section, re.DOTALL)
-    assert [file.rpartition(".")[2] for file, _ in printed] == ["go", "py"]
-    for file, text in printed:
+@pytest.mark.parametrize(("text", "languages"), [(LANGUAGES, ["go", "py"]), (GO, ["go"])])
+def test_printed_parts_of_programs_are_those_of_their_files(text: str, languages: list[str]) -> None:
+    printed = re.findall(r"```\w+\n(?:#|//) (\S+)\n(.*?)```", text, re.DOTALL)
+    assert [file.rpartition(".")[2] for file, _ in printed] == languages
+    for file, part in printed:
         code = "\n".join(line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines())
-        assert "\n".join(line.strip() for line in text.splitlines()) in code, file
+        assert "\n".join(line.strip() for line in part.splitlines()) in code, file
 
 
 @pytest.mark.slow
 def test_the_printed_bytes_are_the_first_framing_vector() -> None:
-    found = re.search(r"printf '(\S*)(My solitude[^']*)'", README)
+    found = re.search(r"printf '(\S*)(My solitude[^']*)'", (ROOT / "docs" / "tcp.md").read_text(encoding="utf-8"))
     assert found is not None
     shell = subprocess.run(
         ["bash", "-c", f"printf '{found[1]}{found[2]}'"], capture_output=True, timeout=10, check=True
@@ -59,12 +61,3 @@ def test_the_printed_bytes_are_the_first_framing_vector() -> None:
     first = next(iter(value for value in vectors.values() if isinstance(value, list)))[0]
     assert shell.stdout == b"\x00\x00\x00\x2cMy solitude is cheered by that elegant hope."
     assert shell.stdout.hex() in json.dumps(first)
-
-
-@pytest.mark.slow
-def test_the_commands_of_the_table_exist() -> None:
-    table = README.partition("## Commands")[2].partition("## More")[0]
-    named = set(re.findall(r"`(?:wallaroo )?([a-z-]+) [A-Z\[]", table)) | set(re.findall(r"`wallaroo ([a-z-]+)", table))
-    listed = subprocess.run([WALLAROO, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
-    assert {"run", "emit", "build", "validate", "explain", "graph", "send", "receive"} <= named
-    assert {name for name in named if not re.search(rf"^    {name}\b", listed, re.MULTILINE)} == set()

@@ -13,27 +13,28 @@ pytestmark = pytest.mark.jvm
 # are compared (test_memory_cases.py, test_cases.py); these show what only Spark does: ticks and generators of the
 # gateway, two workers in one task. Two sources at one state are in test_run_shared_state.py.
 SHOWN = (
-    ("alerts_windowed", "python"),
+    pytest.param("alerts_windowed", "python", marks=pytest.mark.long),
     ("mixed_language", "python"),
 )
 
 
 @pytest.mark.parametrize(("name", "language"), SHOWN)
 def test_case_gives_the_expected_output(name: str, language: str, tmp_path: Path) -> None:
-    case = Case(name)
+    show(Case(name), language, tmp_path / "checkpoint")
+
+
+def show(case: Case, language: str, checkpoint: Path, *options: str) -> None:
+    """Run a case with options of `wallaroo run`, and compare what comes out with what it expects."""
     expected, inputs = case.expected(language), case.inputs()
-    source = ",".join("127.0.0.1:0" for _ in inputs)
-    with (
-        Receiver() as receiver,
-        Run(case.app(language), receiver, tmp_path / "checkpoint", *case.setting("options", []), source=source) as run,
-    ):
+    source, options = ",".join("127.0.0.1:0" for _ in inputs), (*case.setting("options", []), *options)
+    with Receiver() as receiver, Run(case.app(language), receiver, checkpoint, *options, source=source) as run:
         run.ready()
         for number, messages in enumerate(inputs):
             with run.connect(number) as connection:
                 connection.sendall(framed(messages))
                 finish(connection)
         run.wait_while_alive(
-            lambda: len(case.lines(receiver.data())) >= len(expected), lambda: f"{len(expected)} lines of {name}"
+            lambda: len(case.lines(receiver.data())) >= len(expected), lambda: f"{len(expected)} lines of {case.name}"
         )
         run.wait_for("dead_letters", case.setting("dead_letters"))
         assert run.stop() == 0, run.said()

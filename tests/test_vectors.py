@@ -29,6 +29,9 @@ def read(name: str) -> Any:
 def run_framing(vector: Vector) -> None:
     """Feed the pieces one by one, as a connection does."""
     kind = vector["framing"]["kind"]
+    if kind == "newline":
+        run_lines(vector)
+        return
     cutter, header = fixed_cutter(kind, vector["max_message_bytes"]), length_packer(kind)
     pending, messages, too_large = b"", [], 0
     for piece in map(bytes.fromhex, vector["pieces"]):
@@ -48,6 +51,24 @@ def run_framing(vector: Vector) -> None:
     assert too_large == vector.get("announced_bytes", 0)
     if vector["end"] == "cut":
         assert len(pending) == vector["received_bytes"]
+
+
+def run_lines(vector: Vector) -> None:
+    """Feed the pieces as `run_framing` does; the end of the stream ends the last line."""
+    cutter = fixed_cutter("newline", vector["max_message_bytes"])
+    pending, messages, too_large = b"", [], 0
+    for piece in map(bytes.fromhex, vector["pieces"]):
+        pending += piece
+        cut = cutter(pending, len(pending))
+        whole, pending, too_large = pending[: cut.end], pending[cut.end :], cut.too_large
+        messages += whole.split(b"\n")[:-1]
+        assert whole.count(b"\n") == cut.count
+        if too_large:
+            break
+    if pending and not too_large:
+        messages.append(pending)
+    assert [message.removesuffix(b"\r").hex() for message in messages] == vector["messages"]
+    assert ("too_large" if too_large else "clean") == vector["end"]
 
 
 def decoded(codec: str, data: bytes) -> Any:

@@ -158,6 +158,19 @@ func ExampleFramedDecoder() {
 	// Output: 5 to be
 }
 
+// lines has messages that are lines; application.MakeTCPSourceConfig takes it.
+type lines struct{}
+
+func (lines) DecodesLines() {}
+
+func (lines) Decode(line []byte) interface{} { return string(line) }
+
+func ExampleLineDecoder() {
+	var decoder wa.LineDecoder = lines{}
+	fmt.Println(decoder.Decode([]byte("to be")))
+	// Output: to be
+}
+
 func ExampleComputation() {
 	fmt.Println(lower{}.Compute("To"), lower{}.Compute("2"))
 	// Output: to <nil>

@@ -7,8 +7,17 @@ type Decoder interface {
 	Decode(b []byte) interface{}
 }
 
+// LineDecoder makes messages of the lines of a TCP stream, e.g. those of nc or JSON lines. Decode gets a line without its end, LF or CR LF;
+// a last line without one ends with the connection. Empty lines are messages, too. A line may have 16 MiB; a longer one closes its
+// connection (R744).
+type LineDecoder interface {
+	Decoder
+	// DecodesLines does nothing; it states that the messages are lines.
+	DecodesLines()
+}
+
 // FramedDecoder cuts a TCP stream into messages: each is a header of fixed length and a payload. MakeTCPSourceConfig needs one
-// (T223).
+// or a LineDecoder (T223).
 type FramedDecoder interface {
 	Decoder
 	// HeaderLength returns the number of bytes before each payload, 1 to 64 (T224).

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ from hypothesis import strategies as st
 
 from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.batch_report import BatchReport
+from wallaroo_runtime.lowering.step_count import StepCount
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
-from wallaroo_runtime.spark.account import Account, AccountParam, Accounts, Balance
+from wallaroo_runtime.spark.account import Account, AccountParam, Accounts, Balance, last_attempts
+from wallaroo_runtime.spark.session import _keep_quiet
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 BUCKETS, PARTITIONS, SOURCE, FIRST, SECOND, SINK = 6, 3, 0, 1, 2, 3
@@ -123,7 +127,7 @@ def _check(batch: Batch) -> None:
     Balance(_plan(batch.levels)).check(7, batch.accounts, batch.files, batch.planned)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data(), st.integers(1, 3))
 def test_what_arrives_is_accepted(data: st.DataObject, levels: int) -> None:
     _check(_play(data.draw, levels, lambda rows: data.draw(st.permutations(rows)), differs=data.draw(st.booleans())))
@@ -143,7 +147,7 @@ def _misrouted(draw: Any, rows: list[Row], at: int) -> list[Row]:
 
 
 @pytest.mark.parametrize("damage", [_lost, _doubled, _misrouted])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data(), st.integers(2, 3))
 def test_what_is_damaged_between_levels_is_found(damage: Any, data: st.DataObject, levels: int) -> None:
     damaged = []
@@ -162,7 +166,7 @@ def test_what_is_damaged_between_levels_is_found(damage: Any, data: st.DataObjec
         _check(batch)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data(), st.integers(1, 3))
 def test_files_and_ranges_that_differ_are_found(data: st.DataObject, levels: int) -> None:
     batch = _play(data.draw, levels, lambda rows: rows)
@@ -207,10 +211,26 @@ def test_the_text_has_the_numbers(change: Any, reason: str) -> None:
     with pytest.raises(RunError) as caught:
         Balance(_plan(2)).check(7, accounts, [StagedFile(SINK, "f", 1, 1, 4, 2)], 4)
     assert str(caught.value) == (
-        f"I902 micro-batch 7 does not add up, so nothing of it was published; {reason}\n"
+        f"I902 micro-batch 7 does not add up, so nothing of it was published; {reason}; 2 tasks have reported\n"
         "  fix: run again: the micro-batch is processed once more; if it comes again, this is a bug of ours: "
         "please report it with the text above"
     )
+
+
+def test_an_error_of_the_thread_that_takes_accounts_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wallaroo_runtime.spark.account._lost", [])
+    server = SimpleNamespace(handle_error=None)
+    _keep_quiet(SimpleNamespace(sparkContext=SimpleNamespace(_accumulatorServer=server)))
+    try:
+        msg = "half an account"
+        raise EOFError(msg)
+    except EOFError:
+        server.handle_error(None, None)
+    files = [StagedFile(SINK, "f", 1, 1, 4, 2)]
+    with pytest.raises(
+        RunError, match=r"; 0 tasks have reported; accounts did not arrive: EOFError: half an account\n"
+    ):
+        Balance(_plan(2)).check(7, {}, files, None)
 
 
 def test_accounts_of_earlier_micro_batches_go() -> None:
@@ -218,3 +238,21 @@ def test_accounts_of_earlier_micro_batches_go() -> None:
     for batch, task in [(1, 1), (1, 2), (2, 3), (1, 4), (2, 5)]:
         found = param.addInPlace(found, {task: Account(batch, 0, 0, task)})
     assert set(found) == {3, 5}
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 50)), max_size=20))
+def test_a_task_that_is_repeated_counts_once(attempts: list[tuple[int, int, int]]) -> None:
+    accounts: Accounts = {}
+    expected: dict[tuple[int, int], int] = {}
+    for task, (level, partition, count) in enumerate(attempts):
+        steps = {"0/steps/0": StepCount(count, count, 1)}
+        accounts[task] = Account(7, level, partition, task, steps=steps, arrived=Counter({5: count}))
+        expected[level, partition] = count
+    accounts[99] = Account(6, 0, 0, 99, steps={"0/steps/0": StepCount(1000, 0, 0)})  # of another micro-batch
+    report = BatchReport(7, 0, 0)
+    for account in last_attempts(7, accounts):
+        report.add(account.steps, account.arrived, account.stores)
+    total = sum(expected.values())
+    assert report.steps.get("0/steps/0", StepCount()) == StepCount(total, total, len(expected))
+    assert report.arrived.total() == total

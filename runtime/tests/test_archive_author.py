@@ -169,7 +169,7 @@ def test_headers_that_keep_a_reader_busy_are_refused(before: bytes) -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=120), max_size=4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_names_of_any_length_and_language_are_read(parts: list[str]) -> None:
     name = "/".join(["data", *(part.strip(".") + "x" for part in parts)])
     with attempt(gzip.compress(tar({"topology.json": b"{}", name: b"content"}), 1)) as (refused, _, target):
@@ -216,7 +216,7 @@ def test_odd_values_in_the_manifest_end_with_a_code(name: str, value: Any) -> No
         assert refused in {"", *ALLOWED}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from(["gzip", "tar", "wheel"]), st.integers(0, 3))
 def test_changed_bytes_end_with_a_code(seed: int, layer: str, kind: int) -> None:
     draw = random.Random(seed)

@@ -203,6 +203,11 @@ def test_a_right_account_passes_and_a_lost_message_does_not(
             audit.call(came, wrong, step_counts(counts))
     with pytest.raises(RuleError):
         audit.call(came + Counter({0: 1}), left, step_counts(counts))
+    twice = [path for path in ("0/sources/0", "0/steps/1", "0/sinks/0") if 0 < counts[path][0] == sum(counts[path][1:])]
+    if twice:
+        counts[data.draw(some.sampled_from(twice))][2] += 1
+        with pytest.raises(RuleError, match="messages_out"):
+            audit.call(came, left + Counter({DEAD_LETTER_PORT: 1}), step_counts(counts))
 
 
 def test_messages_are_counted_by_port_and_ticks_are_none() -> None:

@@ -131,7 +131,8 @@ def test_a_broker_that_other_machines_reach_warns(tmp_path: Path, capsys: pytest
     tell(broker, is_open=True, as_json=True)
     said = capsys.readouterr()
     told = {"state": "serving", "address": "host:9092", "data": str(tmp_path)}
-    assert (json.loads(said.out), json.loads(said.err)[0]["code"]) == (told, "R729")
+    assert json.loads(said.out).items() >= told.items()
+    assert json.loads(said.err)[0]["code"] == "R729"
     tell(broker, is_open=True, as_json=False)
     assert capsys.readouterr().err == (
         "R729 the broker listens at host:9092, where other machines may reach it; any of them can read and write its "

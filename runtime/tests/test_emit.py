@@ -6,6 +6,7 @@ import platform
 import re
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -179,7 +180,7 @@ def test_a_front_end_that_breaks_off(here: Path, script: str, pattern: str) -> N
 
 
 @pytest.mark.slow
-def test_a_setup_that_never_ends_and_its_children_are_ended(here: Path) -> None:
+def test_a_setup_that_never_ends_and_its_children_are_ended(here: Path, wait_until: Callable[..., None]) -> None:
     executable(here / "worker", "#!/bin/sh\nsleep 300 &\necho $! > child\nwait\n")
     code, (text,) = findings("worker", deadline_seconds=1.0)
     assert (code, text) == (
@@ -187,8 +188,16 @@ def test_a_setup_that_never_ends_and_its_children_are_ended(here: Path) -> None:
         f'W401 worker "main" did not start; {here / "worker"} gave no topology within 1 s',
     )
     process = int((here / "child").read_text())
-    stat_file = Path(f"/proc/{process}/stat")
-    assert not stat_file.exists() or stat_file.read_text().rpartition(")")[2].split()[0] == "Z"
+    wait_until(lambda: is_over(process), f"the end of {process}")
+
+
+def is_over(process: int) -> bool:
+    """Return whether a process has ended; a killed one does so once it is scheduled."""
+    try:
+        line = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return True
+    return line.rpartition(")")[2].split()[0] == "Z"
 
 
 @pytest.mark.parametrize("place", ["next to", "cwd", "path"])

@@ -14,7 +14,7 @@ from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.worker import control
 from wallaroo_runtime.worker.owner import is_java
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
 END_S = 20.0  # 5 s on a machine that does nothing else
 PROGRAM = """
 import json, os, sys

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo_runtime.gateway.framing import KINDS, Cut, fixed_cutter, length_packer, splitter_cut
+from wallaroo_runtime.gateway.framing import LENGTH_KINDS, Cut, fixed_cutter, length_packer, splitter_cut
 
 
 def framed(kind: str, payloads: list[bytes]) -> bytes:
@@ -12,7 +12,7 @@ def framed(kind: str, payloads: list[bytes]) -> bytes:
     return b"".join(packer.pack(len(payload)) + payload for payload in payloads)
 
 
-@given(st.sampled_from(KINDS), st.lists(st.binary(max_size=255), max_size=20), st.data())
+@given(st.sampled_from(LENGTH_KINDS), st.lists(st.binary(max_size=255), max_size=20), st.data())
 def test_every_whole_message_is_found_wherever_the_bytes_end(
     kind: str, payloads: list[bytes], data: st.DataObject
 ) -> None:
@@ -34,7 +34,7 @@ def test_every_whole_message_is_found_wherever_the_bytes_end(
         assert cut.wanted == width + len(payloads[cut.count])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LENGTH_KINDS)
 def test_an_announcement_of_too_much_is_found_before_its_payload(kind: str) -> None:
     stream = framed(kind, [b"ok"]) + length_packer(kind).pack(101)
     assert fixed_cutter(kind, 100)(stream, len(stream)) == Cut(1, length_packer(kind).size + 2, too_large=101)

@@ -70,7 +70,7 @@ def published(directory: Path, batches: list[Any]) -> list[Notable]:
     return reported
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(BATCHES)
 def test_the_first_of_a_kind_and_each_power_of_ten_are_reported(batches: list[Any]) -> None:
     with TemporaryDirectory() as folder:
@@ -84,7 +84,7 @@ def test_the_first_of_a_kind_and_each_power_of_ten_are_reported(batches: list[An
             assert each.id in str(each.finding("show"))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(BATCHES, st.integers(0, 5))
 def test_letters_beyond_the_limit_are_not_claimed_to_be_counted(batches: list[Any], limit: int) -> None:
     with TemporaryDirectory() as folder, patch.object(letter_watch, "LETTERS_PER_BATCH", limit):

@@ -76,7 +76,7 @@ def test_states_are_copies_of_what_is_saved() -> None:
 PAYMENTS = some.lists(some.tuples(some.sampled_from("abcde"), some.integers(-9, 9), some.booleans()), max_size=12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(some.lists(PAYMENTS, max_size=5))
 def test_any_cut_into_micro_batches_gives_the_same(sends: list[list[tuple[str, int, bool]]]) -> None:
     totals: Counter[str] = Counter()
@@ -280,7 +280,7 @@ drawn_records = some.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(drawn=some.lists(drawn_records, max_size=5))
 def test_whole_records_in_and_out(drawn: list[KafkaRecord]) -> None:
     with run(records_setup()) as app:

@@ -43,7 +43,7 @@ def test_what_to_do_next_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert readme.startswith("# counter\n") and "wallaroo run app.py" in readme
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(st.text(LETTERS, min_size=1, max_size=20).filter(lambda name: name.strip(".") and len(name.encode()) < 200))
 def test_any_directory_gives_a_program_that_python_reads(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -24,6 +24,9 @@ from wallaroo_runtime.peer.local import LocalPeer, announce, stop_left_behind
 from wallaroo_runtime.peer.remote import driver_of
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.run.idle import Activity, IdleWatch
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.client import Client, close_channel
+from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.service.local import READY
 from wallaroo_runtime.spark.master import shuffle_partitions
 from wallaroo_runtime.storage.journal.reader import JournalReader
@@ -42,6 +45,15 @@ def word_count(port: int = 0) -> Topology:
 
 def gateway(checkpoint: Path, port: int = 0, driver: str = "") -> LocalPeer:
     return gateway_of(checkpoint, word_count(port), driver=driver)
+
+
+def journal_of(endpoint: Service) -> str:
+    """Ask a service as a task does; returns the id of its journal."""
+    request = pb.FollowRequest(epoch=endpoint.epoch, journal=endpoint.store)
+    call = Client(endpoint).stub.Follow(request, timeout=60, wait_for_ready=True)
+    journal = str(next(call).journal)
+    call.cancel()
+    return journal
 
 
 def listens(peer: LocalPeer) -> bool:
@@ -124,11 +136,15 @@ def test_the_path_of_a_checkpoint_may_be_long_and_nobody_else_reaches_the_socket
     announce(checkpoint)
     assert len(str(checkpoint / "gateway" / "socket")) > 200
     peer = gateway(checkpoint)
+    endpoint = peer.endpoint()
     assert listens(peer)
+    assert journal_of(endpoint) == endpoint.store
     kill(peer)
     notes: list[str] = []
     peer.check(notes.append)
     assert listens(peer)
+    assert journal_of(endpoint) == endpoint.store
+    close_channel(endpoint)
     assert (checkpoint / "gateway" / "socket").is_socket()
     assert stat.S_IMODE((checkpoint / "gateway").stat().st_mode) == 0o700
     peer.stop()

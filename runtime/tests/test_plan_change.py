@@ -320,7 +320,7 @@ def test_the_command(edit: Edit, code: int, tmp_path: Path, capsys: pytest.Captu
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].startswith(("safe          ", "breaks state  ")[code])
         assert cli.main(["diff", str(old), str(new), "--json"]) == code
-        items = json.loads(capsys.readouterr().out)
+        items = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [item["text"] for item in items] == [line[14:] for line in lines]
         assert items[0]["impact"] == ("safe", "breaks_state")[code]
     assert cli.main(["diff", str(new), str(new)]) == 0

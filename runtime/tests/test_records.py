@@ -18,17 +18,18 @@ from wallaroo import KafkaRecord
 from wallaroo.frame import TICK_PORT, read_frame, read_header
 from wallaroo.program import load
 from wallaroo.worker.call import CallRunner
-from wallaroo.worker.kafka_record import read_record
+from wallaroo.worker.kafka_record import read_record, write_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.bucket import in_order
 from wallaroo_runtime.lowering.crossing import controls_of
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
+from wallaroo_runtime.lowering.sink_record import whole_record
 from wallaroo_runtime.memory.channel import LocalChannel
 from wallaroo_runtime.memory.engine import Batch, Engine, Row
 from wallaroo_runtime.memory.source_frame import tick_frame
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.spark import row_source
-from wallaroo_runtime.spark.kafka import read_options
+from wallaroo_runtime.spark.kafka import CONSUMER, read_options
 from wallaroo_runtime.spark.row_source import RecordSource
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource, Topology
@@ -99,6 +100,13 @@ def test_rows_become_frames_of_whole_records(
     assert not any(frame.absent or frame.headers for frame in read)
 
 
+@given(record=records)
+def test_sinks_write_what_a_record_has_and_lacks(record: KafkaRecord) -> None:
+    found = whole_record(write_record(record))
+    assert (found.key, found.value, tuple(found.headers)) == (record.key, record.value, record.headers)
+    assert (found.timestamp_ms, found.partition) == (record.timestamp_ms, record.partition)
+
+
 def test_a_whole_record_that_is_too_long_stops_the_query() -> None:
     long = KafkaRecord(key=b"k" * 50, partition=2, offset=41)
     with pytest.raises(RunError) as caught:
@@ -117,6 +125,9 @@ def test_what_spark_reads_of_a_topic() -> None:
     assert read_options(session, stream)["maxOffsetsPerTrigger"] == "500000"
     for source in (table, stream):
         assert read_options(session, source)["kafka.isolation.level"] == "read_committed"
+        assert CONSUMER.items() <= read_options(session, source).items()
+    patient = replace(stream, options={"kafka.fetch.max.wait.ms": "500"})
+    assert read_options(session, patient) == read_options(session, stream) | patient.options
     dirty = replace(stream, options={"kafka.isolation.level": "read_uncommitted"})
     assert read_options(session, dirty)["kafka.isolation.level"] == "read_uncommitted"
     assert "kafka.isolation.level" not in read_options(session, replace(stream, content=""))
@@ -194,7 +205,7 @@ micro_batches = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 @given(drawn=micro_batches, seed=st.integers(0, 1 << 30))
 def test_tables_come_before_streams_in_order(
     drawn: list[list[tuple[str, KafkaRecord]]], seed: int, short_frames: None

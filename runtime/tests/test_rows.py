@@ -1,8 +1,10 @@
 """Sources and sinks of Spark: rows become frames and frames rows; files, rates and tables on real Spark."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,15 @@ from wallaroo.frame import encode_frame, read_frame
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.sink_record import PARTITION, rows_of
 from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.program.app import resolve
+from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
-from wallaroo_runtime.spark.row_source import FRAME_MESSAGES, RecordSource
+from wallaroo_runtime.spark.row_source import FRAME_MESSAGES, NO_HEADERS, RecordSource
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
+DOCS = Path(__file__).parents[2] / "docs" / "tutorial"
 PLAIN_WORKER = str(Path(__file__).with_name("plain_worker.py"))
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 WORKER = json.loads((VALID / "word_count.json").read_bytes())["workers"][0]
@@ -26,6 +31,7 @@ HEAD = {"path": "0/sources/0", "name": "in", "codec": "native", "worker": "main"
 KAFKA = KafkaSource(**HEAD, kind="kafka", topic="orders", brokers=("b:1",), start="start", options={})
 ROWS = SparkSource(**HEAD, kind="spark", format="rate", options={}, value="value")
 WORD = "trim(TRAILING '\\n' FROM CAST(value AS STRING))"
+MIB = 1024 * 1024
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -124,6 +130,25 @@ def finished(query: RunningQuery, records: int) -> bool:
 
 
 @pytest.mark.jvm
+def test_rows_reach_python_in_batches_of_many_short_or_few_long_ones(spark: Any) -> None:
+    """Spark asks for the size of a batch after each row, which takes long where headers are null (kafka.py, too)."""
+    source = RecordSource(0, replace(ROWS, value="CAST(value AS STRING)"))
+    assert not source.load(spark).schema["headers"].nullable
+
+    def sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for each in batches:
+            yield pa.RecordBatch.from_pydict({"rows": [each.num_rows]})
+
+    def rows_of_batches(length: int, count: int) -> list[int]:
+        rows = spark.range(0, count, 1, 1).selectExpr(f"CAST(repeat('x', {length}) AS BINARY) AS value", NO_HEADERS)
+        return [row.rows for row in rows.mapInArrow(sizes, "rows LONG").collect()]
+
+    short, long = rows_of_batches(5, 3000), rows_of_batches(MIB, 20)
+    assert (sum(short), max(short)) == (3000, 1024)
+    assert (sum(long), max(long)) == (20, 8)
+
+
+@pytest.mark.jvm
 def test_files_in_and_tables_out_over_a_restart(
     spark: Any, start: Callable[..., RunningQuery], wait_until: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -143,6 +168,26 @@ def test_files_in_and_tables_out_over_a_restart(
     assert Counter(row.word for row in rows) == words
     assert all(row.keyless for row in rows)
     assert not list((tmp_path / "checkpoint" / "staging").glob("*.frames"))
+
+
+@pytest.mark.jvm
+def test_the_tutorial_s_files_give_what_its_page_shows(
+    start: Callable[..., RunningQuery], wait_until: Callable[..., None], tmp_path: Path
+) -> None:
+    page = (DOCS / "files.md").read_text(encoding="utf-8")
+    logs, shown = re.search(r"printf '([^']*)' >", page), re.search(r"```text\n(.*?)```", page, re.DOTALL)
+    assert logs is not None and shown is not None
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "monday.log").write_text(logs[1].replace("\\n", "\n"))
+    document = emit(resolve(str(DOCS.parents[1] / "examples" / "tutorial" / "files" / "app.py")), [])
+    for end in ("sources", "sinks"):
+        options = document["pipelines"][0][end][0]["options"]
+        options["path"] = str(tmp_path / options["path"])
+    query = start(load_document(document))
+    wait_until(lambda: finished(query, 3), "3 lines", 300.0)
+    query.stop()
+    rows = [line for file in (tmp_path / "out").glob("*.csv") for line in file.read_text().splitlines()]
+    assert sorted(rows) == sorted(shown[1].splitlines())
 
 
 @pytest.mark.jvm

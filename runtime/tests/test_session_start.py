@@ -1,24 +1,94 @@
-"""What is said when Spark does not start."""
+"""What is said when Spark does not start, and what is left when a run ends before it is used."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.session import create_session
+from wallaroo_runtime.spark.virtual_machine import launch
+
+
+@pytest.fixture(autouse=True)
+def _without_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each test start Java, although another one of this process may have done so."""
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+
+
+def spark(home: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    """Make an installation of Spark whose program does what is given."""
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "spark-submit").write_text(f"#!/bin/sh\n{program}\n")
+    (home / "bin" / "spark-submit").chmod(0o700)
+    monkeypatch.setenv("SPARK_HOME", str(home))
 
 
 @pytest.mark.slow
 def test_only_lines_of_this_start_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(settings: dict[str, str]) -> None:  # as Java does: it says why, and PySpark only that it has ended
-        os.write(1, b"of this start\n")
-        reason = "Java gateway process exited"
-        raise OSError(reason)
-
-    monkeypatch.setattr("wallaroo_runtime.spark.session._start_java", fails)
+    spark(tmp_path / "spark", monkeypatch, "echo of this start; echo and errors >&2; exit 7")
     (tmp_path / "spark.out").write_text("of an earlier run\n")
     with pytest.raises(RunError) as caught:
         create_session("a", master="local[1]", shuffle_partitions=1, directory=tmp_path)
     (finding,) = caught.value.diagnostics
-    assert (finding.code, finding.traceback) == ("R611", "of this start")
+    assert (finding.code, finding.traceback) == ("R611", "of this start\nand errors")
+    assert "its process has ended with exit code 7" in str(finding)
+
+
+@pytest.mark.slow
+def test_without_the_program_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "away"))
+    with pytest.raises(RunError, match="R611 .*away/bin/spark-submit"):
+        create_session("a", master="local[1]", shuffle_partitions=1, directory=tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ended", [False, True])
+def test_what_was_launched_is_cancelled(ended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark(tmp_path / "spark", monkeypatch, "exit 0" if ended else "exec cat")
+    java = launch("local[1]", tmp_path, {})
+    assert java is not None
+    if ended:
+        java.process.wait(60)
+    java.cancel()
+    java.cancel()  # as often as one likes
+    assert java.process.returncode == (0 if ended else -9)
+
+
+@pytest.mark.slow
+def test_it_ends_with_the_process_that_launched_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark(tmp_path / "spark", monkeypatch, "cat; echo end of input")
+    java = launch("local[1]", tmp_path, {})
+    assert java is not None
+    assert os.getsid(java.process.pid) == java.process.pid
+    java.process.communicate(timeout=60)
+    assert java.process.returncode == 0
+    assert (tmp_path / "spark.out").read_text() == "end of input\n"
+
+
+@pytest.mark.slow
+def test_port_and_secret_are_taken_as_java_writes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "printf '\\000\\000\\234\\100\\000\\000\\000\\003key'"  # numbers as Java's writeInt
+    program = f'{told} > "$_PYSPARK_DRIVER_CONN_INFO_PATH.new"\n' + (
+        'mv "$_PYSPARK_DRIVER_CONN_INFO_PATH.new" "$_PYSPARK_DRIVER_CONN_INFO_PATH"\nexec cat'
+    )
+    spark(tmp_path / "spark", monkeypatch, program)
+    java = launch("local[1]", tmp_path, {})
+    assert java is not None
+    try:
+        assert java.wait() == (40000, "key")
+        java.cancel()
+        assert java.process.poll() is None, "PySpark has it"
+    finally:
+        java.process.communicate(timeout=60)
+
+
+@pytest.mark.slow
+def test_what_a_run_imports_before_java_starts_knows_nothing_of_pyspark() -> None:
+    modules = "wallaroo_runtime.run.run, wallaroo_runtime.spark.connector, wallaroo_runtime.spark.settings"
+    code = f"import sys, {modules}; print('pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "False\n"

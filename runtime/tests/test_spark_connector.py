@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.connector import connector_jars, coordinates, jar_settings
-from wallaroo_runtime.spark.kafka import check_kafka, uses_kafka
+from wallaroo_runtime.spark.connector import connector_jars, coordinates, jar_settings, uses_kafka
+from wallaroo_runtime.spark.kafka import check_kafka
 from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology
 
 MAVEN = "#!/bin/sh\n{}\n"

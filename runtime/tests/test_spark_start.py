@@ -8,8 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.spark.session import interpreter
-from wallaroo_runtime.system.class_archive import ABANDONED_S, KEPT, MAGIC, WRITING_S, archive_option, is_being_made
+from wallaroo_runtime.spark.settings import interpreter
+from wallaroo_runtime.system.class_archive import (
+    ABANDONED_S,
+    DAY_S,
+    KEPT,
+    KEPT_OF_A_DAY,
+    MAGIC,
+    WRITING_S,
+    archive_option,
+    is_being_made,
+)
 
 
 @pytest.fixture
@@ -57,6 +66,18 @@ def test_archives_of_other_versions_go(classes: Path) -> None:
     os.utime(abandoned, (time.time() - ABANDONED_S - 1,) * 2)
     archive_option("broker", "4.1")
     assert len(list(classes.iterdir())) == KEPT
+
+
+@pytest.mark.parametrize(("count", "age_s", "kept"), [(3, 0, 3), (9, 0, KEPT_OF_A_DAY), (3, DAY_S, KEPT)])
+def test_installations_that_are_used_in_turns_do_not_remove_one_another_s(
+    classes: Path, count: int, age_s: float, kept: int
+) -> None:
+    classes.mkdir(parents=True)
+    for number in range(count):
+        (other := classes / f"spark-{number}.jsa").write_bytes(MAGIC)
+        os.utime(other, (time.time() - age_s - number,) * 2)
+    archive_option("spark", "4.2")
+    assert {path.name for path in classes.iterdir()} == {f"spark-{number}.jsa" for number in range(kept)}
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(

@@ -103,7 +103,7 @@ def test_the_message_that_spoils_its_state_is_found_and_nothing_else_lost(counts
     assert counts.channel.endpoints().connection.generation == 1 + 3 + 1, "one restart each, and one for the first look"
 
 
-@pytest.mark.parametrize(("action", "reason"), [("exit", "it exited with status 3"), ("hang", "no answer within 2 s")])
+@pytest.mark.parametrize(("action", "reason"), [("exit", "it exited with status 3"), ("wait", "no answer within 2 s")])
 def test_a_state_that_cannot_be_read_without_that_is_named(counts: Counts, action: str, reason: str) -> None:
     counts.run("a ok", f"b load-{action}")
     with pytest.raises(RunError) as caught:
@@ -121,7 +121,7 @@ def test_a_state_that_cannot_be_read_without_that_is_named(counts: Counts, actio
 def test_ten_messages_that_hang_in_one_call_end_in_bounded_time(counts: Counts) -> None:
     counts.run("a ok")
     begin = time.monotonic()
-    result = counts.run(*["a ok", "b state-hang"] * 10)
+    result = counts.run(*["a ok", "b state-wait"] * 10)
     seconds = time.monotonic() - begin
     assert letters(result) == [("C509", "b", at) for at in range(2, 22, 2)]
     assert lines(result) == sorted(f"a {count}" for count in range(2, 12))

@@ -153,6 +153,16 @@ def test_cluster_mode_where_spark_has_none(master: str, packed: str, capsys: pyt
 
 
 @pytest.mark.slow
+def test_real_time_mode_runs_on_this_machine_alone(packed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, error = said(capsys, packed, "--master", MASTER, "--mode", "realtime")
+    assert code == 2
+    assert f"R755 real-time mode cannot run this: --master {MASTER}" in error
+    code, command, _ = said(capsys, packed, "--master", "local[2]", "--mode", "realtime", "--dry-run")
+    assert code == 0
+    assert shlex.split(command)[-2:] == ["--mode", "realtime"]
+
+
+@pytest.mark.slow
 def test_what_cannot_be_submitted(packed: str, capsys: pytest.CaptureFixture[str]) -> None:
     cluster = ("--master", "yarn", "--deploy-mode", "cluster")
     program = str(CASE / "app.py")
@@ -231,7 +241,7 @@ def test_driver_that_fails_is_run_again(tmp_path: Path, capsys: pytest.CaptureFi
         if n == 1: os.kill(os.getpid(), signal.SIGKILL)
         sys.exit(1 if n < 4 else 0)
     """
-    assert DriverKeeper(driver(tmp_path, text), "ready", restarts=True).run() == 0
+    assert DriverKeeper(driver(tmp_path, text), "ready\n".__eq__, restarts=True).run() == 0
     assert starts(tmp_path) == 4
     out, err = capsys.readouterr()
     assert out == "ready\n" * 4
@@ -252,14 +262,14 @@ def test_driver_that_fails_is_run_again(tmp_path: Path, capsys: pytest.CaptureFi
     ],
 )
 def test_driver_that_is_not_run_again(text: str, restarts: bool, code: int, tmp_path: Path) -> None:
-    assert DriverKeeper(driver(tmp_path, text), "ready", restarts=restarts).run() == code
+    assert DriverKeeper(driver(tmp_path, text), "ready\n".__eq__, restarts=restarts).run() == code
     assert starts(tmp_path) == 1
 
 
 @pytest.mark.slow
 def test_driver_that_fails_too_often(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
-        DriverKeeper(driver(tmp_path, "print('ready', flush=True); sys.exit(1)"), "ready", restarts=True).run()
+        DriverKeeper(driver(tmp_path, "print('ready', flush=True); sys.exit(1)"), "ready\n".__eq__, restarts=True).run()
     text = str(caught.value.diagnostics[0])
     assert text.startswith("R661 the driver ended 11 times within 600 s; it exited with status 1\n")
     assert starts(tmp_path) == submit.LIMIT + 1
@@ -282,7 +292,7 @@ def test_signal_ends_driver_and_keeper(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=stop)
     thread.start()
-    code = DriverKeeper(driver(tmp_path, text), "ready", restarts=True).run()
+    code = DriverKeeper(driver(tmp_path, text), "ready\n".__eq__, restarts=True).run()
     thread.join()
     assert code in (1, 128 + signal.SIGTERM)  # it may not have had its handler yet
     assert starts(tmp_path) == 1

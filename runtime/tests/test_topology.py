@@ -122,7 +122,7 @@ SHAPES = {
     "framing": (
         put(*SOURCE, "framing", "kind", "u33be"),
         'T102 "u33be" is not known here; did you mean "u32be"?\n  at /pipelines/0/sources/0/framing/kind\n  fix: write one '  # noqa: E501
-        'of "u8", "u16be", "u16le", "u32be", "u32le", "u64be", "u64le", "worker"',
+        'of "u8", "u16be", "u16le", "u32be", "u32le", "u64be", "u64le", "newline", "worker"',
     ),
     "codec": (
         put(*STEP, "codec", "jsn"),

@@ -162,7 +162,7 @@ def app() -> Iterator[MemoryRun]:
     run.close()
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.data(), st.lists(st.one_of(messages, messages, visits), max_size=30), st.randoms(use_true_random=False))
 def test_visits_among_messages(app: MemoryRun, data: st.DataObject, events: list[Event], source: Any) -> None:
     port, sink = app.plan.ports["0/sources/0"], app.plan.ports["0/sinks/0"]

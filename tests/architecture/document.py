@@ -11,19 +11,7 @@ PACKAGES = "runtime/src/wallaroo_runtime"
 ROOT_DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
 DOCUMENTS = (
     *ROOT_DOCUMENTS,
-    "docs/operators.md",
-    "docs/features.md",
-    "docs/testing.md",
-    "docs/compatibility.md",
-    "docs/testing-go.md",
-    "docs/measurements.md",
-    "docs/windows.md",
-    "docs/visits.md",
-    "docs/languages.md",
-    "docs/connectors.md",
-    "docs/kafka.md",
-    "docs/goka-python.md",
-    *(f"docs/internals/{path.name}" for path in sorted((ROOT / "docs/internals").glob("*.md"))),
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))),
     "tests/conformance/README.md",
     "topology-schema/SPECIFICATION.md",
 )
@@ -32,6 +20,8 @@ NAME = re.compile(r"`([\w./-]+\.(?:py|go|md|json|proto|toml|txt))`")
 FOLDER = re.compile(r"`((?:api|docs|runtime|tests|topology-schema)/[\w./-]*)`")
 # Files that a run or a user makes; the prose speaks of them without a folder.
 MADE = {
+    "monitor.json",
+    "/api/v1/openapi.json",
     "ended.json",
     "failure.json",
     "application.json",
@@ -43,6 +33,7 @@ MADE = {
     "bank.py",
     "test_bank.py",
     "clicks.py",
+    "lines.py",
     "topology.json",
     "emitted.json",
 }
@@ -116,9 +107,12 @@ def untested_codes(root: Path, folders: tuple[str, ...] = TEST_FILES) -> list[st
     return [code for code in codes(root) if code not in named]
 
 
+PRODUCT = ("api/", "runtime/src/", "runtime/java/src/main/")
+
+
 def unused_codes(root: Path) -> list[str]:
     """Return the codes that no part of the product can report."""
-    names = [name for name in hand_written(root, ".py", ".go") if name.startswith(("api/", "runtime/src/"))]
+    names = [name for name in hand_written(root, ".py", ".go", ".java") if name.startswith(PRODUCT)]
     text = "".join(
         (root / name).read_text(encoding="utf-8") for name in names if "/tests/" not in name and "_test." not in name
     )

@@ -9,13 +9,14 @@ from architecture.source import PYTHON_SDK, RUNTIME, Import, imports
 # What each package of the runtime may import; the packages stand from top to bottom.
 IMPORTS: dict[str, set[str]] = {
     "cli": {
-        *("archive", "checkpoint", "errors", "gateway", "kafka", "memory", "peer", "plan", "program", "run"),
+        *("archive", "checkpoint", "errors", "gateway", "kafka", "memory", "monitor", "peer", "plan", "program", "run"),
         *("service", "spark", "submit", "system", "topology"),
     },
     "run": {
-        *("archive", "checkpoint", "errors", "kafka", "peer", "plan", "program", "spark", "storage"),
-        *("system", "topology"),
+        *("archive", "checkpoint", "durable", "errors", "kafka", "lowering", "monitor", "peer", "plan", "program"),
+        *("spark", "storage", "system", "topology", "worker"),
     },
+    "monitor": {"checkpoint", "durable", "errors", "lowering", "plan", "system", "topology"},
     "checkpoint": {
         *("durable", "errors", "gateway", "peer", "plan", "program", "service", "spark", "storage", "system"),
         "topology",
@@ -50,6 +51,7 @@ ONLY_IN = {
     "py4j": {"spark"},
     "grpc": {"egress", "gateway", "peer", "service", "storage", "worker"},
     "grpc_health": {"worker"},
+    "prometheus_client": {"monitor"},
 }
 # Decision 9: what the runtime takes from the Python SDK.
 SHARED = (

@@ -28,8 +28,10 @@ BANNED = {
     r"stands(?! for| still)": "is, lies, is stored",
     r"that which|whoever": "a noun",
 }  # fmt: skip
-ANY = re.compile("|".join(f"\\b(?:{pattern})\\b" for pattern in BANNED), re.IGNORECASE)
+ANY = re.compile("|".join(f"\\b(?:{pattern})\\b" for pattern in BANNED))  # of text in lower case: that is twice as fast
 RULES = [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), instead) for pattern, instead in BANNED.items()]
+# Where two lines of one text meet, in a program.
+JOINT = re.compile(r"""["'][\s\\]+[rf]{0,2}["']""")
 GO_TEXT = re.compile(r'//.*|"(?:[^"\\\n]|\\.)*"')
 PROTO_TEXT = re.compile(r"//.*")
 PRODUCT = ("api/python/src/", "api/connectors/src/", "runtime/src/", "api/go/")
@@ -37,7 +39,7 @@ PRODUCT = ("api/python/src/", "api/connectors/src/", "runtime/src/", "api/go/")
 
 def python_text(text: str, has_messages: bool) -> Iterator[tuple[int, str]]:
     """Yield line and text of comments and docstrings, and of all other strings where they may be messages."""
-    if any(ANY.search(line) for line in text.splitlines() if "#" in line):  # cutting into tokens is slow
+    if any(ANY.search(line.lower()) for line in text.splitlines() if "#" in line):  # cutting into tokens is slow
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string
@@ -70,8 +72,10 @@ def word_violations(root: Path) -> Iterator[str]:
 
 def found_in(name: str, text: str) -> Iterator[str]:
     """Yield the banned words of one file."""
+    if not any(ANY.search(each.lower()) for each in (text, JOINT.sub("", text))):  # to parse programs is slow
+        return
     for number, part in prose(name, text):
-        for pattern, instead in RULES if ANY.search(part) else ():
+        for pattern, instead in RULES if ANY.search(part.lower()) else ():
             for found in pattern.finditer(part):
                 line = number + part.count("\n", 0, found.start())
                 yield f'{name}:{line}: "{found[0]}"; write: {instead}'

@@ -46,10 +46,17 @@ def median_violations(root: Path) -> Iterator[str]:
         yield f"the median file has {median:g} lines; at most {MEDIAN_LINES}"
 
 
+def blocks_in(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements of a node, and the parts of it that hold statements; expressions hold no block."""
+    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+        inner = getattr(node, name, ())
+        yield from inner if isinstance(inner, list) else ()
+
+
 def depth(node: ast.AST, level: int = 0) -> int:
     """Return how deep blocks stand in each other; `elif` counts as its `if`."""
     deepest = level
-    for child in ast.iter_child_nodes(node):
+    for child in blocks_in(node):
         if isinstance(child, FUNCTIONS):
             continue
         inner = level + isinstance(child, BLOCKS)

@@ -115,6 +115,8 @@ def test_prose_has_the_words_of_the_field() -> None:
         ("runtime/tests/a.py", 'def f() -> None:\n    """One line.\n\n    Elsewhere."""\n    return "anew"',
          ["runtime/tests/a.py:4: Elsewhere"]),
         ("api/a.go", 'var behind = "gives it out" // tells', ["api/a.go:1: gives it out", "api/a.go:1: tells"]),
+        ("runtime/src/b.py", 'text = (\n    "it is "\n    f"told"\n)', ["runtime/src/b.py:2: is told"]),
+        ("runtime/src/c.py", "text = 'it goes ' \\\n    'out'", ["runtime/src/c.py:1: goes out"]),
         ("docs/fine.md", "Text left behind; it stands for itself; told apart; any more than two.", []),
     ],
 )  # fmt: skip

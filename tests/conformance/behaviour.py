@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
+from conformance.release_fault import careful_repeat, last_counts, no_order
 from wallaroo import piece
 from wallaroo.codec import CODECS, Codec
 from wallaroo.frame import FrameError, read_frame
 from wallaroo.piece import Joiner
 from wallaroo.worker import bucket, call, chain, exit, stage, state
+from wallaroo.worker.open_run import OpenRun
 from wallaroo.worker.value import NotSerializableError, StateReadError
 
 Wrap = Callable[[Any], Any]
@@ -194,6 +196,9 @@ BEHAVIOURS: dict[str, tuple[Any, str, Wrap]] = {
     "unreadable-state-is-new": (State, "cell", unreadable_is_new),
     "unwritable-state-ends-the-call": (Run, "_result", fails_whole),
     "state-is-not-put-back": (Run, "_put_back", lambda _: lambda *given: None),
+    "counts-last-part": (OpenRun, "_counted", last_counts),
+    "step-by-step": (stage.Stage, "order", no_order),
+    "repeats-from-the-log": (OpenRun, "_repeat", careful_repeat),
     "ignores-check-persist": (Calls, "__init__", checks(False)),
     "always-checks-persist": (Calls, "__init__", checks(True)),
     "reversed-branches": (stage.Stage, "_link", last_first),

@@ -92,7 +92,7 @@ CAPABILITIES = {
     "key: a step of ": "crossing", "state: messages in a codec": "crossing", "state: a value ": "crossing",
     "generate:": "generate", "SplitFrames:": "split_frames", "in flight:": "in_flight", "careful:": "in_flight",
     "endpoints:": "in_flight", "alone:": "in_flight", "check persist: with ": "check_persist",
-    "output:": "outputs", "visit:": "visits",
+    "output:": "outputs", "visit:": "visits", "release:": "release", "show state:": "show_state",
 }  # fmt: skip
 # Optional without a name there: options of the driver name what a worker lacks.
 OPTIONAL = {"state: the copy in the worker": "cache", "cache:": "cache", "fault:": "kill_points"}

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from conformance.release_fault import ReleasesNothing, ReleasesTwice
 from conformance.visit_fault import VisitsTwice, on_visit, other_order, without_visits
 from conformance.wire import Fault, Reply, on_bucket, on_letter, on_node, on_opening, on_reply, output, unhosted
 from wallaroo.frame import check_frame, split_frames, write_frame
@@ -121,6 +122,21 @@ class LosesGenerated(Fault):
     def generate(self, reply: pb.GenerateReply) -> None:
         if reply.HasField("failure"):
             del reply.values[:]
+
+
+class ShowsNothing(Fault):
+    """ShowState finds no states, and says nothing of damage."""
+
+    def shown(self, reply: pb.ShowStateReply) -> None:
+        reply.Clear()
+
+
+class ShowsText(Fault):
+    """ShowState gives texts that are no JSON."""
+
+    def shown(self, reply: pb.ShowStateReply) -> None:
+        for state in reply.states:
+            state.json = b"<" + state.json + b">"
 
 
 class NoLanguage(Fault):
@@ -361,7 +377,11 @@ FAULTS: dict[str, type[Fault]] = {
     "visits-without-metadata": on_visit(lambda visit: visit.ClearField("metadata")),
     "no-visits": on_node(lambda node: node.ClearField("visits")),
     "uncounted-visits": on_reply("done", without_visits),
+    "releases-twice": ReleasesTwice,
+    "releases-nothing": ReleasesNothing,
     "no-generate": NoGenerator,
+    "shows-nothing": ShowsNothing,
+    "shows-text": ShowsText,
     "generates-from-the-beginning": OneFirst,
     "generates-all": GivesAll,
     "generates-for-ever": NeverEnds,

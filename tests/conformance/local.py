@@ -52,6 +52,11 @@ class WrongService(worker_pb2_grpc.WorkerServicer):
         fault.generate(reply)
         return reply
 
+    def ShowState(self, request: pb.ShowStateRequest, context: Any) -> pb.ShowStateReply:
+        reply = self._right.ShowState(request, context)
+        self._fault().shown(reply)
+        return reply
+
     def _stream(self, method: Callable[..., Iterator[Any]], requests: Iterator[Any], context: Any) -> Iterator[Any]:
         fault = self._fault()
 

@@ -97,6 +97,15 @@ RULES = (
         4, "messages for a named output go to that, those of a failing call nowhere", ("output:*",),
         "swapped-outputs", "outputs-are-results", "undeclared-outputs-are-dropped"),
     of_calls(1, "key_by gives the key", ("key_by:*",), "no-key-by"),
+    of_calls(
+        4, "the outputs of a part leave at once, and once; all else comes when the call ends",
+        ("release: *gives what*", "release: the outputs*", "release: a part of*", "release: user code*",
+         "release: after*", "release: skips*", "release: in flight*", "release: visits*", "release: windows*",
+         "release: a state*", "release: a snapshot*", "release: a call that*", "release: parts that*",
+         "release: messages of*"),
+        "releases-nothing", "releases-twice", "counts-last-part", "repeats-from-the-log", "step-by-step"),
+    of_processes(
+        4, "a call that a worker has not ended is made again", ("release: the worker ends*",), "ignores-careful"),
     of_calls(1, "collect gives the empty key", ("collect:*", "state: a single state*"), "no-collect"),
     of_calls(
         4, "a KEY takes the message's key, that of its partition, or the empty one", ("key: *",), "keyless-border",
@@ -189,6 +198,9 @@ RULES = (
     of_calls(
         4, "Generate makes messages from the last one, as many as are asked for", ("generate: *",), "no-generate",
         "generates-from-the-beginning", "generates-all", "generates-for-ever", "generates-nothing-before-a-failure"),
+    of_calls(
+        4, "ShowState has a JSON text for each key that has state at the end of a log", ("show state: *",),
+        "shows-nothing", "shows-text", "first-entry-wins"),
     of_calls(8, "windows emit what the vectors say", ("window: *",), "no-window", "no-ticks", "timeless-border"),
     of_calls(
         4, "a visit runs once for each key with state, at its place", ("visit: *",), "no-visits", "visits-twice",

@@ -239,8 +239,19 @@ class StateStream(Stream):
                 )  # fmt: skip
             )
 
+    def part(
+        self, store: BucketStore, data: bytes, *, is_last: bool = False, is_released: bool = True, **options: Any
+    ) -> None:
+        """Send a request of a call that stays open; it ends a part, or the call."""
+        version = pb.Version(counter=store.counter, nonce=store.nonce)
+        is_released = is_released and not is_last
+        bucket = pb.Bucket(
+            bucket=store.bucket, version=version, frames=data, more=not is_last, release=is_released, **options
+        )
+        self.send(bucket=bucket)
+
     def answer(self, store: BucketStore, index: int = 0) -> Answer:
-        """Read up to `done`, giving the log whenever it is asked for, one entry per request."""
+        """Read up to `done` or `released`, giving the log whenever it is asked for, one entry per request."""
         answer = Answer()
         while True:
             reply = self.receive()
@@ -255,6 +266,8 @@ class StateStream(Stream):
                 answer.add(reply)
             elif isinstance(reply, pb.StateChange):
                 answer.changes += reply.entries
+            elif isinstance(reply, pb.Released):
+                return answer
             else:
                 assert reply.nonce, "the nonce is 0"
                 answer.done = reply

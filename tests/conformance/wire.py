@@ -33,6 +33,9 @@ class Fault:
     def generate(self, reply: pb.GenerateReply) -> None:
         """Change its reply."""
 
+    def shown(self, reply: pb.ShowStateReply) -> None:
+        """Change the reply of ShowState."""
+
     def init(self, reply: pb.InitReply) -> None:
         """Change the reply of Init."""
 

@@ -12,6 +12,7 @@ from model.journal import journaled
 from model.outcome import Published, published
 from model.worker import Nursery
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
+from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 from wallaroo_runtime.worker import control
 
 SECONDS = 180.0
@@ -33,20 +34,22 @@ def run_on_spark(session: Any, application: Application, nursery: Nursery, direc
     query = start_query(session, plan, topology, options)
     try:
         if settings.fault:
-            _kill_workers(query)
-        _wait(query, end)
+            kill_workers(query)
+        wait(query, end)
     finally:
         query.stop()
     return published(directory, topology, plan)
 
 
-def _kill_workers(query: RunningQuery) -> None:
+def kill_workers(query: RunningQuery | RealTimeQuery) -> None:
+    """Kill a process of each worker."""
     for target in query.targets.values():
         directory = Path(target.removeprefix("unix:")).parent
         os.kill(int(control.ask(directory, {"op": "wait"}, SECONDS)["pid"]), signal.SIGKILL)
 
 
-def _wait(query: RunningQuery, end: int) -> None:
+def wait(query: RunningQuery | RealTimeQuery, end: int) -> None:
+    """Wait until the journal is processed and committed up to an offset."""
     deadline = time.monotonic() + SECONDS
     while query.progress().offset < end:
         error = query.exception()

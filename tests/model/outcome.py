@@ -7,10 +7,11 @@ from pathlib import Path
 
 from model.compute import Item, item_of
 from model.reference import Place
-from wallaroo.frame import DEAD_LETTER_PORT, read_frame, split_frames
+from wallaroo.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.memory import Batch
 from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.storage.outbox.live import FOLDER, OUTPUT, live_segments, whole_entries
 from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.topology.model import Topology
 
@@ -43,6 +44,18 @@ def published(directory: Path, topology: Topology, plan: Plan) -> Published:
     for file in (file for record in records for file in record.files):
         if file.port != DEAD_LETTER_PORT:  # those lie in a directory of their own
             frames[file.port].append((directory / "outbox" / file.name).read_bytes())
+    letters = [file.read_bytes() for file in sorted((directory / "dead-letters").glob("*.frames"))]
+    return _read(frames, letters, topology, plan)
+
+
+def delivered(directory: Path, topology: Topology, plan: Plan) -> Published:
+    """Read the live log and the dead letters of a checkpoint directory; nothing of the log was removed."""
+    frames: dict[int, list[bytes]] = defaultdict(list)
+    for segment in live_segments(directory / "outbox" / FOLDER):
+        for entry in whole_entries(segment):
+            if entry.kind == OUTPUT and entry.port != DEAD_LETTER_PORT:
+                values = list(read_frame(entry.content, 0).values())[entry.skip :]
+                frames[entry.port].append(encode_frame(values, port=entry.port))
     letters = [file.read_bytes() for file in sorted((directory / "dead-letters").glob("*.frames"))]
     return _read(frames, letters, topology, plan)
 

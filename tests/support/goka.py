@@ -18,7 +18,7 @@ from support.run import TESTS, WALLAROO, wait_until, wallaroo
 PROGRAM = TESTS / "bench" / "goka_count"
 GOKA_MODULE = TESTS.parent / "api" / "go" / "goka"
 OURS, GOKA = "wallarooapi/goka", "github.com/lovoo/goka"
-START_S, READ_S = 300.0, 600.0
+START_S, READ_S = 900.0, 900.0
 
 
 def build_ours(folder: Path) -> Path:
@@ -156,10 +156,10 @@ class Table:
             assert time.monotonic() < deadline, f"the table sums up to {sum(self.counts.values())}"
             self.look(0.02)
 
-    def settle(self, seconds: float) -> dict[bytes, int]:
-        """Read until nothing came for a while; returns the table."""
-        quiet = time.monotonic()
-        while time.monotonic() - quiet < seconds:
+    def settle(self, seconds: float, total: int) -> dict[bytes, int]:
+        """Read until the sum is at least `total` and nothing came for a while; returns the table."""
+        quiet, deadline = time.monotonic(), time.monotonic() + READ_S
+        while time.monotonic() < deadline and (time.monotonic() - quiet < seconds or sum(self.counts.values()) < total):
             if self.look(0.2):
                 quiet = time.monotonic()
         return self.counts

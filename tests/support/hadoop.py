@@ -158,7 +158,7 @@ class Hadoop:
                 "yarn.nodemanager.disk-health-checker.enable": "false",
                 "yarn.nodemanager.delete.debug-delay-sec": 3600,
                 "yarn.scheduler.minimum-allocation-mb": 128,
-                "yarn.am.liveness-monitor.expiry-interval-ms": 20_000,
+                "yarn.am.liveness-monitor.expiry-interval-ms": 60_000,
             },
             "capacity-scheduler": {
                 "yarn.scheduler.capacity.root.queues": "default",

@@ -75,7 +75,7 @@ class Host:
             "SPARK_LOCAL_IP": self.address,
         }
 
-    def run(self, *command: object, seconds: float = 60.0) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: object, seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         return subprocess.run(
             list(map(str, (*self.entry, *command))), capture_output=True, text=True, timeout=seconds, check=False,

@@ -152,7 +152,7 @@ class Run:
             self.output.append(line)
             if line.startswith("{"):
                 self.reports.append(json.loads(line))
-            self.is_ready |= line.strip() == READY
+                self.is_ready |= self.reports[-1].get("state") == "initialized"
 
     def _read_errors(self) -> None:
         assert self.process.stderr is not None

@@ -5,6 +5,7 @@ writes, damage any file, and start again, hundreds of times in a minute.
 """
 
 import copy
+import functools
 import json
 import shutil
 from pathlib import Path
@@ -22,18 +23,24 @@ from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import Topology
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"
 WORD_COUNT = json.loads((VECTORS / "topologies" / "valid" / "word_count.json").read_bytes())
 SEGMENT_BYTES = 200
 
 
+@functools.cache
+def word_count() -> Topology:
+    """Return the application; to check its document costs as much as all else of a start."""
+    return load_document(copy.deepcopy(WORD_COUNT))
+
+
 def open_checkpoint(path: Path) -> Checkpoint:
     """Open a checkpoint as a run does."""
     place = Place.take(path)
     try:
-        topology = load_document(copy.deepcopy(WORD_COUNT))
-        return Checkpoint.open(place, topology, shuffle_partitions=3, buckets_per_partition=4)
+        return Checkpoint.open(place, word_count(), shuffle_partitions=3, buckets_per_partition=4)
     finally:
         place.release()
 

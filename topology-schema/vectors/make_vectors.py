@@ -166,7 +166,21 @@ def framing_vectors() -> dict[str, Any]:
         case("cut in the payload", "u32be", [hope[:24]], [], end="cut", received_bytes=24, expected_bytes=48),
         case("cut before the last byte", "u32be", [hope + hope[:47]], [HOPE], end="cut", received_bytes=47, expected_bytes=48),
     ]  # fmt: skip
-    return {"cases": cases}
+    lines = [
+        case("lines", "newline", [b"one\ntwo\n"], [b"one", b"two"]),
+        case("lines in pieces of one byte", "newline", [b"a", b"b", b"\n", b"c", b"\n"], [b"ab", b"c"]),
+        case("CR LF, also in two pieces", "newline", [b"one\r\ntwo\r", b"\nthree\n"], [b"one", b"two", b"three"]),
+        case("other CRs belong to the line", "newline", [b"a\rb\n\rc\r\r\n\r\n"], [b"a\rb", b"\rc\r", b""]),
+        case("empty lines", "newline", [b"\n\n\r\nend\n"], [b"", b"", b"", b"end"]),
+        case("the end of the stream ends the last line", "newline", [b"one\ntw", b"o"], [b"one", b"two"]),
+        case("the end of the stream after CR", "newline", [b"one\r"], [b"one"]),
+        case("no lines", "newline", [], []),
+        case("a line as long as the limit", "newline", [b"hello\nwor", b"ld\n"], [b"hello", b"world"], max_message_bytes=5),
+        case("a line of one more", "newline", [b"hi\nhello!\n"], [b"hi"], max_message_bytes=5, end="too_large"),
+        case("a line of one more, without its end", "newline", [b"hi\nhel", b"lo!"], [b"hi"], max_message_bytes=5, end="too_large"),
+        case("bytes that are no text", "newline", [b"\xff\x00\n"], [b"\xff\x00"]),
+    ]  # fmt: skip
+    return {"cases": cases + lines}
 
 
 def ecmascript(number: float) -> str:

@@ -28,8 +28,18 @@ func shouted(source application.SourceConfig, sink application.SinkConfig) *appl
 func ExampleTCPSourceConfig() {
 	source := application.MakeTCPSourceConfig("127.0.0.1", "7010", example.Lines{}).OnError("fail")
 	example.Show(shouted(source, texts).ToJson(), "sources", "kind", "port", "framing", "on_error")
-	// Output: tcp 7010 map[kind:u32be] fail
+	example.Show(shouted(application.MakeTCPSourceConfig("127.0.0.1", "7010", textLines{}), texts).ToJson(), "sources", "framing")
+	// Output:
+	// tcp 7010 map[kind:u32be] fail
+	// map[kind:newline]
 }
+
+// textLines has messages that are lines.
+type textLines struct{}
+
+func (textLines) DecodesLines() {}
+
+func (textLines) Decode(line []byte) interface{} { return string(line) }
 
 func ExampleTCPSinkConfig() {
 	sink := application.MakeTCPSinkConfig("127.0.0.1", "7002", textEncoder{}).OnError("fail")

@@ -2,6 +2,7 @@ package goka
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"hash"
 	"hash/crc32"
@@ -55,7 +56,7 @@ func TestUpdateCallbacks(t *testing.T) {
 		Input("in", new(codec.String), func(ctx Context, _ any) { ctx.Emit("out", ctx.Key(), ctx.Join("users")) }))
 	e := newEngine(t, graph, []ProcessorOption{WithUpdateCallback(update)})
 	for _, value := range []string{"one", "two"} {
-		e.app.Send(joinedPrefix+"users", record("users", "k", []byte(value)))
+		e.app.Send("users", record("users", "k", []byte(value)))
 	}
 	e.app.Send("in", record("in", "k", []byte("")))
 	if out := e.app.KafkaRecords("out"); len(out) != 1 || string(out[0].Value) != "+users one 0+users two 0" {
@@ -117,7 +118,7 @@ func TestStatsHaveGokasShape(t *testing.T) {
 			e.app.Send("in", one)
 		}
 	}
-	e.app.Send(joinedPrefix+"users", record("users", "k", []byte("me")))
+	e.app.Send("users", record("users", "k", []byte("me")))
 	stats := e.group.counts.snapshot(graph, 3)
 	if len(stats) != 3 {
 		t.Fatalf("%v", stats)
@@ -176,8 +177,34 @@ func TestATopologyForEachKindOfGroup(t *testing.T) {
 			wanted = append(wanted, string(graph.Group()))
 		}
 		app := application([]string{"127.0.0.1:9092"}, groups)
-		if err := app.Check(); err != nil || !strings.Contains(app.ToJson(), `"name": "`+strings.Join(wanted, "+")) {
+		if err := app.Check(); err != nil || !strings.Contains(app.ToJson(), `"name": "`+strings.Join(wanted, " + ")) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestNamesAreThoseOfPython: sources and sinks have the names that tests/test_goka.py has for the same groups.
+func TestNamesAreThoseOfPython(t *testing.T) {
+	none, text := func(Context, any) {}, new(codec.String)
+	first := DefineGroup("a", Input("in", text, none), Loop(text, none), Output("x", text), Persist(text), Join("users", text))
+	second := DefineGroup("b", Inputs(Streams{"in", "x"}, text, none), Join("a-table", text), Join("users", text))
+	groups := []*group{newGroup(first, newOptions(first, nil), context.Background), newGroup(second, newOptions(second, nil), context.Background)}
+	var document struct {
+		Name      string
+		Pipelines []struct{ Sources, Sinks []struct{ Name string } }
+	}
+	if err := json.Unmarshal([]byte(application([]string{"127.0.0.1:9092"}, groups).ToJson()), &document); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, pipeline := range document.Pipelines {
+		for _, node := range slices.Concat(pipeline.Sources, pipeline.Sinks) {
+			names = append(names, node.Name)
+		}
+	}
+	slices.Sort(names)
+	wanted := []string{"a-loop", "a-loop", "a-table", "a-table", "b", "in", "input in of b", "join users of b", "users", "x", "x"}
+	if document.Name != "a + b" || !slices.Equal(names, wanted) {
+		t.Errorf("%s: %q", document.Name, names)
 	}
 }

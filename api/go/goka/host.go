@@ -27,7 +27,7 @@ const (
 
 // host serves the worker from this process and runs the runtime until either ends.
 func (p *Processor) host(ctx context.Context) error {
-	directory, err := os.MkdirTemp("", "wallaroo-goka-") // 0700
+	directory, err := launch.SocketDirectory("wallaroo-goka-")
 	if err != nil {
 		return fmt.Errorf("the directory of the worker's socket: %w", err)
 	}

@@ -19,10 +19,12 @@ func (g *group) makeLookups(brokers []string) error {
 	return nil
 }
 
+// view makes a view that connects again after a broker was away: Spark waits for it, too, so a worker must not end.
 func (g *group) view(brokers []string, e Edge, kept storage.Builder) (*View, error) {
 	options := []ViewOption{
 		WithViewLogger(g.options.log), WithViewClientID(g.options.clientID), WithViewStorageBuilder(kept),
 		WithViewTopicManagerBuilder(g.options.topicManager), WithViewConsumerSaramaBuilder(g.options.consumer),
+		WithViewAutoReconnect(),
 	}
 	if g.options.hasher != nil {
 		options = append(options, WithViewHasher(g.options.hasher))

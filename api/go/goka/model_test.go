@@ -281,11 +281,7 @@ func onEngineThen(t *testing.T, arrivals []arrival, graph *GroupGraph, options [
 		for name, value := range each.headers {
 			record.Headers = append(record.Headers, stream.KafkaHeader{Key: name, Value: value})
 		}
-		source := each.topic
-		if graph.has(joint, each.topic) {
-			source = joinedPrefix + each.topic
-		}
-		e.send(source, record)
+		e.send(each.topic, record)
 	}
 	then(e)
 	made := result{map[string][]string{}, map[string]any{}}

@@ -13,35 +13,36 @@ func application(brokers []string, groups []*group) *stream.Application {
 	for i, g := range groups {
 		names[i] = string(g.graph.Group())
 	}
-	app := stream.New(strings.Join(names, "+"))
-	sources := map[string]int{}
+	app := stream.New(strings.Join(names, " + "))
+	sources := map[string]bool{}
 	for _, g := range groups {
 		g.declare(app, brokers, sources)
 	}
 	return app
 }
 
-// declare adds the group; sources counts how often a topic was named, since groups may read the same ones.
-func (g *group) declare(app *stream.Application, brokers []string, sources map[string]int) {
+// declare adds the group; sources has the names that are taken. A source has the name of its topic, as in Python; where several edges
+// read one topic, the later ones have their kind and group in it, too.
+func (g *group) declare(app *stream.Application, brokers []string, sources map[string]bool) {
 	name := string(g.graph.Group())
-	sourceName := func(topic string) string {
-		sources[topic]++
-		if sources[topic] > 1 {
-			return topic + " of " + name
+	sourceName := func(kind, topic string) string {
+		if sources[topic] {
+			return kind + " " + topic + " of " + name
 		}
+		sources[topic] = true
 		return topic
 	}
 	var records []stream.Stream[stream.KafkaRecord]
 	for _, e := range g.graph.of(input, loop) {
-		topic := stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: startOfInputs}
+		kind, topic := "input", stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: startOfInputs}
 		if e.Topic() == g.graph.loopTopic {
-			topic.Create = g.creation("delete")
+			kind, topic.Create = "loop", g.creation("delete")
 		}
-		records = append(records, stream.From(app, sourceName(e.Topic()), stream.KafkaRecordSource(topic)))
+		records = append(records, stream.From(app, sourceName(kind, e.Topic()), stream.KafkaRecordSource(topic)))
 	}
 	for _, e := range g.graph.JointTables() {
 		topic := stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: "start", Table: true}
-		source := stream.From(app, sourceName(joinedPrefix+e.Topic()), stream.KafkaRecordSource(topic))
+		source := stream.From(app, sourceName("join", e.Topic()), stream.KafkaRecordSource(topic))
 		records = append(records, stream.Map(source, "join "+e.Topic(), asJoined))
 	}
 	step := g.step(name, stream.Merge(records[0], records[1:]...))
@@ -74,7 +75,7 @@ func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []strin
 	if len(topics) == 0 {
 		step.To(stream.SparkSink(stream.Spark{Format: "noop", Value: "value"}, func(*stream.KafkaRecord) (stream.Record, error) {
 			return stream.Record{}, stream.ErrSkip
-		}))
+		}).Named(string(g.graph.Group())))
 		return
 	}
 	step.Done()
@@ -89,7 +90,7 @@ func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []strin
 		case g.graph.loopTopic:
 			topic.Create = g.creation("delete")
 		}
-		stream.FromOutput(step, g.outputs[name]).To(stream.KafkaRecordSink(topic, asIs))
+		stream.FromOutput(step, g.outputs[name]).To(stream.KafkaRecordSink(topic, asIs).Named(name))
 	}
 }
 

@@ -57,6 +57,18 @@ func ExampleFraming() {
 	// tcp 7010 u64le
 }
 
+// Orders come and go as JSON lines.
+func ExampleLineSink() {
+	source := stream.TCPSource("127.0.0.1:7010", stream.Newline, func(line []byte) (o order, err error) { return o, json.Unmarshal(line, &o) })
+	sink := stream.LineSink("127.0.0.1:7002", func(o order) ([]byte, error) { return json.Marshal(o) })
+	app := passed(source, sink)
+	example.Show(app.ToJson(), "sources", "kind", "framing.kind")
+	example.Show(app.ToJson(), "sinks", "kind", "port")
+	// Output:
+	// tcp newline
+	// tcp 7002
+}
+
 // Windows go by the time of the messages, here seconds since 1970 in their first 8 bytes.
 func ExampleSource_EventTime() {
 	source := stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Bytes.Decode).

@@ -92,7 +92,7 @@ func ExampleApplication_Check() {
 func ExampleApplication_OnError() {
 	app := stream.New("Words").OnError("fail")
 	shouted := stream.Map(stream.From(app, "words", textSource.OnError("dead_letter")), "shout", shout).OnError("dead_letter")
-	shouted.To(textSink.OnError("dead_letter"))
+	shouted.To(textSink.OnError("dead_letter").Named("shouts"))
 	fmt.Println(strings.Contains(app.ToJson(), `"on_error": "fail"`))
 	example.Show(app.ToJson(), "sources", "name", "on_error")
 	example.Show(app.ToJson(), "steps", "name", "on_error")
@@ -101,7 +101,7 @@ func ExampleApplication_OnError() {
 	// true
 	// words dead_letter
 	// shout dead_letter
-	// Words dead_letter
+	// shouts dead_letter
 }
 
 // Both sinks get every message, and a branch that ends with Done gives nothing out.

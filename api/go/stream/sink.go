@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"bytes"
+
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/kafka"
 	"wallarooapi/internal/topology"
@@ -18,6 +20,17 @@ func TCPSink[T any](address string, encode func(message T) ([]byte, error)) Sink
 		declared.Encoder = &encoder[T]{encode}
 	}
 	return Sink[T]{declared}
+}
+
+// LineSink sends lines to the server at an address, HOST:PORT (T211). encode returns a line without its end; a line break in it makes the
+// message a dead letter (C501). Nil, or the error ErrSkip, sends nothing.
+func LineSink[T any](address string, encode func(message T) ([]byte, error)) Sink[T] {
+	sink := TCPSink(address, encode)
+	if encode != nil {
+		made := &lineEncoder[T]{encoder[T]{encode}}
+		sink.declared.Given, sink.declared.Encoder = made, made
+	}
+	return sink
 }
 
 // PlainConnectorSink sends messages to a connector that listens at an address, HOST:PORT, and does not speak the connector protocol.
@@ -67,6 +80,12 @@ func (s Sink[T]) OnError(policy string) Sink[T] {
 	return s
 }
 
+// Named sets the name that messages and figures of a run have for the sink; without it that is the application's. It returns the sink.
+func (s Sink[T]) Named(name string) Sink[T] {
+	s.declared.Name = name
+	return s
+}
+
 func recordSink[T any](declared declaration.Sink, encode func(T) (Record, error)) Sink[T] {
 	declared.Given = &recordEncoder[T]{encode}
 	if encode != nil {
@@ -92,6 +111,19 @@ type streamEncoder[T any] struct{ encoder[T] }
 
 func (e *streamEncoder[T]) Encode(data any) []byte {
 	return topology.StreamFrame(e.encoder.Encode(data))
+}
+
+type lineEncoder[T any] struct{ encoder[T] }
+
+func (e *lineEncoder[T]) Encode(data any) []byte {
+	line := e.encoder.Encode(data)
+	if line == nil {
+		return nil
+	}
+	if bytes.IndexByte(line, '\n') >= 0 {
+		panic("there is a line break in the line: a reader would take it for two")
+	}
+	return append(line[:len(line):len(line)], '\n')
 }
 
 type recordEncoder[T any] struct{ function func(T) (Record, error) }

@@ -19,7 +19,7 @@ import (
 type Source[T any] struct{ declared declaration.Source }
 
 // Framing says how a TCP stream is cut into messages: each follows its length in bytes, an unsigned integer of 8, 16, 32
-// or 64 bits, big-endian or little-endian.
+// or 64 bits, big-endian or little-endian; or each is a line.
 type Framing string
 
 // The framings.
@@ -31,6 +31,8 @@ const (
 	U32LE Framing = "u32le"
 	U64BE Framing = "u64be"
 	U64LE Framing = "u64le"
+	// Newline is that of lines: decode gets a line without its end, LF or CR LF; a last line without one ends with the connection.
+	Newline Framing = "newline"
 )
 
 var headerBytes = map[Framing]uint64{U8: 1, U16BE: 2, U16LE: 2, U32BE: 4, U32LE: 4, U64BE: 8, U64LE: 8}
@@ -119,11 +121,14 @@ type Connector struct {
 // and a nil function (T207).
 func TCPSource[T any](address string, framing Framing, decode func(payload []byte) (T, error)) Source[T] {
 	host, port, found := split("source", address)
-	made := &framed[T]{decoder[T]{func(r Record) (T, error) { return decode(r.Value) }, symbolOf(decode), resultsOf[T]()}, framing}
+	made := decoder[T]{func(r Record) (T, error) { return decode(r.Value) }, symbolOf(decode), resultsOf[T]()}
+	if decode != nil && framing == Newline {
+		return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: &lines[T]{made}, Found: found}}
+	}
 	if decode == nil || headerBytes[framing] == 0 {
 		found = append(found, wrongSource("TCPSource", "framing and decode", string(framing), "a framing, e.g. U32BE, and a function")...)
 	}
-	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: made, Found: found}}
+	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: &framed[T]{made, framing}, Found: found}}
 }
 
 // PlainConnectorSource listens at an address, HOST:PORT, for a connector that does not speak the connector protocol: it is not informed
@@ -293,6 +298,11 @@ func (f *framed[T]) HeaderLength() uint64 { return headerBytes[f.framing] }
 func (f *framed[T]) PayloadLength(header []byte) uint64 {
 	return topology.Framing{Kind: string(f.framing)}.Length(header)
 }
+
+// lines is a decoder of a TCP source whose messages are lines.
+type lines[T any] struct{ decoder[T] }
+
+func (*lines[T]) DecodesLines() {}
 
 type generator[T any] struct {
 	first T

@@ -92,7 +92,8 @@ func (s Stream[T]) To(sinks ...Sink[T]) Stream[T] {
 	s.policies = nil
 	for _, sink := range sinks {
 		declared := sink.declared
-		declared.Path, declared.Name, declared.Place = a.pipeline.Path("sinks", len(a.pipeline.Sinks)), a.pipeline.Name, place
+		declared.Path, declared.Place = a.pipeline.Path("sinks", len(a.pipeline.Sinks)), place
+		declared.Name = cmp.Or(declared.Name, a.pipeline.Name)
 		declared.Inputs = s.paths()
 		for _, found := range declared.Found {
 			a.declared.Report(found, declaration.Pointer(declared.Path), place)

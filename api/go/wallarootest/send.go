@@ -50,7 +50,7 @@ func (a *App) SendWire(source string, data []byte) {
 	if found == nil {
 		return
 	}
-	if found.Framed == nil {
+	if found.Framing().Kind == "" {
 		a.t.Fatalf("wallarootest: source %q has no framing: it is not TCP; use Send", source)
 		return
 	}

@@ -89,7 +89,7 @@ def test_text_keeps_any_bytes(data: bytes) -> None:
     assert String().encode(String().decode(data)) == data
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner)))
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=10))
 def test_json_is_read_as_it_was_written(value: object) -> None:
     assert Json().decode(Json().encode(value)) == value
 

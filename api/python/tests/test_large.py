@@ -21,7 +21,7 @@ from wallaroo.worker.value import TEXT, ValueCodec
 
 MIB = 1 << 20
 HUGE = 65 * MIB
-same_functions = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+same_functions = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 sizes = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 300)), min_size=1, max_size=12)
 
 

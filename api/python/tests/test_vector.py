@@ -1,6 +1,7 @@
 """The shared vectors, and the wrong ones that must fail."""
 
 import json
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from wallaroo.piece import Joiner
 from wallaroo.topology import canonical, interface_hash
 from wallaroo.worker._proto import record_pb2
 from wallaroo.worker.kafka_record import read_record, write_record
+from wallaroo.worker.wire import LineReader
 
 VECTORS = Path(__file__).resolve().parents[3] / "topology-schema" / "vectors"
 
@@ -100,6 +102,14 @@ def check_hash(case: dict[str, Any]) -> None:
 
 def check_framing(case: dict[str, Any]) -> None:
     data = bytes.fromhex("".join(case["pieces"]))
+    if case["framing"]["kind"] == "newline":
+        wire = data + b"\n" if data and not data.endswith(b"\n") else data
+        lines, sequences = LineReader().payloads(wire, wire.count(b"\n"), 7, lambda position: True)
+        kept = list(takewhile(lambda line: len(line) <= case["max_message_bytes"], lines))
+        assert [line.hex() for line in kept] == case["messages"]
+        assert (len(kept) == len(lines)) == (case["end"] == "clean")
+        assert sequences == list(range(7, 7 + len(lines)))
+        return
     length, size = length_of(case["framing"]), header_bytes(case["framing"])
     assert length is not None
     messages, at = [], 0

@@ -1,4 +1,4 @@
-"""Windows of any kind against the plain reference, over any messages and ticks, in calls and frames of any size."""
+"""Windows of any kind against the plain reference: any messages and ticks, in calls, parts and frames of any size."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,14 +6,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
+from open_case import open_call
 from window_case import PORT, Event, entries, keys, letters, make, read
 from window_history import cut, histories, reference, windows
 
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket import BucketRun
+from wallaroo.worker.bucket import BucketResult, BucketRun
+from wallaroo.worker.stage import Stage
+from wallaroo.worker.state import BucketState
 
 
-@pytest.mark.parametrize("examples", [150, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.long)])
 def test_windows_are_those_of_the_reference(kit: Any, examples: int) -> None:
     @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(window=windows(), events=histories(), data=some.data())
@@ -21,6 +24,18 @@ def test_windows_are_those_of_the_reference(kit: Any, examples: int) -> None:
         check(kit, window, events, data)
 
     holds()
+
+
+def plain_call(
+    stage: Stage, call: pb.Bucket, state: BucketState, log: list[bytes], frames: list[bytes]
+) -> tuple[BucketResult, BucketState]:
+    """Return what a call gave, and the state that it left."""
+    run = BucketRun(stage, call, frames)
+    result = run.attempt(state)
+    if result is None:
+        state = read(stage, log)
+        result = run.careful(state)
+    return result, state
 
 
 def check(kit: Any, window: dict[str, Any], events: list[Event], data: some.DataObject) -> None:
@@ -39,13 +54,14 @@ def check(kit: Any, window: dict[str, Any], events: list[Event], data: some.Data
         size = data.draw(some.sampled_from((1, 2, 7, 100)))
         part, left = left[:size], left[size:]
         call = pb.Bucket(index=0, bucket=0, wants_snapshot=data.draw(some.booleans()))
-        run = BucketRun(stage, call, cut(data.draw, part, encode))
         if data.draw(some.booleans()):
             state = read(stage, log)  # the worker was restarted, or the bucket evicted
-        result = run.attempt(state)
-        if result is None:
-            state = read(stage, log)
-            result = run.careful(state)
+        if data.draw(some.booleans()):
+            at = data.draw(some.integers(0, len(part)))
+            parts = [cut(data.draw, part[:at], encode), cut(data.draw, part[at:], encode)]
+            result, state = open_call(stage, call, state, lambda: read(stage, log), parts)  # noqa: B023
+        else:
+            result, state = plain_call(stage, call, state, log, cut(data.draw, part, encode))
         log = entries(result) if result.done.snapshot else log + entries(result)
         given_out += kit.sunk(result.outputs)
         dead += letters(kit, result)

@@ -77,6 +77,8 @@ func die(action, place string) {
 	case place + "-hang":
 		for {
 		}
+	case place + "-wait": // a hang, too, which leaves the processor to others
+		time.Sleep(time.Hour)
 	case place + "-slow":
 		time.Sleep(100 * time.Millisecond)
 	}

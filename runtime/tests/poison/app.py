@@ -44,6 +44,8 @@ def die(action, place):
     if action == place + "-hang":
         while True:
             pass
+    if action == place + "-wait":  # a hang, too, which leaves the processor to others
+        time.sleep(3600)
     if action == place + "-slow":
         time.sleep(0.1)
 

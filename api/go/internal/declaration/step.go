@@ -40,6 +40,10 @@ func (a *Application) wrongSource(source *Source, what, method, signature string
 }
 
 func (a *Application) newListener(source *Source, edge *topology.TCP) {
+	if lines, ok := source.Given.(wa.LineDecoder); ok {
+		source.Decoder, edge.Framing = lines, topology.Framing{Kind: topology.NewlineFraming}
+		return
+	}
 	framed, ok := source.Given.(wa.FramedDecoder)
 	if !ok || source.Given == nil {
 		a.wrongSource(source, "decoder", "HeaderLength or PayloadLength",

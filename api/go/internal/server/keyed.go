@@ -11,6 +11,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
+var errUnfinished = protocol("a bucket call without its last part")
+
 type stateStream = grpc.BidiStreamingServer[pb.StateRequest, pb.StateReply]
 
 // ProcessState runs a stage that begins with state.
@@ -28,6 +30,16 @@ type conversation struct {
 	turn    func(alone bool) turn
 	owner   state.Owner
 	waiting []*pb.Bucket // that arrived while a state log was awaited
+	open    *openCall    // the call that goes on with the next request
+}
+
+// openCall is a bucket call that has begun.
+type openCall struct {
+	index   uint64
+	version state.Version
+	turn    turn
+	run     *stage.Call
+	whole   bool // the whole state is wanted
 }
 
 func (w *Worker) processState(stream stateStream) (err error) {
@@ -48,10 +60,13 @@ func (w *Worker) processState(stream stateStream) (err error) {
 	c.turn = func(alone bool) turn { return w.turn(record, alone) }
 	for {
 		bucket, err := c.nextBucket()
+		if err == nil && bucket == nil && c.open != nil {
+			return errUnfinished
+		}
 		if bucket == nil || err != nil {
 			return err
 		}
-		if err := w.work.do(func() error { return c.call(bucket) }); err != nil {
+		if err := w.work.do(func() error { return c.part(bucket) }); err != nil {
 			return err
 		}
 	}
@@ -91,76 +106,130 @@ func (c *conversation) nextLog() (*pb.StateLog, error) {
 	}
 }
 
-// call runs one bucket call, whose first request is at hand.
-func (c *conversation) call(first *pb.Bucket) error {
-	index := first.GetIndex()
-	turn := c.turn(first.GetAlone())
+// part runs a part of a bucket call, whose first request is at hand: up to its end, or to where its outputs are released.
+func (c *conversation) part(first *pb.Bucket) (err error) {
 	fault.BeforeCompute.Reach()
-	c.owner.Bucket = first.GetBucket()
+	call := c.open
+	if call == nil {
+		call, err = c.begin(first)
+	} else if first.GetIndex() != call.index {
+		err = errUnfinished
+	}
+	if err != nil {
+		return err
+	}
+	pieces, last, err := c.requests(call, first)
+	if err != nil {
+		return err
+	}
+	run := call.run.Run
+	if last.GetRelease() || c.open != nil {
+		run = call.run.RunPart
+	}
+	if err := call.turn.run(func() error { return run(pieces...) }); err != nil {
+		return err
+	}
+	if last.GetRelease() {
+		c.open = call
+		return c.release(call)
+	}
+	c.open = nil
+	return c.finish(call)
+}
+
+// begin begins a call.
+func (c *conversation) begin(first *pb.Bucket) (*openCall, error) {
 	version := state.Version{Counter: first.GetVersion().GetCounter(), Nonce: first.GetVersion().GetNonce()}
+	call := &openCall{index: first.GetIndex(), version: version, turn: c.turn(first.GetAlone())}
+	c.owner.Bucket = first.GetBucket()
 	c.x.Careful(first.GetCareful())
-	c.x.Begin(index, first.GetSkips())
+	c.x.Begin(call.index, first.GetSkips())
 	bucket, ok := c.cache.Take(c.owner, version)
 	if !ok || first.GetCareful() && version != (state.Version{}) {
 		var err error
-		if bucket, err = c.load(index, version, false, turn); err != nil {
-			return err
+		if bucket, err = c.load(call, false); err != nil {
+			return nil, err
 		}
 	}
-	run := c.x.NewCall(bucket, func() (bucket *state.Bucket, err error) {
-		err = turn.pause(func() error {
-			bucket, err = c.load(index, version, true, turn)
+	call.run = c.x.NewCall(bucket, func() (bucket *state.Bucket, err error) {
+		err = call.turn.pause(func() error {
+			bucket, err = c.load(call, true)
 			return err
 		})
 		return bucket, err
 	})
-	parts, whole, err := c.parts(first)
-	if err != nil {
-		return err
+	return call, nil
+}
+
+// requests returns the frames of the requests of a part, and its last request.
+func (c *conversation) requests(call *openCall, first *pb.Bucket) (pieces [][]byte, last *pb.Bucket, err error) {
+	for request := first; ; {
+		call.whole = call.whole || request.GetWantsSnapshot()
+		pieces = append(pieces, request.GetFrames())
+		if request.GetRelease() && !request.GetMore() {
+			return nil, nil, protocol("a request with release that ends its call")
+		}
+		if request.GetRelease() || !request.GetMore() {
+			return pieces, request, nil
+		}
+		if request, err = c.nextBucket(); err != nil {
+			return nil, nil, err
+		}
+		if request == nil || request.GetIndex() != call.index {
+			return nil, nil, errUnfinished
+		}
 	}
-	if err := turn.run(func() error { return run.Run(parts...) }); err != nil {
-		return err
-	}
+}
+
+// release sends the outputs of a part; the call goes on.
+func (c *conversation) release(call *openCall) error {
 	var outputs []stage.Output
-	var changes [][]byte
-	err = turn.run(func() (err error) {
-		outputs, changes, bucket, err = run.Finish(whole)
+	err := call.turn.run(func() (err error) {
+		outputs, err = call.run.Release()
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.finish(index, version, whole, outputs, changes, bucket)
-}
-
-// parts returns the frames of all requests of a call, and whether one of them wants the whole state.
-func (c *conversation) parts(first *pb.Bucket) (parts [][]byte, whole bool, err error) {
-	for request := first; ; {
-		whole = whole || request.GetWantsSnapshot()
-		parts = append(parts, request.GetFrames())
-		if !request.GetMore() {
-			return parts, whole, nil
-		}
-		if request, err = c.nextBucket(); err != nil {
-			return nil, false, err
-		}
-		if request == nil || request.GetIndex() != first.GetIndex() {
-			return nil, false, protocol("a bucket call without its last part")
-		}
-	}
-}
-
-// finish sends what a call gave.
-func (c *conversation) finish(
-	index uint64, version state.Version, whole bool, outputs []stage.Output, changes [][]byte, bucket *state.Bucket,
-) error {
 	fault.AfterCompute.Reach()
+	if err := c.sendOutputs(call.index, outputs); err != nil {
+		return err
+	}
+	released := &pb.StateReply_Released{Released: &pb.Released{Index: call.index}}
+	if err := c.send(&pb.StateReply{Kind: released}); err != nil {
+		return err
+	}
+	fault.AfterReply.Reach()
+	return nil
+}
+
+func (c *conversation) sendOutputs(index uint64, outputs []stage.Output) error {
 	for _, output := range outputs {
 		if err := c.send(&pb.StateReply{Kind: &pb.StateReply_Output{Output: &pb.Output{
 			Index: index, Port: uint32(output.Port), Bucket: output.Bucket, Frame: output.Frame,
 		}}}); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// finish ends a call and sends what it gave.
+func (c *conversation) finish(call *openCall) error {
+	index, version := call.index, call.version
+	var outputs []stage.Output
+	var changes [][]byte
+	var bucket *state.Bucket
+	err := call.turn.run(func() (err error) {
+		outputs, changes, bucket, err = call.run.Finish(call.whole)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fault.AfterCompute.Reach()
+	if err := c.sendOutputs(index, outputs); err != nil {
+		return err
 	}
 	for _, change := range changes {
 		if err := c.send(&pb.StateReply{Kind: &pb.StateReply_Change{Change: &pb.StateChange{
@@ -171,7 +240,7 @@ func (c *conversation) finish(
 	}
 	bucket.Version = state.Version{Counter: version.Counter + 1, Nonce: nonce()}
 	done := &pb.StateDone{
-		Index: index, Nonce: bucket.Version.Nonce, Snapshot: whole, Keys: uint64(bucket.Keys()),
+		Index: index, Nonce: bucket.Version.Nonce, Snapshot: call.whole, Keys: uint64(bucket.Keys()),
 		CachedBytes: uint64(bucket.Bytes()), Counts: c.x.Counts(), Visits: c.x.Visited(),
 	}
 	// The copy is filed before the reply: the client may ask for the new version at once, on another stream.
@@ -184,9 +253,9 @@ func (c *conversation) finish(
 }
 
 // load builds the bucket of a version from its log; states are read when it is the call's turn, as messages are run.
-func (c *conversation) load(index uint64, version state.Version, rollback bool, turn turn) (*state.Bucket, error) {
-	loader := c.x.NewLoader()
-	if version == (state.Version{}) {
+func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error) {
+	index, loader := call.index, c.x.NewLoader()
+	if call.version == (state.Version{}) {
 		return loader.Bucket(), nil
 	}
 	need := &pb.NeedState{Index: index, Rollback: rollback}
@@ -202,7 +271,7 @@ func (c *conversation) load(index uint64, version state.Version, rollback bool, 
 			return nil, protocol("the state log of another call")
 		}
 		for _, entry := range log.GetEntries() {
-			if err := turn.run(func() error { return loader.Load(entry) }); err != nil {
+			if err := call.turn.run(func() error { return loader.Load(entry) }); err != nil {
 				return nil, err
 			}
 		}

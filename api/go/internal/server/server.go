@@ -155,6 +155,28 @@ func (w *Worker) Generate(_ context.Context, request *pb.GenerateRequest) (*pb.G
 	return reply, nil
 }
 
+// ShowState shows people what a state log has at its end.
+func (w *Worker) ShowState(_ context.Context, request *pb.ShowStateRequest) (reply *pb.ShowStateReply, err error) {
+	w.users.RLock()
+	defer w.users.RUnlock()
+	reply = &pb.ShowStateReply{}
+	if err := w.showState(request, reply); err != nil {
+		reply = &pb.ShowStateReply{Failure: failure(err)}
+	}
+	return reply, nil
+}
+
+func (w *Worker) showState(request *pb.ShowStateRequest, reply *pb.ShowStateReply) (err error) {
+	defer guard(&err)
+	x, record, err := w.open(&pb.Opening{Stage: request.GetStage()})
+	if err != nil {
+		return err
+	}
+	defer closing(record, &err)
+	reply.States, err = x.Show(request.GetEntries())
+	return err
+}
+
 // Process runs a stage without state.
 func (w *Worker) Process(stream processStream) error {
 	return end(w.process(stream), func(failure *pb.Failure) error {

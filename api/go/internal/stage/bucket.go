@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"wallarooapi/internal/codec"
+	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/frame"
 	"wallarooapi/internal/piece"
 	"wallarooapi/internal/state"
@@ -18,20 +19,23 @@ type Output struct {
 	Frame  []byte
 }
 
-// Call is the run of one bucket's messages of one micro-batch. Its outputs are kept until it is sure to succeed.
+// Call is the run of one bucket's messages of one micro-batch, as a whole or in parts, each of which ends with Release or
+// with Finish. The outputs of a part are kept until it is sure to succeed.
 type Call struct {
-	x       *Executor
-	bucket  *state.Bucket
-	rebuild func() (*state.Bucket, error)
-	parts   [][]byte
-	outputs []Output
+	x        *Executor
+	bucket   *state.Bucket
+	rebuild  func() (*state.Bucket, error)
+	parts    [][]byte // of the part at hand
+	outputs  []Output
+	released [][][]byte // parts whose outputs have left
+	account  account    // of these
 }
 
 // NewCall begins a call on a bucket that holds the committed state. rebuild gives another copy of it; it
 // is called once at most, when a state computation failed.
 func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *Call {
 	c := &Call{x: x, bucket: bucket, rebuild: rebuild}
-	x.keyed.careful = x.keyed.checks || x.keyed.notes
+	x.keyed.careful, x.keyed.ordered = x.keyed.checks || x.keyed.notes, false
 	x.keyed.saved = map[*state.Entry][]byte{}
 	return c
 }
@@ -48,7 +52,13 @@ func (x *Executor) Careful(is bool) {
 // CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it; slow.
 func (x *Executor) CheckPersist() { x.keyed.checks = true }
 
-// Run runs all messages of the call; each part holds whole frames, which must not change until the call has ended.
+// RunPart is Run in a call of which parts are released: messages leave at each exit in the order of their sequences.
+func (c *Call) RunPart(pieces ...[]byte) error {
+	c.x.keyed.ordered = true
+	return c.Run(pieces...)
+}
+
+// Run runs the messages of a part; each of its pieces holds whole frames, which must not change until the call has ended.
 func (c *Call) Run(parts ...[]byte) error {
 	c.parts = parts
 	c.x.keyed.bucket = c.bucket
@@ -59,8 +69,32 @@ func (c *Call) Run(parts ...[]byte) error {
 	return c.replay()
 }
 
-// replay runs all messages again on another copy of the committed state. From now on each state is saved before a
-// message, so that a failure costs no more than going back to it.
+// Release ends a part: it returns its outputs. The call goes on with another Run.
+func (c *Call) Release() ([]Output, error) {
+	err := c.again(func() error { return c.close(c.keep) })
+	if err != nil {
+		return nil, err
+	}
+	outputs := c.outputs
+	c.released, c.parts, c.outputs = append(c.released, c.parts), nil, nil
+	c.account = c.x.account()
+	return outputs, nil
+}
+
+// again ends a part; if a message of it has to be found, all messages run again before.
+func (c *Call) again(end func() error) error {
+	err := end()
+	if !runsAgain(err) || c.x.keyed.careful {
+		return err
+	}
+	if err := c.replay(); err != nil {
+		return err
+	}
+	return end()
+}
+
+// replay runs all messages again on another copy of the committed state. From the part at hand on each state is saved
+// before a message, so that a failure costs no more than going back to it.
 func (c *Call) replay() error {
 	bucket, err := c.rebuild()
 	if err != nil {
@@ -68,9 +102,33 @@ func (c *Call) replay() error {
 	}
 	c.x.Reset()
 	c.x.ordinal, c.x.arrivals = 0, nil
-	c.bucket, c.outputs = bucket, nil
-	c.x.keyed.bucket, c.x.keyed.careful, c.x.keyed.saved = bucket, true, map[*state.Entry][]byte{}
+	c.bucket, c.outputs, c.x.keyed.bucket = bucket, nil, bucket
+	if err := c.repeat(); err != nil {
+		return err
+	}
+	c.x.keyed.careful, c.x.keyed.saved = true, map[*state.Entry][]byte{}
 	return c.x.feedBucket(c.parts, c.keep)
+}
+
+// repeat runs the released parts again as they ran the first time, so that the states become what they were. Nothing of
+// it is sent or counted.
+func (c *Call) repeat() error {
+	drop := func(uint16, int32, []byte) error { return nil }
+	for _, parts := range c.released {
+		err := c.x.feedBucket(parts, drop)
+		if err == nil {
+			err = c.close(drop)
+		}
+		if errors.Is(err, errRollback) {
+			return &Failure{Code: "W430", Reason: diagnostic.Of("W430", "step", c.x.keyed.failing).Message}
+		}
+		if err != nil {
+			return err
+		}
+		c.x.Reset()
+	}
+	c.x.resume(c.account)
+	return nil
 }
 
 func (c *Call) keep(port uint16, bucket int32, bytes []byte) error {
@@ -78,17 +136,15 @@ func (c *Call) keep(port uint16, bucket int32, bytes []byte) error {
 	return nil
 }
 
-// Finish ends the call: it returns its outputs, the frames of the changed states (with whole: of all states), and the
-// bucket, which has no version yet.
+// Finish ends the call: it returns the outputs of its last part, the frames of the changed states (with whole: of all
+// states), and the bucket, which has no version yet.
 //
 // A state that cannot be written is the fault of a message: all run again, with each state written after each message.
 func (c *Call) Finish(whole bool) (outputs []Output, changes [][]byte, bucket *state.Bucket, err error) {
-	changes, err = c.settle(whole)
-	if runsAgain(err) && !c.x.keyed.careful {
-		if err = c.replay(); err == nil {
-			changes, err = c.settle(whole)
-		}
-	}
+	err = c.again(func() (err error) {
+		changes, err = c.settle(whole)
+		return err
+	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -96,14 +152,19 @@ func (c *Call) Finish(whole bool) (outputs []Output, changes [][]byte, bucket *s
 	return c.outputs, changes, c.bucket, nil
 }
 
-// settle closes the frames of the outputs and writes the states.
-func (c *Call) settle(whole bool) (changes [][]byte, err error) {
-	if err := c.x.runWindows(c.keep); err != nil {
-		return nil, err
+// close runs the windows of a part and closes the frames of its outputs.
+func (c *Call) close(emit Emit) error {
+	if err := c.x.runWindows(emit); err != nil {
+		return err
 	}
 	c.x.flush()
-	if c.x.err != nil {
-		return nil, c.x.err
+	return c.x.err
+}
+
+// settle closes the last part and writes the states.
+func (c *Call) settle(whole bool) (changes [][]byte, err error) {
+	if err := c.close(c.keep); err != nil {
+		return nil, err
 	}
 	c.x.flight.Outside()
 	err = c.x.attended(func() error {

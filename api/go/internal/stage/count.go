@@ -1,6 +1,36 @@
 package stage
 
-import pb "wallarooapi/internal/workerpb"
+import (
+	"slices"
+
+	pb "wallarooapi/internal/workerpb"
+)
+
+// account is what the steps of a call have counted.
+type account struct {
+	counts  []count
+	visited []*pb.Visited
+}
+
+type count struct{ in, out, dead uint64 }
+
+// account returns what has been counted, which goes on.
+func (x *Executor) account() account {
+	counts := make([]count, len(x.nodes))
+	for i, n := range x.nodes {
+		counts[i] = count{n.in, n.out, n.dead}
+	}
+	return account{counts, slices.Clone(x.visited)}
+}
+
+// resume goes on with an account.
+func (x *Executor) resume(a account) {
+	for i, c := range a.counts {
+		n := x.nodes[i]
+		n.in, n.out, n.dead = c.in, c.out, c.dead
+	}
+	x.visited = slices.Clone(a.visited)
+}
 
 // Reset forgets outputs that were not sent and counts, after a call that did not end well.
 func (x *Executor) Reset() {

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 
@@ -39,6 +40,9 @@ func (x *Executor) runSource(n *node) error {
 	f := &x.frame
 	switch f.Encoding {
 	case frame.Framed:
+		if n.source.framing.Kind == topology.NewlineFraming {
+			return x.runLines(n)
+		}
 		return x.runFramed(n)
 	case frame.Plain:
 		return x.runPlain(n, n.source.read)
@@ -141,6 +145,25 @@ func (x *Executor) runFramed(n *node) error {
 	return nil
 }
 
+// runLines runs messages that are lines.
+func (x *Executor) runLines(n *node) error {
+	data, read := x.frame.Values, n.source.read
+	for i := 0; i < x.frame.Count && x.err == nil; i++ {
+		end := bytes.IndexByte(data, '\n')
+		if end < 0 {
+			return damaged(fmt.Errorf("%d bytes are left without a line break for message %d", len(data), i))
+		}
+		line := bytes.TrimSuffix(data[:end:end], []byte{'\r'})
+		data = data[end+1:]
+		x.begin(i)
+		n.runPayload(line, i, x.enter(), read)
+	}
+	if len(data) > 0 && x.err == nil {
+		return damaged(fmt.Errorf("%d bytes are left after the last line", len(data)))
+	}
+	return nil
+}
+
 // length reads a header. Where the topology names the framing the decoder's answer is only compared, or not asked for.
 func (e *entry) length(header []byte, compare bool) (length uint64, fault string, err error) {
 	if !compare && e.framing.Kind != topology.WorkerFraming {
@@ -212,6 +235,9 @@ func Split(source *declaration.Source, data []byte, limit uint64) (lengths []uin
 
 func split(source *declaration.Source, data []byte, limit uint64) (lengths []uint32, wanted uint64, err error) {
 	e := newEntry(source)
+	if e.framing.Kind == topology.NewlineFraming {
+		return splitLines(data), 0, nil
+	}
 	size := uint64(e.headerBytes)
 	for uint64(len(data)) >= size {
 		length, fault := e.ask(data[:size:size])
@@ -229,4 +255,16 @@ func split(source *declaration.Source, data []byte, limit uint64) (lengths []uin
 		data = data[whole:]
 	}
 	return lengths, 0, nil
+}
+
+// splitLines returns the lengths of whole lines, their ends included.
+func splitLines(data []byte) (lengths []uint32) {
+	for {
+		end := bytes.IndexByte(data, '\n')
+		if end < 0 {
+			return lengths
+		}
+		lengths = append(lengths, uint32(end+1))
+		data = data[end+1:]
+	}
 }

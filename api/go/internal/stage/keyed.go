@@ -21,10 +21,17 @@ import (
 // errRollback says that a state computation failed and may have left its state half changed.
 var errRollback = errors.New("a state computation failed")
 
+// rollBack notes whose code failed.
+func (n *node) rollBack() error {
+	n.x.keyed.failing = n.name
+	return errRollback
+}
+
 // keyed is what an executor knows while it runs messages against states.
 type keyed struct {
 	bucket               *state.Bucket
 	careful              bool // states are saved between messages
+	ordered              bool // window steps run in turn with others
 	checks               bool // a change of state that is not persisted is a failure
 	maxBytes, pieceBytes int  // of a state, and of a piece of one
 
@@ -33,7 +40,8 @@ type keyed struct {
 	entries []*state.Entry          // of the keys of the frame at hand
 	key     []byte                  // of the message in flight
 
-	hasNoKey bool // a tick is in flight
+	hasNoKey bool   // a tick is in flight
+	failing  string // the step that was rolled back last
 }
 
 // stateful is the state side of a state step.
@@ -133,7 +141,7 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 	single, many, persist, fault := n.computeState(message, entry.Value)
 	if fault != nil {
 		if !x.keyed.careful {
-			return errRollback
+			return n.rollBack()
 		}
 		n.bury(fault.Code, message, fault.Reason, fault.Traceback)
 		return x.restore(n, table, entry, fresh)

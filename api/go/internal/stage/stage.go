@@ -61,6 +61,7 @@ type Executor struct {
 
 	keyed      keyed
 	hasWindows bool
+	hasStates  bool      // of steps that are no windows
 	arrivals   []arrival // at the windows, in the call at hand
 	visited    []*pb.Visited
 
@@ -226,6 +227,7 @@ func (x *Executor) enterState(n *node, d *pb.Node) error {
 		return err
 	}
 	if n.kind != pb.NodeKind_NODE_KIND_WINDOW {
+		x.hasStates = true
 		n.stateful = newStateful(n.step, uint16(d.GetStatePort()), form)
 		return n.takeVisits(d.GetVisits())
 	}

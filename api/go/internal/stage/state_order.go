@@ -16,7 +16,7 @@ func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	if err != nil {
 		return damaged(err)
 	}
-	if !inOrder {
+	if !inOrder || x.runsWindowsInTurn() {
 		return x.feedInTurn(parts, emit)
 	}
 	for _, frames := range parts {
@@ -26,6 +26,9 @@ func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	}
 	return nil
 }
+
+// runsWindowsInTurn reports whether messages and ticks of windows run at their place among those of other steps.
+func (x *Executor) runsWindowsInTurn() bool { return x.keyed.ordered && x.hasWindows && x.hasStates }
 
 // isInOrder reports whether frames, one after the other, hold the messages of state steps in the order of their sequences.
 func (x *Executor) isInOrder(parts [][]byte) (bool, error) {
@@ -104,13 +107,19 @@ func (x *Executor) runTurns(parts [][]byte) error {
 	}
 	slices.SortFunc(places, inTurn)
 	slices.SortFunc(visits, visitsInTurn)
+	slices.SortStableFunc(x.arrivals, inOrder)
 	last := (*overlapping)(nil)
 	for _, at := range places {
 		for len(visits) > 0 && visits[0].sequence <= at.sequence {
-			if err := x.runVisit(visits[0]); err != nil {
+			if err := x.runVisitInTurn(visits[0]); err != nil {
 				return err
 			}
 			visits, last = visits[1:], nil
+		}
+		if has, err := x.runArrivalsBefore(at.sequence); err != nil {
+			return err
+		} else if has {
+			last = nil
 		}
 		if o := frames[at.frame]; o != last {
 			last, x.frame = o, o.frame
@@ -122,11 +131,36 @@ func (x *Executor) runTurns(parts [][]byte) error {
 	}
 	x.frame = frame.Frame{}
 	for _, each := range visits {
-		if err := x.runVisit(each); err != nil {
+		if err := x.runVisitInTurn(each); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (x *Executor) runVisitInTurn(v *visit) error {
+	if _, err := x.runArrivalsBefore(v.sequence); err != nil {
+		return err
+	}
+	return x.runVisit(v)
+}
+
+// runArrivalsBefore runs the messages and ticks of windows before a sequence, where that is their turn.
+func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
+	if !x.runsWindowsInTurn() {
+		return false, nil
+	}
+	end := 0
+	for end < len(x.arrivals) && x.arrivals[end].sequence < sequence {
+		end++
+	}
+	if end == 0 {
+		return false, nil
+	}
+	arrivals := x.arrivals[:end]
+	x.arrivals = x.arrivals[end:]
+	x.frame, x.fromPort = frame.Frame{}, frame.DeadLetterPort
+	return true, x.runArrivals(arrivals)
 }
 
 // takeFrames reads the frames of a call and returns where the messages of its state steps stand, and the visits.

@@ -125,7 +125,7 @@ func (n *node) visitKey(table *state.Table, entry *state.Entry, v *visit) (faile
 	}
 	if fault != nil {
 		if !x.keyed.careful {
-			return false, errRollback
+			return false, n.rollBack()
 		}
 		n.buryBytes(fault.Code, v.message.GetMetadata(), frame.Plain, fault.Reason, fault.Traceback)
 		return true, x.restore(n, table, entry, false)

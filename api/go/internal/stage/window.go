@@ -75,7 +75,7 @@ func (x *Executor) takeWindow(n *node) error {
 	return nil
 }
 
-// runWindows runs the messages and ticks of a call in the order of their sequences, window step by window step.
+// runWindows runs the messages and ticks of a call in the order of their sequences.
 func (x *Executor) runWindows(emit Emit) error {
 	if len(x.arrivals) == 0 {
 		return nil
@@ -88,14 +88,16 @@ func (x *Executor) runWindows(emit Emit) error {
 
 func (x *Executor) runArrivals(arrivals []arrival) error {
 	slices.SortStableFunc(arrivals, inOrder)
+	var runs []windowRun
 	for _, n := range x.nodes {
-		if n.stateful == nil || n.stateful.windows == nil {
-			continue
+		if n.stateful != nil && n.stateful.windows != nil {
+			table := x.keyed.bucket.Table(n.stateful.port)
+			runs = append(runs, windowRun{n, table, n.calendarOf(table)})
 		}
-		run := windowRun{n, x.keyed.bucket.Table(n.stateful.port), nil}
-		run.calendar = n.calendarOf(run.table)
-		for i := range arrivals {
-			if err := run.next(&arrivals[i]); err != nil {
+	}
+	for i := range arrivals {
+		for j := range runs {
+			if err := runs[j].next(&arrivals[i]); err != nil {
 				return err
 			}
 		}
@@ -192,7 +194,7 @@ func (r *windowRun) message(a *arrival) error {
 	}
 	if fault != nil {
 		if !x.keyed.careful {
-			return errRollback
+			return r.n.rollBack()
 		}
 		r.n.bury(fault.Code, a.message, fault.Reason, fault.Traceback)
 		return r.restore(entry, isNew, saved)

@@ -18,6 +18,9 @@ type Framing struct {
 // WorkerFraming is the kind of framing that only the user's decoder knows.
 const WorkerFraming = "worker"
 
+// NewlineFraming is the kind of framing whose messages are lines.
+const NewlineFraming = "newline"
+
 func (f Framing) tree() Object {
 	if f.Kind != WorkerFraming {
 		return Object{{"kind", f.Kind}}

@@ -41,6 +41,15 @@ func NewState(key []byte) *State { return &State{Key: key} }
 // Overhead returns about how many bytes of memory a state takes besides its key and its accumulators.
 func (s *State) Overhead() int { return stateBytes + paneBytes*len(s.panes) }
 
+// Accumulators returns those of the panes, oldest first.
+func (s *State) Accumulators() []any {
+	all := make([]any, len(s.panes))
+	for i, p := range s.panes {
+		all[i] = p.accumulator
+	}
+	return all
+}
+
 // reset makes it the state of a key without messages; the calendar keeps it.
 func (s *State) reset() {
 	*s = State{Key: s.Key, queuedAt: s.queuedAt, isQueued: s.isQueued}

@@ -1284,7 +1284,10 @@ type Bucket struct {
 	Alone         bool                   `protobuf:"varint,8,opt,name=alone,proto3" json:"alone,omitempty"`                                      // in all requests of the call; as in Data
 	// In all requests of the call: messages run one by one, each state is written after each message, as after a
 	// rollback, and the in-flight file states whose state is read or written when no message is in flight.
-	Careful       bool `protobuf:"varint,9,opt,name=careful,proto3" json:"careful,omitempty"`
+	Careful bool `protobuf:"varint,9,opt,name=careful,proto3" json:"careful,omitempty"`
+	// With `more`: the outputs of this request, and of those before it that were not released, are sent at once, then
+	// `released`. The call stays open; changes and nonce come when it ends.
+	Release       bool `protobuf:"varint,10,opt,name=release,proto3" json:"release,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1382,6 +1385,13 @@ func (x *Bucket) GetCareful() bool {
 	return false
 }
 
+func (x *Bucket) GetRelease() bool {
+	if x != nil {
+		return x.Release
+	}
+	return false
+}
+
 // The bucket's log, oldest entry first, in one or more requests.
 type StateLog struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1452,6 +1462,7 @@ type StateReply struct {
 	//	*StateReply_Change
 	//	*StateReply_Done
 	//	*StateReply_Failure
+	//	*StateReply_Released
 	Kind          isStateReply_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1539,6 +1550,15 @@ func (x *StateReply) GetFailure() *Failure {
 	return nil
 }
 
+func (x *StateReply) GetReleased() *Released {
+	if x != nil {
+		if x, ok := x.Kind.(*StateReply_Released); ok {
+			return x.Released
+		}
+	}
+	return nil
+}
+
 type isStateReply_Kind interface {
 	isStateReply_Kind()
 }
@@ -1563,6 +1583,10 @@ type StateReply_Failure struct {
 	Failure *Failure `protobuf:"bytes,5,opt,name=failure,proto3,oneof"` // ends the stream
 }
 
+type StateReply_Released struct {
+	Released *Released `protobuf:"bytes,6,opt,name=released,proto3,oneof"`
+}
+
 func (*StateReply_NeedState) isStateReply_Kind() {}
 
 func (*StateReply_Output) isStateReply_Kind() {}
@@ -1572,6 +1596,53 @@ func (*StateReply_Change) isStateReply_Kind() {}
 func (*StateReply_Done) isStateReply_Kind() {}
 
 func (*StateReply_Failure) isStateReply_Kind() {}
+
+func (*StateReply_Released) isStateReply_Kind() {}
+
+// All outputs up to the request with `release` were sent.
+type Released struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Released) Reset() {
+	*x = Released{}
+	mi := &file_worker_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Released) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Released) ProtoMessage() {}
+
+func (x *Released) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Released.ProtoReflect.Descriptor instead.
+func (*Released) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Released) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
 
 type NeedState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1583,7 +1654,7 @@ type NeedState struct {
 
 func (x *NeedState) Reset() {
 	*x = NeedState{}
-	mi := &file_worker_proto_msgTypes[17]
+	mi := &file_worker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1595,7 +1666,7 @@ func (x *NeedState) String() string {
 func (*NeedState) ProtoMessage() {}
 
 func (x *NeedState) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[17]
+	mi := &file_worker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1608,7 +1679,7 @@ func (x *NeedState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NeedState.ProtoReflect.Descriptor instead.
 func (*NeedState) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{17}
+	return file_worker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *NeedState) GetIndex() uint64 {
@@ -1635,7 +1706,7 @@ type StateChange struct {
 
 func (x *StateChange) Reset() {
 	*x = StateChange{}
-	mi := &file_worker_proto_msgTypes[18]
+	mi := &file_worker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +1718,7 @@ func (x *StateChange) String() string {
 func (*StateChange) ProtoMessage() {}
 
 func (x *StateChange) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[18]
+	mi := &file_worker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +1731,7 @@ func (x *StateChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateChange.ProtoReflect.Descriptor instead.
 func (*StateChange) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{18}
+	return file_worker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StateChange) GetIndex() uint64 {
@@ -1692,7 +1763,7 @@ type StateDone struct {
 
 func (x *StateDone) Reset() {
 	*x = StateDone{}
-	mi := &file_worker_proto_msgTypes[19]
+	mi := &file_worker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1704,7 +1775,7 @@ func (x *StateDone) String() string {
 func (*StateDone) ProtoMessage() {}
 
 func (x *StateDone) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[19]
+	mi := &file_worker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1717,7 +1788,7 @@ func (x *StateDone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateDone.ProtoReflect.Descriptor instead.
 func (*StateDone) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{19}
+	return file_worker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StateDone) GetIndex() uint64 {
@@ -1781,7 +1852,7 @@ type Visit struct {
 
 func (x *Visit) Reset() {
 	*x = Visit{}
-	mi := &file_worker_proto_msgTypes[20]
+	mi := &file_worker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1864,7 @@ func (x *Visit) String() string {
 func (*Visit) ProtoMessage() {}
 
 func (x *Visit) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[20]
+	mi := &file_worker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1877,7 @@ func (x *Visit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Visit.ProtoReflect.Descriptor instead.
 func (*Visit) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{20}
+	return file_worker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Visit) GetId() uint64 {
@@ -1843,7 +1914,7 @@ type Visited struct {
 
 func (x *Visited) Reset() {
 	*x = Visited{}
-	mi := &file_worker_proto_msgTypes[21]
+	mi := &file_worker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1855,7 +1926,7 @@ func (x *Visited) String() string {
 func (*Visited) ProtoMessage() {}
 
 func (x *Visited) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[21]
+	mi := &file_worker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1868,7 +1939,7 @@ func (x *Visited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Visited.ProtoReflect.Descriptor instead.
 func (*Visited) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{21}
+	return file_worker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Visited) GetId() uint64 {
@@ -1910,7 +1981,7 @@ type SplitRequest struct {
 
 func (x *SplitRequest) Reset() {
 	*x = SplitRequest{}
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1922,7 +1993,7 @@ func (x *SplitRequest) String() string {
 func (*SplitRequest) ProtoMessage() {}
 
 func (x *SplitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[22]
+	mi := &file_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1935,7 +2006,7 @@ func (x *SplitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitRequest.ProtoReflect.Descriptor instead.
 func (*SplitRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{22}
+	return file_worker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SplitRequest) GetPath() string {
@@ -1970,7 +2041,7 @@ type SplitReply struct {
 
 func (x *SplitReply) Reset() {
 	*x = SplitReply{}
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1982,7 +2053,7 @@ func (x *SplitReply) String() string {
 func (*SplitReply) ProtoMessage() {}
 
 func (x *SplitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[23]
+	mi := &file_worker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1995,7 +2066,7 @@ func (x *SplitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SplitReply.ProtoReflect.Descriptor instead.
 func (*SplitReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{23}
+	return file_worker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SplitReply) GetLengths() []uint32 {
@@ -2033,7 +2104,7 @@ type GenerateRequest struct {
 
 func (x *GenerateRequest) Reset() {
 	*x = GenerateRequest{}
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2045,7 +2116,7 @@ func (x *GenerateRequest) String() string {
 func (*GenerateRequest) ProtoMessage() {}
 
 func (x *GenerateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[24]
+	mi := &file_worker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2058,7 +2129,7 @@ func (x *GenerateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateRequest.ProtoReflect.Descriptor instead.
 func (*GenerateRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{24}
+	return file_worker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GenerateRequest) GetPath() string {
@@ -2115,7 +2186,7 @@ type GenerateReply struct {
 
 func (x *GenerateReply) Reset() {
 	*x = GenerateReply{}
-	mi := &file_worker_proto_msgTypes[25]
+	mi := &file_worker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2198,7 @@ func (x *GenerateReply) String() string {
 func (*GenerateReply) ProtoMessage() {}
 
 func (x *GenerateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[25]
+	mi := &file_worker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2211,7 @@ func (x *GenerateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateReply.ProtoReflect.Descriptor instead.
 func (*GenerateReply) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{25}
+	return file_worker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GenerateReply) GetEncoding() uint32 {
@@ -2171,6 +2242,170 @@ func (x *GenerateReply) GetFailure() *Failure {
 	return nil
 }
 
+type ShowStateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stage         *Stage                 `protobuf:"bytes,1,opt,name=stage,proto3" json:"stage,omitempty"`     // begins with state
+	Entries       [][]byte               `protobuf:"bytes,2,rep,name=entries,proto3" json:"entries,omitempty"` // of its state log, oldest first; of a state in pieces all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShowStateRequest) Reset() {
+	*x = ShowStateRequest{}
+	mi := &file_worker_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShowStateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShowStateRequest) ProtoMessage() {}
+
+func (x *ShowStateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShowStateRequest.ProtoReflect.Descriptor instead.
+func (*ShowStateRequest) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ShowStateRequest) GetStage() *Stage {
+	if x != nil {
+		return x.Stage
+	}
+	return nil
+}
+
+func (x *ShowStateRequest) GetEntries() [][]byte {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+type ShowStateReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	States        []*ShownState          `protobuf:"bytes,1,rep,name=states,proto3" json:"states,omitempty"`   // one for each key that has state after the last entry, in any order
+	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"` // a state cannot be read
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShowStateReply) Reset() {
+	*x = ShowStateReply{}
+	mi := &file_worker_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShowStateReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShowStateReply) ProtoMessage() {}
+
+func (x *ShowStateReply) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShowStateReply.ProtoReflect.Descriptor instead.
+func (*ShowStateReply) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ShowStateReply) GetStates() []*ShownState {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *ShowStateReply) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+type ShownState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"` // of the state, as in the entry
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Json          []byte                 `protobuf:"bytes,3,opt,name=json,proto3" json:"json,omitempty"` // one JSON text in UTF-8; of a window an array of its accumulators, oldest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShownState) Reset() {
+	*x = ShownState{}
+	mi := &file_worker_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShownState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShownState) ProtoMessage() {}
+
+func (x *ShownState) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShownState.ProtoReflect.Descriptor instead.
+func (*ShownState) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ShownState) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *ShownState) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ShownState) GetJson() []byte {
+	if x != nil {
+		return x.Json
+	}
+	return nil
+}
+
 // An error that crosses the process border; service.proto has the same one.
 type Failure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2188,7 +2423,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_worker_proto_msgTypes[26]
+	mi := &file_worker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2200,7 +2435,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[26]
+	mi := &file_worker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2213,7 +2448,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{26}
+	return file_worker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Failure) GetCode() string {
@@ -2294,7 +2529,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_worker_proto_msgTypes[27]
+	mi := &file_worker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2306,7 +2541,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[27]
+	mi := &file_worker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2319,7 +2554,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{27}
+	return file_worker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeadLetter) GetCode() string {
@@ -2511,7 +2746,7 @@ const file_worker_proto_rawDesc = "" +
 	"\aopening\x18\x01 \x01(\v2\x1b.wallaroo.worker.v1.OpeningH\x00R\aopening\x124\n" +
 	"\x06bucket\x18\x02 \x01(\v2\x1a.wallaroo.worker.v1.BucketH\x00R\x06bucket\x120\n" +
 	"\x03log\x18\x03 \x01(\v2\x1c.wallaroo.worker.v1.StateLogH\x00R\x03logB\x06\n" +
-	"\x04kind\"\xa0\x02\n" +
+	"\x04kind\"\xba\x02\n" +
 	"\x06Bucket\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06bucket\x18\x02 \x01(\rR\x06bucket\x125\n" +
@@ -2521,11 +2756,13 @@ const file_worker_proto_rawDesc = "" +
 	"\x0ewants_snapshot\x18\x06 \x01(\bR\rwantsSnapshot\x12.\n" +
 	"\x05skips\x18\a \x03(\v2\x18.wallaroo.worker.v1.SkipR\x05skips\x12\x14\n" +
 	"\x05alone\x18\b \x01(\bR\x05alone\x12\x18\n" +
-	"\acareful\x18\t \x01(\bR\acareful\"N\n" +
+	"\acareful\x18\t \x01(\bR\acareful\x12\x18\n" +
+	"\arelease\x18\n" +
+	" \x01(\bR\arelease\"N\n" +
 	"\bStateLog\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x18\n" +
 	"\aentries\x18\x02 \x03(\fR\aentries\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xb3\x02\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\xef\x02\n" +
 	"\n" +
 	"StateReply\x12>\n" +
 	"\n" +
@@ -2533,8 +2770,11 @@ const file_worker_proto_rawDesc = "" +
 	"\x06output\x18\x02 \x01(\v2\x1a.wallaroo.worker.v1.OutputH\x00R\x06output\x129\n" +
 	"\x06change\x18\x03 \x01(\v2\x1f.wallaroo.worker.v1.StateChangeH\x00R\x06change\x123\n" +
 	"\x04done\x18\x04 \x01(\v2\x1d.wallaroo.worker.v1.StateDoneH\x00R\x04done\x127\n" +
-	"\afailure\x18\x05 \x01(\v2\x1b.wallaroo.worker.v1.FailureH\x00R\afailureB\x06\n" +
-	"\x04kind\"=\n" +
+	"\afailure\x18\x05 \x01(\v2\x1b.wallaroo.worker.v1.FailureH\x00R\afailure\x12:\n" +
+	"\breleased\x18\x06 \x01(\v2\x1c.wallaroo.worker.v1.ReleasedH\x00R\breleasedB\x06\n" +
+	"\x04kind\" \n" +
+	"\bReleased\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"=\n" +
 	"\tNeedState\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1a\n" +
 	"\brollback\x18\x02 \x01(\bR\brollback\"=\n" +
@@ -2578,7 +2818,18 @@ const file_worker_proto_rawDesc = "" +
 	"\bencoding\x18\x01 \x01(\rR\bencoding\x12\x16\n" +
 	"\x06values\x18\x02 \x03(\fR\x06values\x12\x14\n" +
 	"\x05ended\x18\x03 \x01(\bR\x05ended\x125\n" +
-	"\afailure\x18\x04 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"\xc7\x01\n" +
+	"\afailure\x18\x04 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"]\n" +
+	"\x10ShowStateRequest\x12/\n" +
+	"\x05stage\x18\x01 \x01(\v2\x19.wallaroo.worker.v1.StageR\x05stage\x12\x18\n" +
+	"\aentries\x18\x02 \x03(\fR\aentries\"\x7f\n" +
+	"\x0eShowStateReply\x126\n" +
+	"\x06states\x18\x01 \x03(\v2\x1e.wallaroo.worker.v1.ShownStateR\x06states\x125\n" +
+	"\afailure\x18\x02 \x01(\v2\x1b.wallaroo.worker.v1.FailureR\afailure\"F\n" +
+	"\n" +
+	"ShownState\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\rR\x04port\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x12\n" +
+	"\x04json\x18\x03 \x01(\fR\x04json\"\xc7\x01\n" +
 	"\aFailure\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
@@ -2619,13 +2870,14 @@ const file_worker_proto_rawDesc = "" +
 	"\x12\x12\n" +
 	"\x0eNODE_KIND_SEND\x10\v\x12\x15\n" +
 	"\x11NODE_KIND_RECEIVE\x10\f\x12\x14\n" +
-	"\x10NODE_KIND_OUTPUT\x10\r2\xa0\x03\n" +
+	"\x10NODE_KIND_OUTPUT\x10\r2\xf7\x03\n" +
 	"\x06Worker\x12F\n" +
 	"\x04Init\x12\x1f.wallaroo.worker.v1.InitRequest\x1a\x1d.wallaroo.worker.v1.InitReply\x12S\n" +
 	"\aProcess\x12\".wallaroo.worker.v1.ProcessRequest\x1a .wallaroo.worker.v1.ProcessReply(\x010\x01\x12T\n" +
 	"\fProcessState\x12 .wallaroo.worker.v1.StateRequest\x1a\x1e.wallaroo.worker.v1.StateReply(\x010\x01\x12O\n" +
 	"\vSplitFrames\x12 .wallaroo.worker.v1.SplitRequest\x1a\x1e.wallaroo.worker.v1.SplitReply\x12R\n" +
-	"\bGenerate\x12#.wallaroo.worker.v1.GenerateRequest\x1a!.wallaroo.worker.v1.GenerateReplyB\x1fZ\x1dwallarooapi/internal/workerpbb\x06proto3"
+	"\bGenerate\x12#.wallaroo.worker.v1.GenerateRequest\x1a!.wallaroo.worker.v1.GenerateReply\x12U\n" +
+	"\tShowState\x12$.wallaroo.worker.v1.ShowStateRequest\x1a\".wallaroo.worker.v1.ShowStateReplyB\x1fZ\x1dwallarooapi/internal/workerpbb\x06proto3"
 
 var (
 	file_worker_proto_rawDescOnce sync.Once
@@ -2640,40 +2892,44 @@ func file_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_worker_proto_goTypes = []any{
-	(NodeKind)(0),           // 0: wallaroo.worker.v1.NodeKind
-	(*InitRequest)(nil),     // 1: wallaroo.worker.v1.InitRequest
-	(*InitReply)(nil),       // 2: wallaroo.worker.v1.InitReply
-	(*Stage)(nil),           // 3: wallaroo.worker.v1.Stage
-	(*Node)(nil),            // 4: wallaroo.worker.v1.Node
-	(*Opening)(nil),         // 5: wallaroo.worker.v1.Opening
-	(*Skip)(nil),            // 6: wallaroo.worker.v1.Skip
-	(*ProcessRequest)(nil),  // 7: wallaroo.worker.v1.ProcessRequest
-	(*Data)(nil),            // 8: wallaroo.worker.v1.Data
-	(*ProcessReply)(nil),    // 9: wallaroo.worker.v1.ProcessReply
-	(*Output)(nil),          // 10: wallaroo.worker.v1.Output
-	(*Done)(nil),            // 11: wallaroo.worker.v1.Done
-	(*StepCount)(nil),       // 12: wallaroo.worker.v1.StepCount
-	(*Version)(nil),         // 13: wallaroo.worker.v1.Version
-	(*StateRequest)(nil),    // 14: wallaroo.worker.v1.StateRequest
-	(*Bucket)(nil),          // 15: wallaroo.worker.v1.Bucket
-	(*StateLog)(nil),        // 16: wallaroo.worker.v1.StateLog
-	(*StateReply)(nil),      // 17: wallaroo.worker.v1.StateReply
-	(*NeedState)(nil),       // 18: wallaroo.worker.v1.NeedState
-	(*StateChange)(nil),     // 19: wallaroo.worker.v1.StateChange
-	(*StateDone)(nil),       // 20: wallaroo.worker.v1.StateDone
-	(*Visit)(nil),           // 21: wallaroo.worker.v1.Visit
-	(*Visited)(nil),         // 22: wallaroo.worker.v1.Visited
-	(*SplitRequest)(nil),    // 23: wallaroo.worker.v1.SplitRequest
-	(*SplitReply)(nil),      // 24: wallaroo.worker.v1.SplitReply
-	(*GenerateRequest)(nil), // 25: wallaroo.worker.v1.GenerateRequest
-	(*GenerateReply)(nil),   // 26: wallaroo.worker.v1.GenerateReply
-	(*Failure)(nil),         // 27: wallaroo.worker.v1.Failure
-	(*DeadLetter)(nil),      // 28: wallaroo.worker.v1.DeadLetter
+	(NodeKind)(0),            // 0: wallaroo.worker.v1.NodeKind
+	(*InitRequest)(nil),      // 1: wallaroo.worker.v1.InitRequest
+	(*InitReply)(nil),        // 2: wallaroo.worker.v1.InitReply
+	(*Stage)(nil),            // 3: wallaroo.worker.v1.Stage
+	(*Node)(nil),             // 4: wallaroo.worker.v1.Node
+	(*Opening)(nil),          // 5: wallaroo.worker.v1.Opening
+	(*Skip)(nil),             // 6: wallaroo.worker.v1.Skip
+	(*ProcessRequest)(nil),   // 7: wallaroo.worker.v1.ProcessRequest
+	(*Data)(nil),             // 8: wallaroo.worker.v1.Data
+	(*ProcessReply)(nil),     // 9: wallaroo.worker.v1.ProcessReply
+	(*Output)(nil),           // 10: wallaroo.worker.v1.Output
+	(*Done)(nil),             // 11: wallaroo.worker.v1.Done
+	(*StepCount)(nil),        // 12: wallaroo.worker.v1.StepCount
+	(*Version)(nil),          // 13: wallaroo.worker.v1.Version
+	(*StateRequest)(nil),     // 14: wallaroo.worker.v1.StateRequest
+	(*Bucket)(nil),           // 15: wallaroo.worker.v1.Bucket
+	(*StateLog)(nil),         // 16: wallaroo.worker.v1.StateLog
+	(*StateReply)(nil),       // 17: wallaroo.worker.v1.StateReply
+	(*Released)(nil),         // 18: wallaroo.worker.v1.Released
+	(*NeedState)(nil),        // 19: wallaroo.worker.v1.NeedState
+	(*StateChange)(nil),      // 20: wallaroo.worker.v1.StateChange
+	(*StateDone)(nil),        // 21: wallaroo.worker.v1.StateDone
+	(*Visit)(nil),            // 22: wallaroo.worker.v1.Visit
+	(*Visited)(nil),          // 23: wallaroo.worker.v1.Visited
+	(*SplitRequest)(nil),     // 24: wallaroo.worker.v1.SplitRequest
+	(*SplitReply)(nil),       // 25: wallaroo.worker.v1.SplitReply
+	(*GenerateRequest)(nil),  // 26: wallaroo.worker.v1.GenerateRequest
+	(*GenerateReply)(nil),    // 27: wallaroo.worker.v1.GenerateReply
+	(*ShowStateRequest)(nil), // 28: wallaroo.worker.v1.ShowStateRequest
+	(*ShowStateReply)(nil),   // 29: wallaroo.worker.v1.ShowStateReply
+	(*ShownState)(nil),       // 30: wallaroo.worker.v1.ShownState
+	(*Failure)(nil),          // 31: wallaroo.worker.v1.Failure
+	(*DeadLetter)(nil),       // 32: wallaroo.worker.v1.DeadLetter
 }
 var file_worker_proto_depIdxs = []int32{
-	27, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	31, // 0: wallaroo.worker.v1.InitReply.failure:type_name -> wallaroo.worker.v1.Failure
 	4,  // 1: wallaroo.worker.v1.Stage.nodes:type_name -> wallaroo.worker.v1.Node
 	0,  // 2: wallaroo.worker.v1.Node.kind:type_name -> wallaroo.worker.v1.NodeKind
 	3,  // 3: wallaroo.worker.v1.Opening.stage:type_name -> wallaroo.worker.v1.Stage
@@ -2682,37 +2938,43 @@ var file_worker_proto_depIdxs = []int32{
 	6,  // 6: wallaroo.worker.v1.Data.skips:type_name -> wallaroo.worker.v1.Skip
 	10, // 7: wallaroo.worker.v1.ProcessReply.output:type_name -> wallaroo.worker.v1.Output
 	11, // 8: wallaroo.worker.v1.ProcessReply.done:type_name -> wallaroo.worker.v1.Done
-	27, // 9: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
+	31, // 9: wallaroo.worker.v1.ProcessReply.failure:type_name -> wallaroo.worker.v1.Failure
 	12, // 10: wallaroo.worker.v1.Done.counts:type_name -> wallaroo.worker.v1.StepCount
 	5,  // 11: wallaroo.worker.v1.StateRequest.opening:type_name -> wallaroo.worker.v1.Opening
 	15, // 12: wallaroo.worker.v1.StateRequest.bucket:type_name -> wallaroo.worker.v1.Bucket
 	16, // 13: wallaroo.worker.v1.StateRequest.log:type_name -> wallaroo.worker.v1.StateLog
 	13, // 14: wallaroo.worker.v1.Bucket.version:type_name -> wallaroo.worker.v1.Version
 	6,  // 15: wallaroo.worker.v1.Bucket.skips:type_name -> wallaroo.worker.v1.Skip
-	18, // 16: wallaroo.worker.v1.StateReply.need_state:type_name -> wallaroo.worker.v1.NeedState
+	19, // 16: wallaroo.worker.v1.StateReply.need_state:type_name -> wallaroo.worker.v1.NeedState
 	10, // 17: wallaroo.worker.v1.StateReply.output:type_name -> wallaroo.worker.v1.Output
-	19, // 18: wallaroo.worker.v1.StateReply.change:type_name -> wallaroo.worker.v1.StateChange
-	20, // 19: wallaroo.worker.v1.StateReply.done:type_name -> wallaroo.worker.v1.StateDone
-	27, // 20: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
-	12, // 21: wallaroo.worker.v1.StateDone.counts:type_name -> wallaroo.worker.v1.StepCount
-	22, // 22: wallaroo.worker.v1.StateDone.visits:type_name -> wallaroo.worker.v1.Visited
-	27, // 23: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
-	27, // 24: wallaroo.worker.v1.GenerateReply.failure:type_name -> wallaroo.worker.v1.Failure
-	1,  // 25: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
-	7,  // 26: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
-	14, // 27: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
-	23, // 28: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
-	25, // 29: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
-	2,  // 30: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
-	9,  // 31: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
-	17, // 32: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
-	24, // 33: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
-	26, // 34: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
-	30, // [30:35] is the sub-list for method output_type
-	25, // [25:30] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	20, // 18: wallaroo.worker.v1.StateReply.change:type_name -> wallaroo.worker.v1.StateChange
+	21, // 19: wallaroo.worker.v1.StateReply.done:type_name -> wallaroo.worker.v1.StateDone
+	31, // 20: wallaroo.worker.v1.StateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	18, // 21: wallaroo.worker.v1.StateReply.released:type_name -> wallaroo.worker.v1.Released
+	12, // 22: wallaroo.worker.v1.StateDone.counts:type_name -> wallaroo.worker.v1.StepCount
+	23, // 23: wallaroo.worker.v1.StateDone.visits:type_name -> wallaroo.worker.v1.Visited
+	31, // 24: wallaroo.worker.v1.SplitReply.failure:type_name -> wallaroo.worker.v1.Failure
+	31, // 25: wallaroo.worker.v1.GenerateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	3,  // 26: wallaroo.worker.v1.ShowStateRequest.stage:type_name -> wallaroo.worker.v1.Stage
+	30, // 27: wallaroo.worker.v1.ShowStateReply.states:type_name -> wallaroo.worker.v1.ShownState
+	31, // 28: wallaroo.worker.v1.ShowStateReply.failure:type_name -> wallaroo.worker.v1.Failure
+	1,  // 29: wallaroo.worker.v1.Worker.Init:input_type -> wallaroo.worker.v1.InitRequest
+	7,  // 30: wallaroo.worker.v1.Worker.Process:input_type -> wallaroo.worker.v1.ProcessRequest
+	14, // 31: wallaroo.worker.v1.Worker.ProcessState:input_type -> wallaroo.worker.v1.StateRequest
+	24, // 32: wallaroo.worker.v1.Worker.SplitFrames:input_type -> wallaroo.worker.v1.SplitRequest
+	26, // 33: wallaroo.worker.v1.Worker.Generate:input_type -> wallaroo.worker.v1.GenerateRequest
+	28, // 34: wallaroo.worker.v1.Worker.ShowState:input_type -> wallaroo.worker.v1.ShowStateRequest
+	2,  // 35: wallaroo.worker.v1.Worker.Init:output_type -> wallaroo.worker.v1.InitReply
+	9,  // 36: wallaroo.worker.v1.Worker.Process:output_type -> wallaroo.worker.v1.ProcessReply
+	17, // 37: wallaroo.worker.v1.Worker.ProcessState:output_type -> wallaroo.worker.v1.StateReply
+	25, // 38: wallaroo.worker.v1.Worker.SplitFrames:output_type -> wallaroo.worker.v1.SplitReply
+	27, // 39: wallaroo.worker.v1.Worker.Generate:output_type -> wallaroo.worker.v1.GenerateReply
+	29, // 40: wallaroo.worker.v1.Worker.ShowState:output_type -> wallaroo.worker.v1.ShowStateReply
+	35, // [35:41] is the sub-list for method output_type
+	29, // [29:35] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_worker_proto_init() }
@@ -2740,6 +3002,7 @@ func file_worker_proto_init() {
 		(*StateReply_Change)(nil),
 		(*StateReply_Done)(nil),
 		(*StateReply_Failure)(nil),
+		(*StateReply_Released)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2747,7 +3010,7 @@ func file_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   28,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,7 @@ const (
 	Worker_ProcessState_FullMethodName = "/wallaroo.worker.v1.Worker/ProcessState"
 	Worker_SplitFrames_FullMethodName  = "/wallaroo.worker.v1.Worker/SplitFrames"
 	Worker_Generate_FullMethodName     = "/wallaroo.worker.v1.Worker/Generate"
+	Worker_ShowState_FullMethodName    = "/wallaroo.worker.v1.Worker/ShowState"
 )
 
 // WorkerClient is the client API for Worker service.
@@ -45,6 +46,8 @@ type WorkerClient interface {
 	SplitFrames(ctx context.Context, in *SplitRequest, opts ...grpc.CallOption) (*SplitReply, error)
 	// Makes the next messages of a generator source.
 	Generate(ctx context.Context, in *GenerateRequest, opts ...grpc.CallOption) (*GenerateReply, error)
+	// Shows people the states of a state log. Needs the capability show_state.
+	ShowState(ctx context.Context, in *ShowStateRequest, opts ...grpc.CallOption) (*ShowStateReply, error)
 }
 
 type workerClient struct {
@@ -111,6 +114,16 @@ func (c *workerClient) Generate(ctx context.Context, in *GenerateRequest, opts .
 	return out, nil
 }
 
+func (c *workerClient) ShowState(ctx context.Context, in *ShowStateRequest, opts ...grpc.CallOption) (*ShowStateReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ShowStateReply)
+	err := c.cc.Invoke(ctx, Worker_ShowState_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // WorkerServer is the server API for Worker service.
 // All implementations must embed UnimplementedWorkerServer
 // for forward compatibility.
@@ -125,6 +138,8 @@ type WorkerServer interface {
 	SplitFrames(context.Context, *SplitRequest) (*SplitReply, error)
 	// Makes the next messages of a generator source.
 	Generate(context.Context, *GenerateRequest) (*GenerateReply, error)
+	// Shows people the states of a state log. Needs the capability show_state.
+	ShowState(context.Context, *ShowStateRequest) (*ShowStateReply, error)
 	mustEmbedUnimplementedWorkerServer()
 }
 
@@ -149,6 +164,9 @@ func (UnimplementedWorkerServer) SplitFrames(context.Context, *SplitRequest) (*S
 }
 func (UnimplementedWorkerServer) Generate(context.Context, *GenerateRequest) (*GenerateReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Generate not implemented")
+}
+func (UnimplementedWorkerServer) ShowState(context.Context, *ShowStateRequest) (*ShowStateReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ShowState not implemented")
 }
 func (UnimplementedWorkerServer) mustEmbedUnimplementedWorkerServer() {}
 func (UnimplementedWorkerServer) testEmbeddedByValue()                {}
@@ -239,6 +257,24 @@ func _Worker_Generate_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Worker_ShowState_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ShowStateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkerServer).ShowState(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Worker_ShowState_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkerServer).ShowState(ctx, req.(*ShowStateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Worker_ServiceDesc is the grpc.ServiceDesc for Worker service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -257,6 +293,10 @@ var Worker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Generate",
 			Handler:    _Worker_Generate_Handler,
+		},
+		{
+			MethodName: "ShowState",
+			Handler:    _Worker_ShowState_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -27,6 +27,7 @@ from wallaroo.kafka import (
 from wallaroo.kafka_option import kafka_parse_sink_options, kafka_parse_source_options
 from wallaroo.kafka_record import KafkaRecord
 from wallaroo.library import build_library, offer, other_program
+from wallaroo.line import LineDecoder, LineEncoder, line_decoder, line_encoder
 from wallaroo.output import output
 from wallaroo.pipeline import Pipeline, source
 from wallaroo.serialization import deserialize, serialize
@@ -75,6 +76,8 @@ __all__ = [
     "KafkaSinkConfig",
     "KafkaSourceConfig",
     "KeyExtractor",
+    "LineDecoder",
+    "LineEncoder",
     "Partition",
     "Pipeline",
     "SparkSinkConfig",
@@ -97,6 +100,8 @@ __all__ = [
     "kafka_parse_sink_options",
     "kafka_parse_source_options",
     "key_extractor",
+    "line_decoder",
+    "line_encoder",
     "microseconds",
     "milliseconds",
     "minutes",

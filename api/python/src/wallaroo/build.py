@@ -66,7 +66,7 @@ def build_application(
             build = _Build(app_name, on_error, REFUSE)
             build.run(pipeline)
     else:
-        build.wrong(build.place("build_application", "/pipelines/0"), "pipeline", wrong, "a Pipeline")
+        build.place("build_application", "/pipelines/0").wrong("pipeline", shown(wrong), "a Pipeline")
     if build.findings:
         raise WallarooParameterError(build.findings)
     connectors = build.connectors
@@ -154,7 +154,7 @@ class _Build(Declaration):
         if node.method == "output":
             self._output(place, node)
         elif node.method == "merge":
-            self.wrong(place, "pipeline", value, "a Pipeline")
+            place.wrong("pipeline", shown(value), "a Pipeline")
         elif node.method == "collect":
             self._keys[node] = BY_STEP
             path = self._paths[node]
@@ -173,7 +173,7 @@ class _Build(Declaration):
         elif hasattr(value, "state_class") and state_class is None:
             declared = f'@wallaroo.{value.kind}("{value.name()}", state=StateClass)'
             fix = f"name its state, {declared}, and return the output alone"
-            component.other_generation(place, value, component.BUILDER, component.SOURCE, fix)
+            component.other_generation(place, value, component.BUILDER, component.SOURCE, fix=fix)
         else:
             self._computation(place, node, inputs, policy)
 
@@ -236,7 +236,7 @@ class _Build(Declaration):
         self._keys[node] = BY_STEP
         if isinstance(node.value, Partition):
             fix = f"decorate {node.value.name()} with @wallaroo.key_extractor"
-            component.other_generation(place, node.value, component.BUILDER, component.SOURCE, fix)
+            component.other_generation(place, node.value, component.BUILDER, component.SOURCE, fix=fix)
             return
         found = component.instance(place, "key_extractor", node.value, "key_extractor", "a key extractor")
         run = found and component.method(place, "key_extractor", found, ("extract_key",), ("data",))

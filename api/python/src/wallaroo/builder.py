@@ -273,7 +273,7 @@ class ApplicationBuilder:
         name = check.name(place, "connector", name)
         connectors = self._declaration.connectors
         if name in connectors:
-            self._declaration.wrong(place, "name", name, "a name of its own for each connector")
+            place.wrong("name", shown(name), "a name of its own for each connector")
         if port is None:
             port = first_port + sum(isinstance(each, cls) for each in connectors.values())
         connectors[name] = cls(name, encoder, decoder, port)
@@ -352,7 +352,7 @@ class ApplicationBuilder:
             is_closed = bool(keys) and not isinstance(value, BaseWrapped)
             unknown = (DEAD_LETTER if is_closed else CREATE) if rule[2] is None else rule[2]
         if unknown not in (CREATE, DEAD_LETTER):
-            self._declaration.wrong(place, "unknown_keys", unknown, '"create" or "dead_letter"')
+            place.wrong("unknown_keys", shown(unknown), '"create" or "dead_letter"')
         if build is None or (rule is not None and partition is None):
             call = None
         state = State(name, builder, build, partition, keys, unknown) if build is not None else None

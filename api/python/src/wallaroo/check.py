@@ -52,9 +52,7 @@ def choice(place: Place, parameter: str, value: Any, known: Sequence[str]) -> st
     if value is None or value in known:
         return value or ""
     names = " or ".join(f'"{name}"' for name in known)
-    place.add(
-        "T207", method=place.method, parameter=parameter, actual=shown(value), expected=names, fix=f"pass {names}"
-    )
+    place.wrong(parameter, shown(value), names)
     return ""
 
 
@@ -78,10 +76,7 @@ def address(place: Place, what: str, host: Any, port: Any, location: Location) -
 def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
     """Return the declared keys; records T207, T209 and T225."""
     if isinstance(values, (str, bytes, dict)) or not isinstance(values, Iterable):
-        place.add(
-            "T207", method=place.method, parameter="partition_keys", actual=shown(values), expected="a list of keys",
-            fix='pass a list, e.g. ["a", "b"]',
-        )  # fmt: skip
+        place.wrong("partition_keys", shown(values), "a list of keys", fix='pass a list, e.g. ["a", "b"]')
         return ()
     found: dict[bytes, Any] = {}
     for key in values:

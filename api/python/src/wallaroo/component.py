@@ -26,6 +26,11 @@ class Place:
         at = (location or self.location).shown()
         self.findings.append(Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values))
 
+    def wrong(self, parameter: str, actual: str, expected: str, *, fix: str = "") -> None:
+        """Record that a parameter of the call, as it is shown, is not what is expected."""
+        fix = fix or f"pass {expected}"
+        self.add("T207", method=self.method, parameter=parameter, actual=actual, expected=expected, fix=fix)
+
 
 @dataclass(slots=True)
 class Call:
@@ -46,20 +51,16 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
         try:
             return value()
         except Exception as err:
-            place.add(
-                "T207", method=place.method, parameter=parameter, actual=shown_name(value), expected=expected,
-                fix=f"give the class a constructor without arguments, or pass an object; {err}",
-            )  # fmt: skip
+            fix = f"give the class a constructor without arguments, or pass an object; {err}"
+            place.wrong(parameter, shown_name(value), expected, fix=fix)
             return None
     if inspect.isroutine(value):
         wanted = f"@wallaroo.{decorator}"
         place.add("T206", declared_at(value), method=place.method, function=shown_name(value), decorator=wanted)
         return None
     if value is None or isinstance(value, (str, bytes, int, float, list, tuple, dict)):
-        place.add(
-            "T207", method=place.method, parameter=parameter, actual=shown(value), expected=expected,
-            fix=f"pass a function decorated with @wallaroo.{decorator}, or an object of a class",
-        )  # fmt: skip
+        fix = f"pass a function decorated with @wallaroo.{decorator}, or an object of a class"
+        place.wrong(parameter, shown(value), expected, fix=fix)
         return None
     return value
 
@@ -97,14 +98,12 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
     if component is None:
         return None
     if isinstance(component, BaseWrapped) and component.kind not in _kinds(has_state):
-        place.add(
-            "T207", method=place.method, parameter="computation", actual=f"a {component.kind}", expected=expected,
-            fix=f"decorate {component.name()} with @wallaroo.{decorator}, or use {_other_method(component)}",
-        )  # fmt: skip
+        fix = f"decorate {component.name()} with @wallaroo.{decorator}, or use {_other_method(component)}"
+        place.wrong("computation", f"a {component.kind}", expected, fix=fix)
         return None
     if has_state and getattr(component, "state_class", None) is not None and place.method != "to":
         fix = f'leave `state` out: @wallaroo.{component.kind}("{component.name()}"), and return (output, True)'
-        other_generation(place, component, SOURCE, BUILDER, fix)
+        other_generation(place, component, SOURCE, BUILDER, fix=fix)
         return None
     is_multi = callable(getattr(component, "compute_multi", None))
     names = ("compute_multi",) if is_multi else ("compute",)
@@ -135,7 +134,7 @@ def _names(component: Any, attribute: str) -> tuple[str, ...]:
     return tuple(found) if isinstance(found, (tuple, list)) and all(isinstance(name, str) for name in found) else ()
 
 
-def other_generation(place: Place, component: Any, actual: str, expected: str, fix: str) -> None:
+def other_generation(place: Place, component: Any, actual: str, expected: str, *, fix: str) -> None:
     """Record that a part of one generation of the API is used where one of another belongs."""
     at = declared_at(component)
     place.add("T230", at, method=place.method, function=_name(component), actual=actual, expected=expected, fix=fix)

@@ -69,10 +69,8 @@ class SourceConnectorConfig(TCPSourceConfig):
             "max_message_bytes": MAX_MESSAGE_BYTES,
         }  # fmt: skip
         if not 1 <= least <= most <= 1_000_000:
-            place.add(
-                "T207", method=place.method, parameter="refill_credits", actual=f"{least} of {most}",
-                expected="1 to max_credits, at most 1000000", fix="leave both out",
-            )  # fmt: skip
+            expected = "1 to max_credits, at most 1000000"
+            place.wrong("refill_credits", f"{least} of {most}", expected, fix="leave both out")
         decode = decode_of(place, found)
         return decode and Source(path, name, "connector", fields, decode, gives_keys=True, gives_time=True)
 

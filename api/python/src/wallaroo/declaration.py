@@ -25,13 +25,6 @@ class Declaration:
     components: list[Component] = field(default_factory=list)
     connectors: dict[str, Any] = field(default_factory=dict)
 
-    def wrong(self, place: Place, parameter: str, actual: object, expected: str) -> None:
-        """Record that a parameter is not what it must be."""
-        place.add(
-            "T207", method=place.method, parameter=parameter, actual=shown(actual), expected=expected,
-            fix=f"pass {expected}",
-        )  # fmt: skip
-
     def note(self, path: str, value: object, location: Location | None = None) -> None:
         """Note the user's code of a part; what the SDK has put in its place is declared at `location`."""
         target = value if isinstance(value, (type, BaseWrapped)) else type(value)
@@ -41,7 +34,7 @@ class Declaration:
     def source(self, pipeline: Pipeline, place: Place, config: Any, name: str) -> None:
         """Add a source; `name` is its name unless the config has one."""
         if not isinstance(config, SourceConfig):
-            self.wrong(place, "source_config", config, "a source config, e.g. TCPSourceConfig")
+            place.wrong("source_config", shown(config), "a source config, e.g. TCPSourceConfig")
             return
         found = component.instance(place, _parameter(config), config.given, config.decorator, _expected(config))
         if found is None:
@@ -63,7 +56,7 @@ class Declaration:
             parameter, expected = ("sink_configs", "sink configs, e.g. [TCPSinkConfig(...)]") if is_list else (
                 "sink_config", "a sink config, e.g. TCPSinkConfig"
             )  # fmt: skip
-            self.wrong(place, parameter, config, expected)
+            place.wrong(parameter, shown(config), expected)
             return
         encoder = component.instance(place, "encoder", config.encoder, "encoder", "an encoder")
         if encoder is None:
@@ -103,7 +96,7 @@ class Declaration:
         for number, name in enumerate(call.visits):
             check.name(place, "visit", name)
             if name in call.visits[:number]:
-                self.wrong(place, "visits", call.visits, "each name once")
+                place.wrong("visits", shown(call.visits), "each name once")
 
     def remote(
         self, pipeline: Pipeline, place: Place, found: RemoteComponent, inputs: tuple[str, ...], state: State | None,
@@ -123,7 +116,7 @@ class Declaration:
         for number, name in enumerate(names):
             check.name(place, "output", name)
             if name in names[:number]:
-                self.wrong(place, "outputs", names, "each name once")
+                place.wrong("outputs", shown(names), "each name once")
             path = f"{pipeline.number}/steps/{len(pipeline.steps)}"
             made = Step(path, name, "output", (step.path,), None, place.location, remote=step.remote)
             made.codec = step.remote.outputs[name] if step.remote else made.codec
@@ -142,7 +135,7 @@ class Declaration:
         """Return what gives the key of a message; None after a finding."""
         if isinstance(function, KeyExtractor):
             fix = f"decorate {function.name()} with @wallaroo.partition"
-            component.other_generation(place, function, component.SOURCE, component.BUILDER, fix)
+            component.other_generation(place, function, component.SOURCE, component.BUILDER, fix=fix)
             return None
         found = component.instance(place, "partition_function", function, "partition", "a partition function")
         if found is None:
@@ -163,7 +156,7 @@ class Declaration:
         if callable(getattr(builder, "build", None)):
             build: Callable[[], Any] = builder.build
             return build
-        self.wrong(place, "state_class", builder, "a class, or an object with build()")
+        place.wrong("state_class", shown(builder), "a class, or an object with build()")
         return None
 
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from wallaroo.diagnostic import Diagnostic, shown
+from wallaroo.diagnostic import shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.location import called_from
 from wallaroo.wrapped import (
@@ -233,31 +233,18 @@ def decoder(header_length: int, length_fmt: str) -> Callable[[Function], Decoder
     except (struct.error, TypeError):
         size = -1
     if size != header_length:
-        raise WallarooParameterError(
-            Diagnostic.of(
-                "T207",
-                **called_from().shown()._asdict(),
-                method="decoder",
-                parameter="length_fmt",
-                actual=shown(length_fmt),
-                expected=f"a struct format of header_length = {shown(header_length)} bytes",
-                fix='for a length of 4 bytes, big-endian, write decoder(header_length=4, length_fmt=">I")',
-            )  # fmt: skip
-        )
+        raise WallarooParameterError.of(
+            called_from(), method="decoder", parameter="length_fmt", actual=shown(length_fmt),
+            expected=f"a struct format of header_length = {shown(header_length)} bytes",
+            fix='for a length of 4 bytes, big-endian, write decoder(header_length=4, length_fmt=">I")',
+        )  # fmt: skip
     return lambda function: Decoder(function, header_length, length_fmt)
 
 
 def _named(cls: type[Wrapped], name: str, *rest: Any, **more: Any) -> Callable[[Function], Wrapped]:
     if not isinstance(name, str):
-        raise WallarooParameterError(
-            Diagnostic.of(
-                "T207",
-                **called_from().shown()._asdict(),
-                method=cls.kind,
-                parameter="name",
-                actual=shown(name),
-                expected="a str",
-                fix=f'write @wallaroo.{cls.kind}("name")',
-            )  # fmt: skip
-        )
+        raise WallarooParameterError.of(
+            called_from(), method=cls.kind, parameter="name", actual=shown(name), expected="a str",
+            fix=f'write @wallaroo.{cls.kind}("name")',
+        )  # fmt: skip
     return lambda function: cls(function, name, *rest, **more)

@@ -1,8 +1,10 @@
 """The exception that a wrong declaration raises."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.location import Location
 
 
 class WallarooParameterError(DiagnosticError):
@@ -16,3 +18,9 @@ class WallarooParameterError(DiagnosticError):
 
     def __init__(self, diagnostics: Iterable[Diagnostic] | Diagnostic) -> None:
         super().__init__([diagnostics] if isinstance(diagnostics, Diagnostic) else diagnostics)
+
+    @classmethod
+    def of(cls, at: Location | None = None, **values: Any) -> "WallarooParameterError":
+        """Make the error of a parameter (T207) at a place; `values` as its text in the catalogue has them."""
+        place = at.shown()._asdict() if at else {}
+        return cls(Diagnostic.of("T207", **place, **values))

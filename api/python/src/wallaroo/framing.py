@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 WIDTHS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 PROBE_COUNT = 64
+NEWLINE = "newline"
 
 
 def probe_headers(width: int) -> Iterator[bytes]:
@@ -43,9 +44,9 @@ def probe(header_length: int, payload_length: Callable[[bytes], Any]) -> dict[st
 
 
 def length_of(framing: dict[str, Any]) -> Callable[[bytes], int] | None:
-    """Return the function from header to length that a fixed framing stands for; None for `worker`."""
+    """Return the function from header to length that a fixed framing stands for; None for `worker` and `newline`."""
     kind = framing["kind"]
-    if kind == "worker":
+    if kind in ("worker", NEWLINE):
         return None
     order: Literal["big", "little"] = "little" if kind.endswith("le") else "big"
     return lambda header: int.from_bytes(header, order)

@@ -6,9 +6,13 @@ PROTOCOLS = (1, PROTOCOL_VERSION)  # the lowest and the highest version that thi
 
 WINDOWS, CROSSING, PROTOBUF = "windows", "crossing", "protobuf"
 GENERATE, SPLIT_FRAMES = "generate", "split_frames"
-IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS = "in_flight", "check_persist", "outputs", "visits"
+IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, RELEASE = "in_flight", "check_persist", "outputs", "visits", "release"
+SHOW_STATE = "show_state"
 # What a worker may leave out; SPECIFICATION.md, section 9, has what each one means.
-CAPABILITIES = (WINDOWS, CROSSING, PROTOBUF, GENERATE, SPLIT_FRAMES, IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS)
+CAPABILITIES = (
+    WINDOWS, CROSSING, PROTOBUF, GENERATE, SPLIT_FRAMES, IN_FLIGHT, CHECK_PERSIST, OUTPUTS, VISITS, RELEASE,
+    SHOW_STATE,
+)  # fmt: skip
 
 
 def common_version(ours: tuple[int, int], theirs: tuple[int, int]) -> int:

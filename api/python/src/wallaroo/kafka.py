@@ -79,10 +79,7 @@ class KafkaSourceConfig(SourceConfig):
             return None
         options = fields.pop("options")
         if not check.is_start(self.said.start):
-            place.add(
-                "T207", method=place.method, parameter="start", actual=shown(self.said.start),
-                expected='"start", "end", an offset, or "-n"', fix='pass e.g. "end"',
-            )  # fmt: skip
+            place.wrong("start", shown(self.said.start), '"start", "end", an offset, or "-n"', fix='pass e.g. "end"')
         partitions = {"partitions": self.said.partitions} if self.said.partitions else {}
         fields |= {"start": self.said.start, **partitions, "options": options}
         fields |= content_of(place, self.content) | table_of(place, self.table) | create_of(place, self.create)
@@ -151,10 +148,7 @@ class KafkaSinkConfig(SinkConfig):
         """Return the kind, and what the document says of it."""
         fields = _fields(place, self.said) or {}
         if not isinstance(self.said.exactly_once, bool):
-            place.add(
-                "T207", method=place.method, parameter="exactly_once", actual=shown(self.said.exactly_once),
-                expected="True or False", fix="pass exactly_once=True",
-            )  # fmt: skip
+            place.wrong("exactly_once", shown(self.said.exactly_once), "True or False", fix="pass exactly_once=True")
         fields |= {"exactly_once": True} if self.said.exactly_once else {}
         return "kafka", fields | content_of(place, self.content) | create_of(place, self.create)
 
@@ -285,10 +279,7 @@ def _fields(place: Place, said: Topic) -> dict[str, Any] | None:
     topic = check.name(place, "topic", said.topic)
     brokers = []
     if not said.brokers:
-        place.add(
-            "T207", method=place.method, parameter="brokers", actual="[]", expected="a list of (host, port)",
-            fix='pass e.g. [("127.0.0.1", "9092")]',
-        )  # fmt: skip
+        place.wrong("brokers", "[]", "a list of (host, port)", fix='pass e.g. [("127.0.0.1", "9092")]')
     for broker in said.brokers:
         is_pair = isinstance(broker, (tuple, list)) and len(broker) == 2
         given_host, given_port = broker if is_pair else (broker, "")

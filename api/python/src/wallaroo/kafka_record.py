@@ -58,20 +58,15 @@ def edge(given: Any, content: Any) -> Any:
 def content_of(place: Place, content: Any) -> dict[str, Any]:
     """Return what the document says of a content; records T207 for what is none."""
     if content not in (None, RECORD):
-        place.add(
-            "T207", method=place.method, parameter="content", actual=shown(content), expected='"record" or None',
-            fix='pass content="record" for whole records, or leave it out for values',
-        )  # fmt: skip
+        fix = 'pass content="record" for whole records, or leave it out for values'
+        place.wrong("content", shown(content), '"record" or None', fix=fix)
     return {} if content is None else {"content": content}
 
 
 def table_of(place: Place, table: Any) -> dict[str, Any]:
     """Return what the document says of a table; records T207 for what is no bool."""
     if not isinstance(table, bool):
-        place.add(
-            "T207", method=place.method, parameter="table", actual=shown(table), expected="True or False",
-            fix="pass table=True",
-        )  # fmt: skip
+        place.wrong("table", shown(table), "True or False", fix="pass table=True")
     return {"table": True} if table else {}
 
 
@@ -80,11 +75,9 @@ def create_of(place: Place, create: Any) -> dict[str, Any]:
     if create is None:
         return {}
     if (reason := _fault(create)) is not None:
-        place.add(
-            "T207", method=place.method, parameter="create", actual=reason,
-            expected='{"like": TOPIC} or {"partitions": NUMBER}, which may have "replicas" and "options"',
-            fix='pass e.g. {"partitions": 3, "options": {"cleanup.policy": "compact"}}',
-        )  # fmt: skip
+        expected = '{"like": TOPIC} or {"partitions": NUMBER}, which may have "replicas" and "options"'
+        fix = 'pass e.g. {"partitions": 3, "options": {"cleanup.policy": "compact"}}'
+        place.wrong("create", reason, expected, fix=fix)
         return {}
     said = {name: create[name] for name in ("like", "partitions") if name in create}
     if create.get("replicas", 1) != 1:

@@ -232,9 +232,7 @@ def _check_outputs(place: Place, call: component.Call, given: Iterable[str]) -> 
 def _check_codec(place: Place, parameter: str, value: Any) -> None:
     if not isinstance(value, str) or codec_of(value) is None:
         expected, fix = expected_codec(value)
-        place.add(
-            "T207", method=place.method, parameter=parameter, actual=shown(value), expected=expected, fix=fix
-        )  # fmt: skip
+        place.wrong(parameter, shown(value), expected, fix=fix)
 
 
 def _raise(findings: list[Diagnostic]) -> None:

@@ -115,10 +115,7 @@ class SparkSinkConfig(SinkConfig):
 def option_texts(place: Place, options: Any) -> dict[str, str]:
     """Return options sorted by name, values as text; records T207 for what is none."""
     if not isinstance(options, Mapping) or not all(isinstance(name, str) and name for name in options):
-        place.add(
-            "T207", method=place.method, parameter="options", actual=shown(options), expected="a dict of options",
-            fix='pass a dict, e.g. {"path": "/data/in"}',
-        )  # fmt: skip
+        place.wrong("options", shown(options), "a dict of options", fix='pass a dict, e.g. {"path": "/data/in"}')
         return {}
     texts = {}
     for name in sorted(options):
@@ -129,8 +126,5 @@ def option_texts(place: Place, options: Any) -> dict[str, str]:
 
 def _text(place: Place, parameter: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        place.add(
-            "T207", method=place.method, parameter=parameter, actual=shown(value), expected="a text",
-            fix=f"pass {parameter} as a str that is not empty",
-        )  # fmt: skip
+        place.wrong(parameter, shown(value), "a text", fix=f"pass {parameter} as a str that is not empty")
     return str(value)

@@ -12,7 +12,7 @@ from wallaroo.component import Place
 from wallaroo.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.error import WallarooParameterError
-from wallaroo.framing import probe
+from wallaroo.framing import NEWLINE, probe
 from wallaroo.location import called_from, declared_at
 
 MAX_HEADER_BYTES = 64
@@ -27,7 +27,8 @@ class TCPSourceConfig(SourceConfig):
         name: Name of the source; the pipeline's by default.
         host: Host name or address to listen at.
         port: Port as text or number; 0 lets the system choose.
-        decoder: Object (or class) with `header_length()`, `payload_length(bs)` and `decode(bs)`.
+        decoder: Object (or class) with `header_length()`, `payload_length(bs)` and `decode(bs)`; or with `decode(bs)`
+            and an attribute `framing = "newline"`, as `line_decoder` makes it.
         parallelism: Has no effect: a listener takes any number of connections. Nor have `valid`, `max_size` and
             `max_received_count`.
         on_error: What happens when it fails on a message, as for `ApplicationBuilder`; None: what the application says.
@@ -70,6 +71,20 @@ class TCPSourceConfig(SourceConfig):
     def declare(self, place: Place, path: str, name: str, found: Any) -> Source | None:
         """Return the source; None after a finding."""
         host, port = check.address(place, "source", self.host, self.port, self.location)
+        fields: dict[str, Any] = {"host": host, "port": port}
+        if getattr(found, "framing", None) == NEWLINE:
+            source = self._lines(place, path, name, found, fields)
+        else:
+            source = self._framed(place, path, name, found, fields)
+        times = getattr(found, "event_time", None)
+        return replace(source, event_time=times, gives_time=True) if source and callable(times) else source
+
+    def _lines(self, place: Place, path: str, name: str, found: Any, fields: dict[str, Any]) -> Source | None:
+        decode = decode_of(place, found)
+        fields |= {"framing": {"kind": NEWLINE}, "max_message_bytes": MAX_MESSAGE_BYTES}
+        return None if decode is None else Source(path, name, "tcp", fields, decode)
+
+    def _framed(self, place: Place, path: str, name: str, found: Any, fields: dict[str, Any]) -> Source | None:
         header_length = component.method(place, "decoder", found, ("header_length",), ())
         payload_length = component.method(place, "decoder", found, ("payload_length",), ("bs",))
         decode = decode_of(place, found)
@@ -79,11 +94,8 @@ class TCPSourceConfig(SourceConfig):
         if not isinstance(size, int) or not 1 <= size <= MAX_HEADER_BYTES:
             place.add("T224", declared_at(found), name=name, value=shown(size))
             return None
-        framing = probe(size, payload_length)
-        fields = {"host": host, "port": port, "framing": framing, "max_message_bytes": MAX_MESSAGE_BYTES}
-        times = getattr(found, "event_time", None)
-        source = Source(path, name, "tcp", fields, decode, header_length=size, payload_length=payload_length)
-        return replace(source, event_time=times, gives_time=True) if callable(times) else source
+        fields |= {"framing": probe(size, payload_length), "max_message_bytes": MAX_MESSAGE_BYTES}
+        return Source(path, name, "tcp", fields, decode, header_length=size, payload_length=payload_length)
 
 
 class TCPSinkConfig(SinkConfig):

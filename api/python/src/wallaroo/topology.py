@@ -98,6 +98,7 @@ def code_hash(directory: str) -> str:
     """Return the hash of the program's source files: the modules that were loaded from its directory."""
     places = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")] + [os.path.dirname(__file__)]
     installed = tuple({place + os.sep for each in places for place in (each, os.path.realpath(each))})
+    below = os.path.join(os.path.realpath(directory), "")
     found = {}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
@@ -105,8 +106,8 @@ def code_hash(directory: str) -> str:
         if not isinstance(file, str) or not file.endswith(".py") or file.startswith(installed):
             continue
         real = os.path.realpath(file)
-        name = relative(real, directory)
-        if name != real and not real.startswith(installed) and "site-packages" not in name.split("/"):
+        name = real[len(below) :].replace(os.sep, "/")
+        if real.startswith(below) and not real.startswith(installed) and "site-packages" not in name.split("/"):
             found[name] = real
     digest = hashlib.sha256()
     for name in sorted(found):

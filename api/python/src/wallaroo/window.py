@@ -293,10 +293,7 @@ def _wrong(value: object, method: str, parameter: str, expected: str) -> Wallaro
     fix = "range_windows(wallaroo.seconds(9)).with_slide(wallaroo.seconds(3)).over(YourAggregation)"
     if method == "count_windows":
         fix = "count_windows(100).over(YourAggregation)"
-    at = called_from().shown()._asdict()
-    return WallarooParameterError(
-        Diagnostic.of(
-            "T207", **at, method=method, parameter=parameter, actual=shown(value), expected=expected,
-            fix=f"write e.g. {fix}",
-        )
+    return WallarooParameterError.of(
+        called_from(), method=method, parameter=parameter, actual=shown(value), expected=expected,
+        fix=f"write e.g. {fix}",
     )  # fmt: skip

@@ -44,16 +44,10 @@ class BaseWrapped:
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
         if not callable(function):
-            raise WallarooParameterError(
-                Diagnostic.of(
-                    "T207",
-                    method=self.kind,
-                    parameter="function",
-                    actual=repr(function),
-                    expected="a function",
-                    fix=f"put the decorator right above a function `def f({_list(self)})`",
-                )  # fmt: skip
-            )
+            raise WallarooParameterError.of(
+                method=self.kind, parameter="function", actual=repr(function), expected="a function",
+                fix=f"put the decorator right above a function `def f({_list(self)})`",
+            )  # fmt: skip
         functools.update_wrapper(self, function)
         self.function = function
         self._name = getattr(function, "__name__", type(function).__name__) if name is None else name
@@ -82,16 +76,10 @@ class _WithOutputs(BaseWrapped):
     def __init__(self, function: Callable[..., Any], name: str | None = None, *, outputs: Sequence[str] = ()) -> None:
         super().__init__(function, name)
         if isinstance(outputs, str) or not all(isinstance(each, str) for each in outputs):
-            raise WallarooParameterError(
-                Diagnostic.of(
-                    "T207",
-                    method=self.kind,
-                    parameter="outputs",
-                    actual=shown(outputs),
-                    expected="names, e.g. a tuple of str",
-                    fix=f'write @wallaroo.{self.kind}("{self._name}", outputs=("NAME",))',
-                )  # fmt: skip
-            )
+            raise WallarooParameterError.of(
+                method=self.kind, parameter="outputs", actual=shown(outputs), expected="names, e.g. a tuple of str",
+                fix=f'write @wallaroo.{self.kind}("{self._name}", outputs=("NAME",))',
+            )  # fmt: skip
         self.outputs = tuple(outputs)
 
 

@@ -31,6 +31,7 @@ from wallaroo_runtime.peer.takeover import Hold
 from wallaroo_runtime.plan.change import Change
 from wallaroo_runtime.plan.port import Ports, first_ports, kept_ports
 from wallaroo_runtime.storage.outbox.check import check_outbox, last_published
+from wallaroo_runtime.storage.outbox.live_state import safe_live
 from wallaroo_runtime.storage.outbox.log import Published
 from wallaroo_runtime.storage.outbox.written import read_written
 from wallaroo_runtime.topology.canonical import interface_hash
@@ -38,6 +39,7 @@ from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
 HERE = RemoteOptions()
+MICROBATCH = "microbatch"
 FOLDERS = ("journal", "staging", "outbox", "dead-letters", "logs")
 
 
@@ -62,6 +64,7 @@ class Checkpoint:
         repairs: What a loss of power had left, and was repaired.
         journal: Id of the local journal that the checkpoint refers to; empty: of none.
         rescaled: The micro-batches between which the state was rescaled.
+        mode: How Spark runs it: `microbatch` or `realtime`.
     """
 
     path: Path
@@ -80,6 +83,7 @@ class Checkpoint:
     repairs: list[Diagnostic] = field(default_factory=list)
     journal: str = ""
     rescaled: tuple[int, int] = (-1, -1)
+    mode: str = MICROBATCH
 
     @classmethod
     def open(
@@ -92,6 +96,7 @@ class Checkpoint:
         pin_code: bool = False,
         remote: RemoteOptions = HERE,
         directory: Directory | None = None,
+        mode: str = MICROBATCH,
     ) -> "Checkpoint":
         """Check what is in the directory against the topology, and record the topology.
 
@@ -103,9 +108,11 @@ class Checkpoint:
             pin_code: Whether to refuse other code than that of the last run.
             remote: The remote gateways and egress.
             directory: Where its record is, if not in `place`.
+            mode: How Spark is to run it.
 
         Raises:
-            RunError: R603, R604, R605, R615, R623, R650, or with `pin_code` R622; the directory is as before then.
+            RunError: R757, it was begun in the other mode.
+                R603, R604, R605, R615, R623, R650, or with `pin_code` R622; the directory is as before then.
                 R612, R619, R620, R631 or R698, a file is damaged or missing, or does not belong to the others.
                 R642 or R643 when a remote service must report what it holds.
         """
@@ -118,6 +125,7 @@ class Checkpoint:
             buckets_per_partition=buckets_per_partition,
             ports=first_ports(topology),
             services=dict.fromkeys(service_names(remote), ""),
+            mode=mode,
         )
         manifest = _read(opened.directory)
         if manifest is None:
@@ -169,6 +177,9 @@ class Checkpoint:
 
     def _adopt(self, manifest: Mapping[str, Any], remote: RemoteOptions) -> None:
         """Take over what the checkpoint was begun with."""
+        begun = manifest.get("mode", MICROBATCH)
+        if begun != self.mode:
+            raise RunError.of("R757", path=self.directory, actual=begun, wanted=self.mode)
         known: dict[str, str] = manifest.get("services", {})
         check_known(self.directory, known, remote)
         self.continues = True
@@ -192,7 +203,8 @@ class Checkpoint:
         """Check Spark's checkpoint; returns the last plan."""
         whole = bool(published.offsets) or published.batch < 0
         written = read_written(self.path / "written.json").batch
-        files = SparkFiles(self.directory, self.spark, published, self.rescaled, whole, written)
+        is_live = self.mode != MICROBATCH or safe_live(self.path / "outbox") > 0
+        files = SparkFiles(self.directory, self.spark, published, self.rescaled, whole, written, is_live)
         plan = files.check()
         self.repairs += files.repairs
         return plan
@@ -235,6 +247,7 @@ class Checkpoint:
             "buckets_per_partition": self.buckets_per_partition,
             **self.ports.to_json(),
             "topology": topology.document,
+            **({"mode": self.mode} if self.mode != MICROBATCH else {}),
         }
 
 

@@ -1,9 +1,12 @@
 """The dead letters of a checkpoint: found by id, read one frame at a time, however many there are."""
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from wallaroo.frame import HEADER_BYTES, FrameError, FrameHeader, read_frame, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -30,6 +33,21 @@ class DeadLetter:
 
     id: str
     record: pb.DeadLetter
+
+    def summary(self) -> dict[str, Any]:
+        """Return what a list of dead letters shows of it, for JSON."""
+        record = self.record
+        time = datetime.fromtimestamp(record.timestamp_ms / 1000, timezone.utc)
+        return {
+            "id": self.id,
+            "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "code": record.code,
+            "step": record.step,
+            "key": shown_key(record.key) if record.has_key else "",
+            "position": record.sequence,
+            "error": record.error,
+            "preview": record.preview,
+        }
 
 
 Choice = Callable[[pb.DeadLetter], bool]
@@ -111,6 +129,48 @@ def _values(path: Path) -> Iterator[bytes]:
                 yield from read_frame(frame).values()
     except (OSError, FrameError) as error:
         raise RunError.of("R698", path=path, reason=error) from error
+
+
+def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_000) -> list[DeadLetter]:
+    """Return the last dead letters that a function chooses, the newest first.
+
+    Args:
+        checkpoint: The directory that has them.
+        count: At most so many.
+        choose: Says which.
+        most: How many are looked at, about; those of one batch and partition always together.
+
+    Raises:
+        RunError: R698, a file is damaged.
+    """
+    groups: dict[tuple[int, int], list[tuple[int, int, int, Path]]] = {}
+    for entry in _files(checkpoint / FOLDER):
+        groups.setdefault(entry[:2], []).append(entry)
+    found: list[DeadLetter] = []
+    for files in reversed(groups.values()):
+        kept: deque[DeadLetter] = deque(maxlen=count - len(found))
+        for letter in _read(files):
+            most -= 1
+            if choose(letter.record):
+                kept.append(letter)
+        found.extend(reversed(kept))
+        if len(found) >= count or most <= 0:
+            break
+    return found
+
+
+def shown_key(key: bytes) -> str:
+    r"""Return a key as text where it is text, else in hexadecimal digits.
+
+    Example:
+        >>> shown_key(b"AAPL"), shown_key(bytes(7) + b"\x07")
+        ('AAPL', '0x0000000000000007')
+    """
+    try:
+        text = key.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\0"
+    return text if text.isprintable() else f"0x{key.hex()}"
 
 
 def is_chosen(code: str, step: str) -> Choice:

@@ -4,6 +4,9 @@ Each micro-batch is planned (`offsets/N`), published (the outbox's log, which ke
 (`commits/N`), in this order. So a crash leaves the last plan published or not, committed or not; anything else is
 damage. Spark does not sync its files: after a loss of power the newest may be empty or gone, while log and journal,
 which are synced, have theirs. What the log has a copy of is written again; a plan that was never published is dropped.
+
+In real-time mode output is in the live log before Spark plans the end of its micro-batch, and the record follows the
+commit. So the log may lag; what it has no record of may be processed once more, and is delivered only once.
 """
 
 import json
@@ -33,6 +36,7 @@ class SparkFiles:
         rescaled: Micro-batches that a rescale has added: the one before it, and the last one; none: (-1, -1).
         is_whole: Whether the outbox has a record of each micro-batch and its plan.
         written: The last micro-batch that sinks of Spark have got; -1: none.
+        is_live: Whether output is delivered while its micro-batch runs.
         repairs: What was repaired.
     """
 
@@ -42,6 +46,7 @@ class SparkFiles:
     rescaled: tuple[int, int] = (-1, -1)
     is_whole: bool = True
     written: int = -1
+    is_live: bool = False
     repairs: list[Diagnostic] = field(default_factory=list)
 
     def check(self) -> list[Any]:
@@ -60,6 +65,8 @@ class SparkFiles:
         self._check_query()
         committed = self._repaired_commits(planned, committed)
         planned = self._repaired_offsets(planned, committed)
+        if self.is_live:
+            committed = min(committed, planned)
         self._check_order(planned, committed)
         return offsets_of(self._read(f"offsets/{planned}")) or []
 
@@ -113,7 +120,8 @@ class SparkFiles:
         """
         if committed < 0 or is_commit(self._read(f"commits/{committed}")):
             return committed
-        if committed != planned or committed != self.published.batch:
+        is_known = committed == self.published.batch or self.is_live
+        if committed != planned or not is_known:
             name = f"{self.folder}/commits/{committed}"
             raise self._damaged(name=name, expected="the commit of a micro-batch", actual="something else")
         self._remove(f"commits/{committed}", f"micro-batch {committed} is processed once more, and published only once")
@@ -130,6 +138,11 @@ class SparkFiles:
         if sources is not None and len(sources) == len(offsets_of(copy) or sources):
             return planned
         name = f"{self.folder}/offsets/{planned}"
+        if self.is_live and known < planned:
+            if committed == planned:
+                self._remove(f"commits/{planned}", f"micro-batch {planned} is processed once more")
+            self._remove(f"offsets/{planned}", "what it delivered is not delivered again")
+            return planned - 1
         if self.is_whole and planned == known + 1 == committed + 1 and self.written < planned:
             self._remove(f"offsets/{planned}", f"nothing of micro-batch {planned} was published; it is planned again")
             return planned - 1
@@ -159,7 +172,7 @@ class SparkFiles:
         if known > planned:
             expected = f"micro-batch {known}, which the outbox has"
             raise self._damaged(name=f"{self.folder}/offsets", expected=expected, actual=_shown(planned))
-        if self.is_whole and known < committed:
+        if self.is_whole and known < committed and not self.is_live:
             expected = f"micro-batch {committed}, which Spark has committed"
             raise self._damaged(name="outbox/log", expected=expected, actual=_shown(self.published.batch))
 

@@ -21,7 +21,7 @@ from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.file import sync_file
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.framing import KINDS, length_packer
+from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
 from wallaroo_runtime.service.store import ATTACHMENT_FILE
 from wallaroo_runtime.system.lock import TRY, take_lock
 from wallaroo_runtime.system.process import process_start_time
@@ -138,9 +138,7 @@ class Replay:
             return "its input is in the worker's own form"
         if not record.input and record.preview not in ("", "b''", "''", '""'):
             return "its input was too long to be kept"
-        if len(record.input) >= 1 << (8 * length_packer(source.framing).size):
-            return f"its input of {len(record.input)} bytes does not fit framing {source.framing}"
-        return ""
+        return misfit(source.framing, record.input)
 
     def _address(self, port: int) -> tuple[str, int]:
         if self._to is not None:
@@ -169,7 +167,7 @@ class Replay:
 def _message(letter: DeadLetter, framing: str) -> bytes:
     """Return a letter's input as it came over the wire."""
     data = letter.record.input
-    return data if letter.record.encoding == FRAMED else length_packer(framing).pack(len(data)) + data
+    return data if letter.record.encoding == FRAMED else framer(framing)(data)
 
 
 def _not_replayable(letter: DeadLetter, reason: str) -> Diagnostic:

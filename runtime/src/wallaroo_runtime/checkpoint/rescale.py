@@ -59,6 +59,7 @@ def rescale(path: Path, partitions: int | None, buckets: int | None) -> Rescaled
             work. The checkpoint is as before.
     """
     manifest = read_manifest(path)
+    _check_mode(manifest, path)
     check_java()
     place = Place.take(path)
     try:
@@ -88,7 +89,8 @@ def rescale_at(
     from wallaroo_runtime.peer.remote import check_known
     from wallaroo_runtime.peer.takeover import Hold
     from wallaroo_runtime.spark.hadoop import HadoopDirectory
-    from wallaroo_runtime.spark.session import REMOTE_FILES, create_session, stop_session
+    from wallaroo_runtime.spark.session import create_session, stop_session
+    from wallaroo_runtime.spark.settings import REMOTE_FILES
 
     check_services(url, remote)
     check_java()
@@ -159,7 +161,7 @@ def _rescale(
         place: Where the user knows the checkpoint to be.
         session: One that runs; None: it is started and stopped.
     """
-    before, after = _plan(manifest), _plan(now)
+    before, after = plan_of(manifest), plan_of(now)
     spark = manifest.get("spark", SPARK)
     _remove_rest(path, spark)
     keys = size = 0
@@ -189,6 +191,13 @@ def _added_batches(manifest: Mapping[str, Any], old: Path, new: Path) -> list[in
     return [before if last == after else last, last_commit(new)]
 
 
+def _check_mode(manifest: Mapping[str, Any], place: object) -> None:
+    """Refuse a checkpoint of real-time mode, which is always local, and whose state is laid out in another way."""
+    if "mode" in manifest:
+        reason = "it was begun with --mode realtime, where one task does everything"
+        raise RunError.of("R663", USAGE, path=place, reason=reason, fix="leave it as it is")
+
+
 def _wanted(manifest: Mapping[str, Any], partitions: int | None, buckets: int | None) -> dict[str, Any]:
     now: dict[str, Any] = {**manifest}
     now["shuffle_partitions"] = partitions or manifest["shuffle_partitions"]
@@ -196,7 +205,8 @@ def _wanted(manifest: Mapping[str, Any], partitions: int | None, buckets: int | 
     return now
 
 
-def _plan(manifest: Mapping[str, Any]) -> Plan:
+def plan_of(manifest: Mapping[str, Any]) -> Plan:
+    """Return the plan that a checkpoint was written with."""
     topology = load_document(manifest["topology"])
     return compile_topology(
         topology,

@@ -14,6 +14,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.directory import state_directory
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.kafka.broker import Broker
 from wallaroo_runtime.service.credential import is_loopback
 from wallaroo_runtime.spark.java import check_java
@@ -72,7 +73,6 @@ def tell(broker: Broker, *, is_open: bool, as_json: bool) -> None:
         text = json.dumps([finding.to_json()], ensure_ascii=False) if as_json else str(finding)
         print(text, file=sys.stderr, flush=True)
     if as_json:
-        told = {"state": "serving", "address": broker.address, "data": str(broker.directory)}
-        print(json.dumps(told, ensure_ascii=False), flush=True)
+        print_json({"state": "serving", "address": broker.address, "data": str(broker.directory)})
     else:
         print(f"broker serves at {broker.address}; its topics are in {broker.directory}; Ctrl-C stops it", flush=True)

@@ -3,10 +3,8 @@
 import argparse
 import base64
 import itertools
-import json
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, find_letter, fin
 from wallaroo_runtime.checkpoint.replay import Replay, read_marks
 from wallaroo_runtime.cli.parser import Parser, usage_error
 from wallaroo_runtime.cli.reporter import printable
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
 TABLE = "{:<12} {:<24} {:<5} {:<20} {:<14} {:>10}  {:<40} {}"
@@ -71,7 +70,7 @@ def _list(checkpoint: Path, arguments: argparse.Namespace) -> int:
         print(TABLE.format(*HEAD))
     for letter in itertools.islice(_chosen(checkpoint, arguments), arguments.limit):
         if arguments.json:
-            print(json.dumps(_summary(letter, letter.id in marks), ensure_ascii=False))
+            print_json(_summary(letter, letter.id in marks))
         else:
             print(_row(letter, letter.id in marks))
     return 0
@@ -90,7 +89,7 @@ def _list_groups(checkpoint: Path, arguments: argparse.Namespace) -> int:
         cells = {"count": count, "code": row["code"], "step": row["step"], "first": first.id, "last": last.id}
         cells |= {"time": row["time"], "error": row["error"]}
         if arguments.json:
-            print(json.dumps(cells, ensure_ascii=False))
+            print_json(cells)
         else:
             texts = (
                 _cut(printable(str(cell)), width) for cell, width in zip(cells.values(), GROUP_WIDTHS, strict=True)
@@ -123,7 +122,7 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
             "encoding": record.encoding,
             "input": {"base64": base64.b64encode(record.input).decode("ascii")},
         }
-        print(json.dumps({**_summary(letter, replayed), **more}, ensure_ascii=False, indent=2))
+        print_json({**_summary(letter, replayed), **more})
         return 0
     for name, value in _summary(letter, replayed).items():
         print(f"{name:<9} {printable(str(value))}" + (f" ({record.path})" if name == "step" else ""))
@@ -149,7 +148,7 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
         letters = (letter for letter in found if choose(letter.record))
     result = replay.run(letters)
     if arguments.json:
-        print(json.dumps({"replayed": result.sent, "before": result.before, "refused": result.refused}))
+        print_json({"replayed": result.sent, "before": result.before, "refused": result.refused})
     else:
         before = f", {result.before} were before (--again sends them once more)" if result.before else ""
         refused = f", {result.refused} cannot be" if result.refused else ""
@@ -160,19 +159,7 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
 
 
 def _summary(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
-    record = letter.record
-    time = datetime.fromtimestamp(record.timestamp_ms / 1000, timezone.utc)
-    return {
-        "id": letter.id,
-        "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "code": record.code,
-        "step": record.step,
-        "key": shown_key(record.key) if record.has_key else "",
-        "position": record.sequence,
-        "error": record.error,
-        "preview": record.preview,
-        "replayed": replayed,
-    }
+    return {**letter.summary(), "replayed": replayed}
 
 
 def _row(letter: DeadLetter, replayed: bool) -> str:
@@ -183,20 +170,6 @@ def _row(letter: DeadLetter, replayed: bool) -> str:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def shown_key(key: bytes) -> str:
-    r"""Return a key as text where it is text, else in hexadecimal digits.
-
-    Example:
-        >>> shown_key(b"AAPL"), shown_key(bytes(7) + b"\x07")
-        ('AAPL', '0x0000000000000007')
-    """
-    try:
-        text = key.decode("utf-8")
-    except UnicodeDecodeError:
-        text = "\0"
-    return text if text.isprintable() else f"0x{key.hex()}"
 
 
 def shown_input(data: bytes) -> Iterator[str]:

@@ -5,19 +5,21 @@ before or cannot go on at all; 2 and 3 when a file cannot be read or is no corre
 """
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.cli.document import read_topology
+from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import RUN
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
 NAMES = {Impact.SAFE: "safe", Impact.NEEDS_DRAIN: "needs drain", Impact.BREAKS_STATE: "breaks state"}
+
+split_arguments = split_document
 
 
 def add_parser(subparsers: Any) -> None:
@@ -26,17 +28,17 @@ def add_parser(subparsers: Any) -> None:
         "diff", help="say what changed, and what it means for a checkpoint", description=__doc__
     )
     for name in ("old", "new"):
-        text = "topology as `wallaroo emit` prints it, - for stdin, or a checkpoint directory"
-        parser.add_argument(name, metavar=name.upper(), help=text)
-    parser.add_argument("--json", action="store_true", help="the changes and findings as JSON arrays")
+        parser.add_argument(name, metavar=name.upper(), help=f"{WHAT}; or a checkpoint directory")
+    add_app_options(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every change, the gravest first."""
-    changes = compare(_read(arguments.old), _read(arguments.new))
+    changes = compare(_read(arguments.old, arguments), _read(arguments.new, arguments))
     if arguments.json:
-        items = [{"impact": change.impact.name.lower(), "path": change.path, "text": change.text} for change in changes]
-        print(json.dumps(items, ensure_ascii=False, indent=2))
+        for change in changes:
+            print_json({"impact": change.impact.name.lower(), "path": change.path, "text": change.text})
     else:
         for change in changes:
             print(f"{NAMES[change.impact]:<13} {change.text}")
@@ -45,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     return RUN if any(change.impact > Impact.SAFE for change in changes) else 0
 
 
-def _read(name: str) -> Topology:
+def _read(name: str, arguments: argparse.Namespace) -> Topology:
     path = Path(name)
     if (path / MANIFEST).is_file():
         return load_document(read_manifest(path).get("topology"))
-    return read_topology(name)
+    return read_topology(name, arguments)

@@ -1,26 +1,67 @@
-"""Reads the topology file that a command names."""
+"""Reads the topology that a command names: of a file, a program or an archive."""
 
+import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+from wallaroo_runtime.cli.option import Split, extracted
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.program.application import read_file
+from wallaroo_runtime.program.application import load_application, read_file
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load
 from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.override import override
+
+WHAT = "topology file, - for stdin, or what `run` takes: a program, a worker binary, an archive"
+VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
 
 
-def read_topology(name: str) -> Topology:
-    """Read and check a topology file, `-` for stdin.
+def add_app_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what a program sees on its command line."""
+    add = parser.add_argument
+    add("--in", "-i", dest="inputs", default="", metavar="H:P,...", help="the program sees it, and what follows --")
+    add("--out", "-o", dest="outputs", default="", metavar="H:P,...", help="the program sees it")
+
+
+def split_document(tokens: list[str]) -> Split:
+    """Separate the command's own arguments from the program's.
+
+    Example:
+        >>> parts = split_document(["app.py", "--in", "h:1", "--json", "--", "--depth", "3"])
+        >>> parts.own, parts.app
+        (['app.py', '--in', 'h:1', '--json'], ['--in', 'h:1', '--depth', '3'])
+    """
+    end = tokens.index("--") if "--" in tokens else len(tokens)
+    visible, _ = extracted(tokens[:end], VISIBLE)
+    return Split(own=tokens[:end], app=visible + tokens[end + 1 :])
+
+
+def read_topology(name: str, arguments: argparse.Namespace) -> Topology:
+    """Read and check what a command names.
+
+    Args:
+        name: A topology file, `-` for stdin, or an application as `run` takes it.
+        arguments: The command line, with the options of `add_app_options`.
 
     Raises:
-        RunError: R616, it cannot be read; or every finding about the document, with the file's name.
+        RunError: R616, a file cannot be read; R609, there is no such application; or every finding about it, with the
+            file's name.
     """
     if name == "-":
         return load(sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1))
-    document = read_file(Path(name))
+    path = Path(name)
+    if not _is_document(path):
+        return load_application(name, arguments.parts.app, arguments.inputs, arguments.outputs).topology
+    document = read_file(path)
     try:
-        return load(document)
+        return override(load(document), arguments.inputs, arguments.outputs)
     except RunError as error:
         named = [finding if finding.file else replace(finding, file=name) for finding in error.diagnostics]
         raise RunError(named, error.exit_code) from error
+
+
+def _is_document(path: Path) -> bool:
+    if path.suffix == ".json" or not path.is_file():
+        return path.suffix == ".json"
+    with path.open("rb") as file:
+        return file.read(1) == b"{"

@@ -1,25 +1,82 @@
-"""`wallaroo explain FILE`: show the stages of a topology and how Spark runs them."""
+"""`wallaroo explain FILE|APP|CODE`: show the stages of an application, or what the code of a finding means."""
 
 import argparse
+import json
+import re
 from typing import Any
 
-from wallaroo_runtime.cli.document import read_topology
+from wallaroo.diagnostic import catalogue
+from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
+from wallaroo_runtime.cli.parser import usage_error
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import explain
+from wallaroo_runtime.plan.realtime import in_realtime
 from wallaroo_runtime.spark.master import shuffle_partitions
+
+CODE = re.compile(r"[A-Za-z][0-9]{3}\Z")
+KINDS = {
+    "T1": "the form of a topology",
+    "T2": "the meaning of a program or topology",
+    "P3": "what cannot be compiled",
+    "W4": "a worker",
+    "C5": "user code; the message becomes a dead letter, unless its policy says otherwise",
+    "R6": "a run or a command",
+    "R7": "a run or a command",
+    "I9": "a bug of ours",
+}
+PART = re.compile(r"\{(\w+)[^}]*\}")
+
+split_arguments = split_document
 
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
-    parser = subparsers.add_parser("explain", help="show the stages and what Spark runs", description=__doc__)
-    parser.add_argument("file", metavar="FILE", help="topology as `wallaroo emit` prints it; - reads stdin")
+    parser = subparsers.add_parser(
+        "explain", help="show the stages and what Spark runs, or what a code means", description=__doc__
+    )
+    parser.add_argument("file", metavar="FILE|APP|CODE", help=f"{WHAT}; or the code of a finding, e.g. R601")
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark master that it would run on")
-    parser.add_argument("--json", action="store_true", help="write findings as a JSON array")
+    add_app_options(parser)
+    parser.add_argument("--json", action="store_true", help="a code's entry as JSON; findings as a JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the plan."""
-    topology = read_topology(arguments.file)
+    """Print the plan, or the entry of the code."""
+    if CODE.match(arguments.file):
+        print(meaning(arguments.file.upper(), as_json=arguments.json))
+        return 0
+    topology = read_topology(arguments.file, arguments)
     plan = compile_topology(topology, shuffle_partitions=shuffle_partitions(arguments.master))
     print(explain(plan, topology), end="")
+    print("\nin real-time mode (--mode realtime)")
+    print("\n".join(f"  {line}" for line in in_realtime(plan, topology)))
     return 0
+
+
+def meaning(code: str, *, as_json: bool) -> str:
+    """Return what the error catalogue says about a code.
+
+    Raises:
+        RunError: R608, the catalogue does not have it.
+
+    Example:
+        >>> print(meaning("T203", as_json=False))
+        T203 duplicate_pipeline: about the meaning of a program or topology
+          pipeline "<name>" is declared twice
+          fix: give each pipeline a name of its own
+    """
+    entry = catalogue().get(code)
+    if entry is None:
+        reason = f"{code} is no code of the error catalogue"
+        raise usage_error(reason, code, catalogue(), "", "wallaroo explain")
+    if as_json:
+        return json.dumps(entry, ensure_ascii=False)
+    lines = [f"{code} {entry['name']}: about {KINDS[code[:2]]}", f"  {_filled(entry['message'])}"]
+    lines += [f"  cause: {cause}" for cause in entry.get("causes", ())]
+    fix = _filled(entry["fix"])
+    return "\n".join([*lines, f"  fix: {'the finding has it' if fix == '<fix>' else fix}"])
+
+
+def _filled(text: str) -> str:
+    """Write the parts of a text that each finding fills in as `<part>`."""
+    return PART.sub(r"<\1>", text).replace("{{", "{").replace("}}", "}")

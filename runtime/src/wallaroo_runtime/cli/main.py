@@ -13,22 +13,33 @@ from types import ModuleType
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo_runtime.cli import (
+    backup,
     broker,
     build,
+    completion,
     dead_letters,
     diff,
+    doctor,
+    du,
     egress,
     emit,
     explain,
     gateway,
+    gc,
     graph,
+    logs,
     new,
     pack,
+    ps,
     receive,
+    restore,
     run,
     send,
     state,
+    status,
+    stop,
     submit,
+    test,
     topics,
     validate,
     visit,
@@ -39,7 +50,8 @@ from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
 COMMANDS: tuple[ModuleType, ...] = (
     *(run, emit, build, pack, submit, validate, explain, graph, send, receive, dead_letters, diff),
-    *(gateway, egress, state, visit, broker, topics, new),
+    *(gateway, egress, state, visit, broker, topics, new, test, doctor, completion),
+    *(status, ps, stop, logs, du, gc, backup, restore),
 )
 INTERRUPTED = 130
 
@@ -78,22 +90,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return RUN
 
 
-def dispatch(argv: list[str]) -> int:
-    """Parse the arguments and run the command they name."""
+def command_parser() -> tuple[Parser, dict[str, Parser]]:
+    """Return the parser of the whole command, and that of each subcommand."""
     parser = Parser(prog="wallaroo", description="Runs Wallaroo applications on Apache Spark.")
     parser.add_argument("--version", action="version", version=f"wallaroo {version('wallaroo-spark-runtime')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
-    modules: dict[str, ModuleType] = {}
     for module in COMMANDS:
         module.add_parser(subparsers)
-        modules[module.__name__.rpartition(".")[2].replace("_", "-")] = module
+    return parser, subparsers.choices
+
+
+def dispatch(argv: list[str]) -> int:
+    """Parse the arguments and run the command they name."""
+    parser, choices = command_parser()
+    modules = {module.__name__.rpartition(".")[2].replace("_", "-"): module for module in COMMANDS}
     parts = Split(own=argv)
     if argv and hasattr(modules.get(argv[0]), "split_arguments"):
         parts = modules[argv[0]].split_arguments(argv[1:])
         parts.own.insert(0, argv[0])
     arguments, extras = parser.parse_known_args(parts.own)
     if extras:
-        raise unknown_arguments(subparsers.choices[arguments.command], extras)
+        raise unknown_arguments(choices[arguments.command], extras)
     arguments.parts = parts
     code: int = modules[arguments.command].run(arguments)
     return code

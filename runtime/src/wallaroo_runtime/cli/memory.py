@@ -9,7 +9,7 @@ from wallaroo_runtime.cli.parser import usage_error
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.server import MemoryServer
 from wallaroo_runtime.memory.start import start
-from wallaroo_runtime.program.application import check_runnable
+from wallaroo_runtime.program.application import check_runnable, unused_addresses
 from wallaroo_runtime.run.snapshot import Reporter, Snapshot
 
 NOTE = "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
@@ -38,6 +38,8 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -
         inputs=arguments.inputs,
         outputs=arguments.outputs,
     )
+    for finding in unused_addresses(run.topology, arguments.inputs, arguments.outputs):
+        reporter.warn(finding)
     try:
         check_runnable(run.topology)
         asyncio.run(_serve(run, arguments.stop_when_idle, reporter))

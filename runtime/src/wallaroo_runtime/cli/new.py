@@ -1,11 +1,11 @@
 """`wallaroo new python|go DIR`: make a project with an application that runs and a test that passes."""
 
 import argparse
-import json
 import shlex
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
 TEMPLATES, SUFFIX = Path(__file__).parents[1] / "template", ".template"
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         written += init(directory)
     if arguments.json:
-        print(json.dumps([str(path) for path in written]))
+        print_json({"files": [str(path) for path in written]})
         return 0
     test, start = NEXT[arguments.language]
     print("\n".join(map(str, written)))

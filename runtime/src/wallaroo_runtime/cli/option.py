@@ -12,6 +12,7 @@ from wallaroo.diagnostic import closest
 OWN = {
     "--engine": True,
     "--master": True,
+    "--mode": True,
     "--checkpoint": True,
     "--fresh": False,
     "--on-error": True,
@@ -34,6 +35,9 @@ OWN = {
     "--quiet": False,
     "--application-module": True,
     "--attach": True,
+    "--debug": False,
+    "--monitor": False,  # what follows `--monitor` is joined to it first
+    "--no-monitor": False,
 }
 VISIBLE = {"--in": True, "-i": True, "--out": True, "-o": True}
 # Options of Pony's runtime, which every program of Wallaroo takes, and of Wallaroo's sender.

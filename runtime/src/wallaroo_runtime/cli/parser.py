@@ -65,8 +65,13 @@ def app_of(arguments: argparse.Namespace, program: str) -> str:
 
 
 def tell_split(parts: Split) -> None:
-    """Report to the user which options had no effect, and which look misspelt."""
+    """Report to the user which options had no effect.
+
+    Raises:
+        RunError: R608, one that would go to the application looks like a misspelt one of ours.
+    """
+    for name, other in parts.suspicious:
+        fix = f"did you mean {other}? After -- the application sees it"
+        raise RunError.of("R608", USAGE, reason=f"{name} is no option of `wallaroo`", fix=fix)
     if parts.without_effect:
         print(f"note: no effect here: {', '.join(parts.without_effect)}", file=sys.stderr)
-    for name, other in parts.suspicious:
-        print(f"note: {name} goes to the application; did you mean {other}?", file=sys.stderr)

@@ -6,9 +6,26 @@ import sys
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.run.snapshot import Snapshot
 
 READY = "Application has successfully initialized."
+INITIALIZED = "initialized"
+
+
+def says_ready(line: str) -> bool:
+    """Return whether a line of a driver's stdout, with or without `--json`, says that it is initialized.
+
+    Example:
+        >>> says_ready(READY), says_ready('{"time": "...", "state": "initialized"}'), says_ready("{}"), says_ready("{")
+        (True, True, False, False)
+    """
+    if not line.startswith("{"):
+        return line.strip() == READY
+    try:
+        return bool(json.loads(line).get("state") == INITIALIZED)
+    except ValueError:
+        return False
 
 
 class TextReporter:
@@ -79,7 +96,7 @@ def _of_this_run(snapshot: Snapshot) -> str:
 
 
 class JsonReporter:
-    """Writes one JSON object a line to stdout for each progress; everything else but the ready line to stderr."""
+    """Writes one JSON object a line to stdout when the run is initialized and for each progress; all else to stderr."""
 
     def note(self, text: str) -> None:
         """Print a line to stderr."""
@@ -93,12 +110,11 @@ class JsonReporter:
         print(json.dumps([finding.to_json()], ensure_ascii=False), file=sys.stderr, flush=True)
 
     def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
-        """Print an object with the addresses, and Wallaroo's line."""
+        """Print an object with the addresses."""
         sources = [{"name": name, "address": address} for name, address in addresses]
-        state = {"state": "initialized", "checkpoint": str(checkpoint) if checkpoint else None, "sources": sources}
-        print(json.dumps(state, ensure_ascii=False), flush=True)
-        print(READY, flush=True)
+        place = str(checkpoint) if checkpoint else None
+        print_json({"state": INITIALIZED, "checkpoint": place, "sources": sources})
 
     def progress(self, snapshot: Snapshot) -> None:
         """Print the numbers."""
-        print(json.dumps(snapshot.to_json()), flush=True)
+        print_json(snapshot.to_json())

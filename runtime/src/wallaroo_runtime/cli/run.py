@@ -1,6 +1,7 @@
 """`wallaroo run APP`: run an application on Spark until it is stopped."""
 
 import argparse
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from wallaroo_runtime.cli.option import OWN, Split, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
 from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.cli.size import add_bounds, bounds_of
+from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
 
 USED = frozenset(OWN)
 MAX_PARTITIONS = 10_000
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 UNIX = "unix://"
+FREE = f"{LOOPBACK}:0"
 MAX_IDLE_S = 1_000_000_000.0
 
 
@@ -33,6 +36,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--quiet", action="store_true", help="show no status line, and not what the application's workers print"
     )
+    what = "run the application's worker in this terminal, one process, so that breakpoint() stops there; no deadlines"
+    parser.add_argument("--debug", action="store_true", help=what)
     what = "use a worker that is started already, e.g. under a debugger"
     parser.add_argument("--attach", action="append", default=[], metavar="NAME=unix:///PATH", help=what)
     add_run_options(parser)
@@ -51,6 +56,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--in", "-i", dest="inputs", default="", metavar="[NAME@]H:P,...", help="where the sources listen")
     add("--out", "-o", dest="outputs", default="", metavar="[NAME@]H:P,...", help="where the sinks send to")
     add("--master", default="local[*]", metavar="URL", help="Spark master; default: local[*], this machine")
+    what = "realtime: milliseconds, for what `explain` says it can run; default: %(default)s"
+    add("--mode", choices=["microbatch", "realtime"], default="microbatch", help=what)
     add("--checkpoint", metavar="DIR|URL", help="default: a directory of the application in ~/.local/state/wallaroo")
     add("--fresh", action="store_true", help="start over: remove what the checkpoint directory holds")
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
@@ -62,12 +69,50 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add_bounds(parser)
     add_remote(parser)
     add("--check-persist", action="store_true", help="find changes of state that are not persisted; slow")
+    what = f"where the page, metrics and API listen; default: {LOOPBACK}, a free port"
+    add("--monitor", metavar="[H:P]", default="", help=what)
+    add("--no-monitor", action="store_true", help="serve no page, metrics and API")
     add("--json", action="store_true", help="progress and findings as JSON")
 
 
 def split_arguments(tokens: list[str]) -> Split:
     """Separate the command's own arguments from the application's."""
-    return split(tokens, USED)
+    return split(joined(tokens), USED)
+
+
+def joined(tokens: list[str]) -> list[str]:
+    """Return the words with the address after `--monitor` joined to it; without one it is a free port of this machine.
+
+    Example:
+        >>> joined(["--monitor", "app.py"]), joined(["--monitor", ":8080", "app.py"])
+        (['--monitor=127.0.0.1:0', 'app.py'], ['--monitor=:8080', 'app.py'])
+    """
+    found: list[str] = []
+    rest = iter(range(len(tokens)))
+    for at in rest:
+        if tokens[at] == "--":
+            return found + tokens[at:]
+        if tokens[at] != "--monitor":
+            found.append(tokens[at])
+        elif at + 1 < len(tokens) and parse_address(tokens[at + 1]):
+            found.append(f"--monitor={tokens[next(rest)]}")
+        else:
+            found.append(f"--monitor={FREE}")
+    return found
+
+
+def monitor_of(arguments: argparse.Namespace) -> str:
+    """Return where the monitor shall listen; empty: nowhere.
+
+    A driver that spark-submit has started shows it only if asked to: what it prints may be for others to read.
+    """
+    if arguments.no_monitor and arguments.monitor:
+        reason = "--no-monitor leaves no use for --monitor"
+        raise usage_error(reason, "", (), "give one of the two", "wallaroo run")
+    from wallaroo_runtime.spark.master import SUBMITTED  # late: as the engines
+
+    is_off = arguments.no_monitor or SUBMITTED in os.environ
+    return arguments.monitor or ("" if is_off else FREE)
 
 
 def conf_of(texts: list[str]) -> dict[str, str]:
@@ -138,13 +183,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise usage_error(reason, "", (), "give seconds, e.g. 10", "wallaroo run")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
-    reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet)
+    if arguments.debug:
+        from wallaroo_runtime.cli.debug import check_debug
+
+        check_debug(arguments)
+    reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet or arguments.debug)
     # Late: each engine imports much.
     if arguments.engine == "memory":
         from wallaroo_runtime.cli.memory import run_in_memory
 
         run_in_memory(arguments, app, reporter)
         return 0
+    from wallaroo_runtime.cli.debug import execute_debugged
     from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions, SparkOptions
     from wallaroo_runtime.run.run import execute
 
@@ -174,6 +224,11 @@ def run(arguments: argparse.Namespace) -> int:
         on_error=arguments.on_error,
         check_persist=arguments.check_persist,
         stop_when_idle=idle,
+        mode=arguments.mode,
+        monitor=monitor_of(arguments),
     )
-    execute(options, reporter)
+    if arguments.debug:
+        execute_debugged(options, reporter)
+    else:
+        execute(options, reporter)
     return 0

@@ -37,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
     add("--file", "-f", metavar="F,...", help="what to send; - reads stdin; none: the numbers from 1 on, as text")
     add(
         "--framing",
-        choices=[*KINDS, "newline", "none"],
+        choices=[*KINDS, "none"],
         default="u32be",
         help="the bytes around each line: its length before it, a newline after it; none sends the file as it is",
     )

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.topology.override import parse_address
 
 TOKEN_HELP = "file with the token, mode 0600; needed beyond loopback"
@@ -62,7 +63,7 @@ def run_command(kind: str, arguments: argparse.Namespace, workers: Any = None) -
 
     def tell(address: str, token_file: str) -> None:
         if arguments.json:
-            print(json.dumps({"state": "serving", "address": address, "token_file": token_file}), flush=True)
+            print_json({"state": "serving", "address": address, "token_file": token_file})
         else:
             print(f"{kind} serves at {address}; its token is in {token_file}", flush=True)
 

@@ -1,7 +1,6 @@
-"""`wallaroo state rescale`: give a checkpoint other numbers of shuffle partitions and buckets, while nothing runs."""
+"""`wallaroo state`: show the states of a checkpoint, and change how they are divided."""
 
 import argparse
-import json
 import time
 from dataclasses import asdict
 from typing import Any
@@ -11,14 +10,17 @@ from wallaroo_runtime.checkpoint.rescale import Rescaled, rescale, rescale_at
 from wallaroo_runtime.cli.gateway_option import add_remote, remote_of
 from wallaroo_runtime.cli.parser import Parser, usage_error
 from wallaroo_runtime.cli.run import MAX_PARTITIONS, conf_of, location_of
+from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.cli.state_query import add_queries, show_states
 
 MAX_BUCKETS = 1024
 
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
-    parser = subparsers.add_parser("state", help="change how the state of a checkpoint is divided", description=__doc__)
-    actions = parser.add_subparsers(dest="action", metavar="rescale", parser_class=Parser, required=True)
+    parser = subparsers.add_parser("state", help="show and divide the state of a checkpoint", description=__doc__)
+    actions = parser.add_subparsers(dest="action", metavar="ls|get|dump|rescale", parser_class=Parser, required=True)
+    add_queries(actions)
     action = actions.add_parser("rescale", help="change the number of shuffle partitions, or of buckets")
     add = action.add_argument
     add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run; it must not run now")
@@ -36,6 +38,11 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Do what the action says."""
+    return _rescale(arguments) if arguments.action == "rescale" else show_states(arguments)
+
+
+def _rescale(arguments: argparse.Namespace) -> int:
     """Rescale, and say what was moved."""
     partitions, buckets = arguments.partitions, arguments.buckets
     _check("--partitions", partitions, MAX_PARTITIONS)
@@ -50,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         done = rescale(find_directory(arguments.checkpoint), partitions, buckets)
     seconds = time.monotonic() - begun
     if arguments.json:
-        print(json.dumps({**asdict(done), "seconds": round(seconds, 3)}))
+        print_json({**asdict(done), "seconds": round(seconds, 3)})
     else:
         print(told(done, seconds))
     return 0

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from wallaroo_runtime.cli.gateway_option import remote_of
 from wallaroo_runtime.cli.option import OWN, VISIBLE, Split, extracted, split
 from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
-from wallaroo_runtime.cli.reporter import READY
-from wallaroo_runtime.cli.run import add_run_options, conf_of, location_of
+from wallaroo_runtime.cli.reporter import says_ready
+from wallaroo_runtime.cli.run import add_run_options, conf_of, joined, location_of
 from wallaroo_runtime.program.app import AppKind, resolve
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
 def split_arguments(tokens: list[str]) -> Split:
     """Separate the command's own arguments from those that an application would see."""
     own, rest = extracted(tokens, SUBMIT)
-    parts = split(rest, frozenset(OWN))
+    parts = split(joined(rest), frozenset(OWN))
     parts.own += own
     return parts
 
@@ -54,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     # Late: they read archives and know of Spark.
     from wallaroo_runtime.checkpoint.url import check_services
     from wallaroo_runtime.program.application import check_runnable, load_application
+    from wallaroo_runtime.run.options import REALTIME
+    from wallaroo_runtime.run.realtime import check_realtime
     from wallaroo_runtime.spark.master import check_master
     from wallaroo_runtime.submit.submission import Submission
     from wallaroo_runtime.submit.submit import DriverKeeper, check_deploy_mode, client_command
@@ -67,9 +69,17 @@ def run(arguments: argparse.Namespace) -> int:
     check_services(location_of(arguments), remote_of(arguments))
     topology = load_application(app, (), arguments.inputs, arguments.outputs).topology
     check_runnable(topology)
+    if arguments.mode == REALTIME:
+        check_realtime(
+            topology,
+            master=arguments.master,
+            location=location_of(arguments),
+            remote=remote_of(arguments),
+            on_error=arguments.on_error,
+        )
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
     if in_cluster:
-        command = _cluster_command(arguments, app, topology, conf, tokens)
+        command = _cluster_command(arguments, app, topology, conf, tokens=tokens)
     else:
         command = client_command([str(Path(app).absolute()), *tokens])
     if arguments.dry_run:
@@ -78,17 +88,16 @@ def run(arguments: argparse.Namespace) -> int:
     check_master(arguments.master)
     if in_cluster:
         return Submission(command, arguments.master, tell).run()
-    return DriverKeeper(command, READY, restarts=arguments.restart == "on-failure").run()
+    return DriverKeeper(command, says_ready, restarts=arguments.restart == "on-failure").run()
 
 
 def _cluster_command(
-    arguments: argparse.Namespace, app: str, topology: "Topology", conf: Mapping[str, str], tokens: list[str]
+    arguments: argparse.Namespace, app: str, topology: "Topology", conf: Mapping[str, str], *, tokens: list[str]
 ) -> list[str]:
     """Return the command of spark-submit; the driver gets the user's settings too, else its own would win over them."""
     from wallaroo_runtime.checkpoint.url import is_remote
-    from wallaroo_runtime.spark.connector import connector_jars
-    from wallaroo_runtime.spark.kafka import uses_kafka
-    from wallaroo_runtime.spark.session import JAVA_OPTIONS, REMOTE_FILES, SETTINGS, authentication
+    from wallaroo_runtime.spark.connector import connector_jars, uses_kafka
+    from wallaroo_runtime.spark.settings import JAVA_OPTIONS, REMOTE_FILES, SETTINGS, authentication
     from wallaroo_runtime.submit.submit import cluster_command
 
     settings = {name: SETTINGS[name] for name in OF_DRIVER} | {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
@@ -101,7 +110,7 @@ def _cluster_command(
     _, tokens = extracted(tokens, {"--master": True, "--kafka-jars": True, **dict.fromkeys(shipped, True)})
     given = {option: Path(file) for option, file in shipped.items() if file}
     tokens += [token for option, file in given.items() for token in (option, file.name)]
-    return cluster_command(app, arguments.master, conf, settings, tokens, list(given.values()))
+    return cluster_command(app, arguments.master, conf, settings, arguments=tokens, files=list(given.values()))
 
 
 def tell(text: str) -> None:
@@ -113,14 +122,14 @@ def _check(arguments: argparse.Namespace, app: str, in_cluster: bool) -> None:
     program = "wallaroo submit"
     if resolve(app).kind not in (AppKind.ARCHIVE, AppKind.TOPOLOGY):
         reason, fix = f"{app} is a program; a cluster takes what is packed", f"`wallaroo pack {app} -o app.tar.gz`"
-        raise usage_error(reason, "", (), fix, program)
+        raise usage_error(reason, "", (), fix, program=program)
     _, others = extracted(arguments.parts.app, VISIBLE)
     if others:
         reason = f"{' '.join(others)}: a packed application has its arguments already"
-        raise usage_error(reason, "", (), "give them to `wallaroo pack`", program)
+        raise usage_error(reason, "", (), "give them to `wallaroo pack`", program=program)
     if in_cluster and not arguments.checkpoint:
         reason = "in cluster mode the driver has no directory that stays"
-        raise usage_error(reason, "", (), "give --checkpoint, on a disk that every machine sees", program)
+        raise usage_error(reason, "", (), "give --checkpoint, on a disk that every machine sees", program=program)
     if in_cluster and arguments.restart != "never":
         reason = "--restart is for client mode; in cluster mode the cluster restarts drivers"
-        raise usage_error(reason, "", (), "on YARN: --conf spark.yarn.maxAppAttempts=10", program)
+        raise usage_error(reason, "", (), "on YARN: --conf spark.yarn.maxAppAttempts=10", program=program)

@@ -6,7 +6,6 @@ a value alone.
 """
 
 import argparse
-import json
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from wallaroo_runtime.cli.parser import Parser, usage_error
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import PARTITIONERS, Record, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
@@ -114,10 +114,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_json(value: object) -> None:
-    print(json.dumps(value, ensure_ascii=False), flush=True)
-
-
 def _as_json(topic: Topic) -> dict[str, Any]:
     names = ("number", "leader", "begin", "end")
     partitions = [{name: getattr(partition, name) for name in names} for partition in topic.partitions]
@@ -128,7 +124,7 @@ def _list(cluster: Cluster, arguments: argparse.Namespace) -> None:
     found = list_topics(cluster, internal=arguments.all)
     if arguments.json:
         for topic in found:
-            _print_json(_as_json(topic))
+            print_json(_as_json(topic))
         return
     print(ROW.format("topic", "partitions", "records", "settings"))
     for topic in found:
@@ -143,7 +139,7 @@ def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
     settings = ({"cleanup.policy": "compact"} if arguments.compact else {}) | dict(arguments.config)
     create_topic(cluster, arguments.topic, arguments.partitions, arguments.replicas, settings)
     if arguments.json:
-        _print_json(_as_json(describe_topic(cluster, arguments.topic)))
+        print_json(_as_json(describe_topic(cluster, arguments.topic)))
     else:
         partitions = f"{arguments.partitions} partition{'' if arguments.partitions == 1 else 's'}"
         print(f'topic "{arguments.topic}" made, {partitions}')
@@ -152,7 +148,7 @@ def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
 def _describe(cluster: Cluster, arguments: argparse.Namespace) -> None:
     topic = describe_topic(cluster, arguments.topic)
     if arguments.json:
-        _print_json(_as_json(topic))
+        print_json(_as_json(topic))
         return
     print(f"topic {topic.name}")
     for name, value in topic.settings.items():
@@ -183,7 +179,7 @@ def _tail(cluster: Cluster, arguments: argparse.Namespace) -> None:
     )
     for record in islice(records, arguments.number):
         if arguments.json:
-            _print_json(record.to_json())
+            print_json(record.to_json())
         else:
             print(record, flush=True)
 
@@ -199,7 +195,7 @@ def _emit(cluster: Cluster, arguments: argparse.Namespace) -> None:
     total = sum(counts.values())
     if arguments.json:
         partitions = [{"number": number, "records": counts[number]} for number in sorted(counts)]
-        _print_json({"topic": arguments.topic, "records": total, "partitions": partitions})
+        print_json({"topic": arguments.topic, "records": total, "partitions": partitions})
     else:
         print(f"{total:,} record{'' if total == 1 else 's'} written to {arguments.topic}", file=sys.stderr)
 

@@ -1,32 +1,48 @@
-"""`wallaroo validate FILE`: check a topology, the interface hashes of its workers included."""
+"""`wallaroo validate FILE|APP`: check a topology, the interface hashes of its workers included."""
 
 import argparse
+from collections.abc import Iterable
 from typing import Any
 
-from wallaroo_runtime.cli.document import read_topology
+from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import count
 from wallaroo_runtime.program.application import check_interface
 from wallaroo_runtime.topology.canonical import interface_hash
+from wallaroo_runtime.topology.model import Topology
+
+split_arguments = split_document
 
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
-    parser = subparsers.add_parser("validate", help="check a topology file", description=__doc__)
-    parser.add_argument("file", metavar="FILE", help="topology as `wallaroo emit` prints it; - reads stdin")
+    parser = subparsers.add_parser("validate", help="check a topology or an application", description=__doc__)
+    parser.add_argument("file", metavar="FILE|APP", help=WHAT)
+    add_app_options(parser)
     parser.add_argument("--hash", action="store_true", help="print the interface hash that workers of FILE must have")
-    parser.add_argument("--json", action="store_true", help="write findings as a JSON array")
+    parser.add_argument("--json", action="store_true", help="print a JSON object; findings as a JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the file; findings are raised."""
-    topology = read_topology(arguments.file)
+    topology = read_topology(arguments.file, arguments)
     compile_topology(topology, shuffle_partitions=1)
-    if arguments.hash:
-        print(interface_hash(topology))
-        return 0
-    check_interface(topology)
-    parts = {"source": topology.sources(), "step": topology.steps(), "sink": topology.sinks()}
-    counts = ", ".join(count(sum(1 for _ in items), noun) for noun, items in parts.items())
-    print(f'application "{topology.name}" is correct: {counts}')
+    expected = interface_hash(topology)
+    if not arguments.hash:
+        check_interface(topology)
+    counts = {noun: sum(1 for _ in items) for noun, items in _parts(topology).items()}
+    if arguments.json:
+        numbers = {f"{noun}s": number for noun, number in counts.items()}
+        found = {"application": topology.name, **numbers, "interface_hash": expected}
+        print_json(found)
+    elif arguments.hash:
+        print(expected)
+    else:
+        text = ", ".join(count(number, noun) for noun, number in counts.items())
+        print(f'application "{topology.name}" is correct: {text}')
     return 0
+
+
+def _parts(topology: Topology) -> dict[str, Iterable[object]]:
+    return {"source": topology.sources(), "step": topology.steps(), "sink": topology.sinks()}

@@ -5,7 +5,6 @@ application is killed meanwhile.
 """
 
 import argparse
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         number = ask(service, arguments.name, metadata)
         done = wait(service, arguments.name, number) if arguments.wait else None
     if arguments.json:
-        print(json.dumps({"id": number} if done is None else done._asdict()))
+        print_json({"id": number} if done is None else done._asdict())
     else:
         print(told(arguments.name, done or Visited(number, -1, 0), is_done=done is not None))
     return 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wallaroo.frame import HEADER_BYTES, Frame, FrameError, read_frame, read_header
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry, LiveReader, first_offset
 from wallaroo_runtime.storage.outbox.log import LogReader, OutboxFile, Record
 from wallaroo_runtime.storage.outbox.position import Delivered
 
@@ -24,6 +25,7 @@ class Piece:
         finished: The file that ends with this piece.
         frame: The frame that they are of.
         ends: Where its messages end, once `position` was asked for.
+        is_live: Whether they are of the live log.
     """
 
     data: bytes
@@ -33,6 +35,7 @@ class Piece:
     finished: OutboxFile | None = None
     frame: Frame | None = field(default=None, repr=False)
     ends: list[int] = field(default_factory=list, repr=False)
+    is_live: bool = False
 
     def position(self, size: int) -> Delivered:
         """Return the position after the last message that ends in the first `size` bytes."""
@@ -41,7 +44,19 @@ class Piece:
         if not self.ends:
             self.ends = list(accumulate(self.lengths))
         count = bisect_right(self.ends, size)
-        return self.before if not count else _moved(self.before, count, self.ends[count - 1])
+        if not count or not self.ends[count - 1]:
+            return self.before
+        return (_moved_live if self.is_live else _moved)(self.before, count, self.ends[count - 1])
+
+
+def _moved_live(position: Delivered, count: int, size: int) -> Delivered:
+    return replace(
+        position,
+        live_byte=position.live_byte + size,
+        live_messages=position.live_messages + count,
+        messages=position.messages + count,
+        total_bytes=position.total_bytes + size,
+    )
 
 
 def _moved(position: Delivered, count: int, size: int) -> Delivered:
@@ -54,7 +69,7 @@ def _moved(position: Delivered, count: int, size: int) -> Delivered:
 
 
 class Feed:
-    """Reads log and files for one port.
+    """Reads log and files for one port, and the live log besides.
 
     Args:
         directory: The outbox.
@@ -65,6 +80,7 @@ class Feed:
     def __init__(self, directory: Path, port: int, start: Delivered) -> None:
         self._directory, self._port = directory, port
         self._log = LogReader(directory, start.record)
+        self._live = LiveReader(directory, start.live or first_offset(directory))
         self._at = start
         self._pieces: Iterator[Piece] = iter(())
 
@@ -81,12 +97,37 @@ class Feed:
         return piece
 
     def close(self) -> None:
-        """Close the log."""
+        """Close the logs."""
         self._log.close()
+        self._live.close()
 
     def _read(self) -> Iterator[Piece]:
         for record in self._log.records():
+            yield from self._entries(record.live)
             yield from self._record(record)
+        yield from self._entries(None)
+
+    def _entries(self, end: int | None) -> Iterator[Piece]:
+        """Yield what the live log has before `end`, or what it has at all."""
+        for entry in self._live.entries(end):
+            if entry.kind == OUTPUT and entry.port == self._port:
+                yield self._live_piece(entry)
+        if self._live.offset > self._at.live:  # past entries of others
+            before, self._at = self._at, replace(self._at, live=self._live.offset, live_byte=0)
+            yield Piece(b"", (), before, self._at)
+
+    def _live_piece(self, entry: Entry) -> Piece:
+        try:
+            frame = read_frame(entry.content)
+        except FrameError as error:
+            reason = f"its live log at {entry.offset}: {error}"
+            raise RunError.of("R620", path=self._directory, reason=reason) from error
+        skip = sum(frame.lengths[: entry.skip]) if entry.skip else 0
+        data, lengths = frame.data[skip:], frame.lengths[entry.skip :]
+        before = self._at if entry.offset == self._at.live else replace(self._at, live=entry.offset, live_byte=0)
+        data, lengths = _without(data, lengths, before.live_byte)
+        self._at = replace(_moved_live(before, len(lengths), len(data)), live=entry.end, live_byte=0)
+        return Piece(data, lengths, before, self._at, is_live=True)
 
     def _record(self, record: Record) -> Iterator[Piece]:
         if record.number != self._at.record:

@@ -27,6 +27,7 @@ class History:
     def __init__(self, directory: Path, port: int, resend_bytes: int, position: Delivered) -> None:
         self._directory, self._port, self._resend_bytes = directory, port, resend_bytes
         self._files: deque[tuple[Delivered, OutboxFile]] = deque()
+        self._marks: deque[Delivered] = deque()
         self.kept_from = (read_retained(directory, port) if resend_bytes else None) or position
         if self.kept_from != position:
             self._find_files(position)
@@ -52,13 +53,28 @@ class History:
         Without bytes to repeat that is each delivered one.
         """
         gone: list[OutboxFile] = []
-        while self._files and position.total_bytes - self._files[0][0].total_bytes >= self._resend_bytes:
+        while self._files and self._is_passed(self._files[0][0], position):
             self.kept_from, file = self._files.popleft()
             gone.append(file)
-        if gone and self._resend_bytes:
+        if (self._forget_live(position) or gone) and self._resend_bytes:
             write_retained(self._directory, self._port, self.kept_from)
         for file in gone:
             (self._directory / file.name).unlink(missing_ok=True)
+
+    def _forget_live(self, position: Delivered) -> bool:
+        """Take note of a position in the live log; returns whether `kept_from` moved to one of before."""
+        if not position.live:
+            return False
+        self._marks.append(position)
+        before = self.kept_from
+        while self._marks and self._is_passed(self._marks[0], position):
+            mark = self._marks.popleft()
+            self.kept_from = mark if mark.is_after(self.kept_from) else self.kept_from
+        return self.kept_from != before
+
+    def _is_passed(self, end: Delivered, position: Delivered) -> bool:
+        """Return whether nobody at or after `position` asks for what ends at `end`."""
+        return not end.is_after(position) and position.total_bytes - end.total_bytes >= self._resend_bytes
 
     def start(self, position: Delivered) -> Delivered:
         """Return where a new connection begins: at a message, `resend_bytes` before `position` or a little more."""

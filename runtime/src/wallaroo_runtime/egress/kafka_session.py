@@ -16,6 +16,7 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 
 ANSWER_S, COMMIT_S, POLL_S = 15.0, 30.0, 0.05
+POLL_RECORDS = 1000
 GRACE_S = 5.0
 PREFIX = "kafka."
 # Names of settings in Kafka's own client, which Spark's sink has, and in this one.
@@ -102,7 +103,7 @@ class Session:
         except RunError as error:
             raise Unavailable(error.diagnostics[0].message.partition("; ")[2]) from error
         settings = settings_of(target, sink)
-        own = {"transactional.id": name, "enable.idempotence": True}
+        own = {"transactional.id": name, "enable.idempotence": True, "delivery.report.only.error": True}
         try:
             self._producer = client.Producer({"partitioner": "murmur2_random", "linger.ms": 5, **settings, **own})
             self._reader = client.Consumer({**_of_reader(settings), "group.id": name, "enable.auto.commit": False})
@@ -147,8 +148,7 @@ class Session:
         try:
             with self._judged():
                 self._producer.begin_transaction()
-                for record in records:
-                    self._produce(record)
+                self._produce_all(records)
                 reach("egress.kafka_produced")
                 place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
                 within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group)
@@ -160,6 +160,12 @@ class Session:
             ):  # else readers of committed records would wait for its timeout
                 within(ANSWER_S, self._producer.abort_transaction)
             raise
+
+    def _produce_all(self, records: Iterable[SinkRecord]) -> None:
+        for number, record in enumerate(records, 1):
+            self._produce(record)
+            if number % POLL_RECORDS == 0:
+                self._producer.poll(0)
 
     def _produce(self, record: SinkRecord) -> None:
         more: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
@@ -173,7 +179,6 @@ class Session:
             except BufferError:
                 self._producer.poll(POLL_S)
             else:
-                self._producer.poll(0)
                 return
             if self._failed:
                 raise self._client.KafkaException(self._failed[0])

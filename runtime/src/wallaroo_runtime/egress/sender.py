@@ -2,14 +2,17 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.egress.sink import Sink
 from wallaroo_runtime.egress.sink_kind import sink_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.system.backoff import Backoff
 
@@ -27,6 +30,7 @@ class Sender:
 
     Attributes:
         status: What it reports.
+        live: The live log, once something was delivered to it.
 
     Raises:
         RunError: R620, the outbox is damaged.
@@ -41,6 +45,7 @@ class Sender:
         self._found: list[Diagnostic] = []
         self._stop = threading.Event()
         self._published: dict[int, int] = {}
+        self.live: LiveLog | None = None
         try:
             self._log = LogReader(self._outbox)
             self._sinks = [sink_of(sink, self._outbox, self._find, config.resend_bytes) for sink in config.sinks]
@@ -66,6 +71,34 @@ class Sender:
                 elif not sinks[file.port].is_done_with(record.number, index):
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
+    def use(self, live: LiveLog) -> None:
+        """Deliver what the live log gets, too; `wake` says of what port."""
+        for sink in self._sinks:
+            sink.live = live
+        self.live = live
+
+    def wake(self, port: int) -> None:
+        """Signal that the live log has something for a port."""
+        for sink in self._sinks:
+            if sink.config.port == port:
+                sink.wake()
+
+    def waiting_bytes(self) -> int:
+        """Return how much of the live log waits for sinks."""
+        return 0 if self.live is None else self.live.end - min(self._live_positions(), default=self.live.end)
+
+    def _live_positions(self) -> Iterator[int]:
+        assert self.live is not None
+        for sink in self._sinks:
+            if self.live.state.messages[sink.config.port] > sink.position.live_messages:
+                yield sink.position.live
+
+    def _remove_live(self) -> None:
+        """Remove what of the live log no sink will ask for."""
+        if self.live is not None:
+            kept = (sink.forgotten_live for sink in self._sinks if self.live.state.messages[sink.config.port])
+            self.live.remove(min(kept, default=self.live.safe))
+
     def stop(self) -> None:
         """Let `run` deliver what is there and come to its end; from any thread or signal handler."""
         self._stop.set()
@@ -86,6 +119,7 @@ class Sender:
                 status_at = now + STATUS_S
                 self._write_status("running")
                 self._raise_failure()
+                self._remove_live()
             changed = self._log.changed()
             if changed != seen:
                 seen, look.count = changed, 0
@@ -135,10 +169,27 @@ class Sender:
             found, self._found = self._found, []
         for diagnostic in found:
             self.status.say(diagnostic)
-        self.status.write(state, records=self._log.base.number, sinks=[self._sink_status(sink) for sink in self._sinks])
+        live = {} if self.live is None else {"live": self._live_status(self.live)}
+        sinks = [self._sink_status(sink) for sink in self._sinks]
+        self.status.write(state, records=self._log.base.number, sinks=sinks, **live)
+
+    def _live_status(self, live: LiveLog) -> dict[str, object]:
+        writers, messages = tuple(live.state.writers.values()), live.state.messages.copy()  # tasks change them
+        return {
+            "bytes": live.end,
+            "waiting_bytes": self.waiting_bytes(),
+            "messages": messages.total() - messages[DEAD_LETTER_PORT],
+            "dead_letters": messages[DEAD_LETTER_PORT],
+            "dropped": live.dropped,
+            "batch": max((writer.batch for writer in writers), default=-1),
+        }
 
     def _sink_status(self, sink: Sink) -> dict[str, object]:
         port, position = sink.config.port, sink.position
+        published, waiting = self._log.base.messages[port], 0
+        if self.live is not None and self.live.state.messages[port]:
+            published += self.live.state.messages[port]
+            waiting = (self.live.end - position.live) * (published > position.messages)
         return {
             "port": port,
             "name": sink.config.name,
@@ -146,6 +197,6 @@ class Sender:
             "state": sink.state,
             "messages": position.messages,
             "bytes": position.total_bytes,
-            "pending_messages": self._log.base.messages[port] - position.messages,
-            "pending_bytes": self._published.get(port, 0) - sink.finished_bytes,
+            "pending_messages": published - position.messages,
+            "pending_bytes": self._published.get(port, 0) - sink.finished_bytes + waiting,
         }

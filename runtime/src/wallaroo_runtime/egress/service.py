@@ -11,6 +11,8 @@ import grpc
 
 from wallaroo.frame import DEAD_LETTER_PORT, FrameError, split_frames
 from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.egress.delivery import Deliveries
+from wallaroo_runtime.egress.delivery_stream import DeliveryStream
 from wallaroo_runtime.egress.sender import Sender
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -23,6 +25,9 @@ from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
 from wallaroo_runtime.service.store import Attachment
 from wallaroo_runtime.storage.outbox.check import check_outbox
+from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.storage.outbox.live_state import Writer
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import undelivered
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
@@ -56,6 +61,9 @@ class EgressHost(Host):
         super().__init__("egress", directory, address, **local)
         self._make_folders()
         self._outbox = None if self.is_local else self._open()
+        self._deliveries: Deliveries | None = None
+        if live_segments(self.data / "outbox" / FOLDER):
+            self.deliveries()
         self.resume()
 
     @property
@@ -68,6 +76,45 @@ class EgressHost(Host):
         if self._outbox is None:
             raise self.store.refused(reason="its driver publishes to the files of the outbox")
         return self._outbox
+
+    def deliveries(self) -> Deliveries:
+        """Return what takes output of running micro-batches; its log is made when there is none.
+
+        Raises:
+            RunError: R620, the log is damaged.
+        """
+        if self._deliveries is None:
+            live = LiveLog(self.data / "outbox", self.data / "dead-letters")
+            self._deliveries = Deliveries(live, self.store, self._live_ports, self._wake)
+            self._use_live()
+        return self._deliveries
+
+    def _live_ports(self) -> set[int]:
+        """Return the ports of sinks that take output of running micro-batches: all but those that commit themselves."""
+        sinks = self.store.attachment.config.get("sinks", ())
+        return {sink["port"] for sink in sinks if "kafka" not in sink}
+
+    def _wake(self, port: int) -> None:
+        if isinstance(self._part, Sender):
+            self._part.wake(port)
+
+    def _use_live(self) -> None:
+        if self._deliveries is not None and isinstance(self._part, Sender):
+            self._part.use(self._deliveries.live)
+
+    def is_full(self) -> bool:
+        """Return whether so much output waits for sinks that no more is taken now."""
+        limit = int(self.store.attachment.config.get("backlog_bytes", 0))
+        return bool(limit) and self.waiting_bytes() >= limit
+
+    def letters(self) -> int:
+        """Return how many dead letters were ever published."""
+        live = 0 if self._deliveries is None else self._deliveries.live.state.messages[DEAD_LETTER_PORT]
+        return self.outbox.recorded(DEAD_LETTER_PORT) + live
+
+    def waiting_bytes(self) -> int:
+        """Return how much live output waits for sinks."""
+        return self._part.waiting_bytes() if isinstance(self._part, Sender) else 0
 
     def _make_folders(self) -> None:
         for name in _FOLDERS:
@@ -91,6 +138,9 @@ class EgressHost(Host):
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
         """Return the answer to a driver that is served from now on; staged files of others go."""
+        if self._deliveries is not None:
+            with self._deliveries.lock:
+                pass  # what an earlier driver's tasks deliver from now on is refused
         reply = super().reply(attachment)
         if self.is_local:
             return reply
@@ -109,6 +159,9 @@ class EgressHost(Host):
 
     def clear(self) -> None:
         """Begin an empty outbox."""
+        if self._deliveries is not None:
+            self._deliveries.close()
+            self._deliveries = None
         for name in _FOLDERS:
             shutil.rmtree(self.data / name)
         self._id.unlink()
@@ -120,7 +173,17 @@ class EgressHost(Host):
 
     def make(self, config: pb.AttachOutboxRequest) -> Sender:
         """Return the egress."""
-        return Sender(self.data, config)
+        sender = Sender(self.data, config)
+        if self._deliveries is not None:
+            sender.use(self._deliveries.live)
+        return sender
+
+    def close(self) -> None:
+        """End what runs, and make the live log safe."""
+        super().close()
+        if self._deliveries is not None:
+            self._deliveries.close()
+            self._deliveries = None
 
 
 class OutboxServicer(OutboxServiceServicer):
@@ -214,13 +277,31 @@ class OutboxServicer(OutboxServiceServicer):
             yield from chunks(data[start:end])
 
     @answering
+    def Deliver(  # noqa: N802
+        self, request_iterator: Iterator[pb.DeliverRequest], context: grpc.ServicerContext
+    ) -> Iterator[pb.DeliverReply]:
+        """Take output of a running micro-batch; what is new of it is delivered at once."""
+        opening = next(request_iterator, pb.DeliverRequest()).opening
+        if not _QUERY.fullmatch(opening.query):
+            raise self._refused(reason=f"query {opening.query[:100]!r} cannot be part of a file name")
+        writer = Writer(opening.epoch, opening.query, opening.batch, opening.partition, opening.attempt)
+        with self._host.lock:
+            deliveries = self._host.deliveries()
+        stream = DeliveryStream(deliveries.open(writer), self._host.is_full, deliveries.live)
+        try:
+            yield from (pb.DeliverReply(number=number) for number in stream.numbers(request_iterator))
+        finally:
+            if deliveries.live.is_broken:
+                self._host.ended.set()  # the process ends, and its next one reads what is on the disk
+
+    @answering
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
         """Report how it goes."""
         with self._host.lock:
             self._host.store.check_look(request.epoch)
-            size = self._host.outbox.size()
+            size = self._host.outbox.size() + self._host.waiting_bytes()
             waiting = undelivered(self._host.outbox.directory, set(request.ports)) if request.ports else 0
-            store, letters = self._host.id(), self._host.outbox.letters()
+            store, letters = self._host.id(), self._host.letters()
         return pb.StatusReply(
             document=self._host.status(),
             backlog_bytes=size,

@@ -12,13 +12,14 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.history import History
+from wallaroo_runtime.egress.recorder import RECORD_S, Recorder
 from wallaroo_runtime.egress.stream import Stream
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
 from wallaroo_runtime.system.backoff import Backoff
 
-RECORD_S, RECORD_DURABLY_S = 0.02, 1.0
 FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S = 0.001, 0.02
 IDLE_S = 1.0
 FINISH_S = 2.0
@@ -38,18 +39,21 @@ class Sink:
         state: connecting, connected, half_closed, unreachable, failed or stopped.
         finished_bytes: Bytes of the files that were delivered wholly since the start.
         error: What ended the thread.
+        live: The live log, once something is delivered from it.
     """
 
     def __init__(
         self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None], resend_bytes: int = 0
     ) -> None:
         self.config, self._directory, self._say = config, directory, say
-        self.position = self._recorded = self._durable = read_position(directory, config.port)
+        self.position = self._recorded = self._durable = self._unsafe = read_position(directory, config.port)
         self._history = History(directory, config.port, resend_bytes, self.position)
         self.state = "connecting"
         self.finished_bytes = 0
         self.error: RunError | OSError | None = None
-        self._recorded_at = self._durable_at = 0.0
+        self.live: LiveLog | None = None
+        self._looked_at = 0.0
+        self._recorder: Recorder | None = None
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._draining = self._abandoned = False
         self._stop = threading.Event()
@@ -125,27 +129,32 @@ class Sink:
     def _use(self, stream: Stream) -> bool:
         """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""
         feed = Feed(self._directory, self.config.port, self._history.start(self.position))
+        name = f"record-{self.config.port}"
+        self._recorder = recorder = Recorder(lambda durable: self._record(durable=durable), self.wake, name)
         broken: OSError | None = None
         try:
-            self._deliver(stream, feed)
+            self._deliver(stream, feed, recorder)
         except ConnectionError as error:
             broken = error
         except OSError as error:
-            if error.filename is not None:
+            if error.filename is not None or error is recorder.error:
                 raise  # of a file, not of the connection
             broken = error
         finally:
             self._advance(stream.partly())
             stream.close()
             feed.close()
+            recorder.close()
         if broken is not None:
             self.state = "connecting"
             self._record(durable=False)
         return broken is None
 
-    def _deliver(self, stream: Stream, feed: Feed) -> None:
+    def _deliver(self, stream: Stream, feed: Feed, recorder: Recorder) -> None:
         look = Backoff(FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S)
         while not self._abandoned:
+            if recorder.error is not None:
+                raise recorder.error
             self._acknowledge(stream)
             piece = None if stream.is_sending else feed.next()
             if piece is not None:
@@ -161,7 +170,6 @@ class Sink:
                 self._finish(stream)
                 return
             else:
-                self._record(durable=True)
                 stream.wait(IDLE_S)
             if not stream.peer_is_open:
                 self.state = "half_closed"
@@ -174,13 +182,13 @@ class Sink:
 
     def _acknowledge(self, stream: Stream) -> None:
         for piece in stream.acknowledged():
-            if self._advance(piece.after):
-                self._finish_file(piece)
+            if piece.after.is_after(self.position):
+                self._finish_file(piece)  # first: who records the position looks for files that end in front of it
+                self._advance(piece.after)
         now = time.monotonic()
-        if now >= self._recorded_at + RECORD_S:
+        if now >= self._looked_at + RECORD_S:
+            self._looked_at = now
             self._advance(stream.partly())
-            self._recorded_at = now
-            self._record(durable=now >= self._durable_at + RECORD_DURABLY_S)
 
     def _finish_file(self, piece: Piece) -> None:
         """Note the file that ends with a delivered piece, if one does."""
@@ -195,24 +203,35 @@ class Sink:
         self._advance(end)
         self._record(durable=True)
 
-    def _advance(self, position: Delivered | None) -> bool:
-        """Move the position forward; returns whether it moved. What is sent once more does not move it."""
-        if position is None or not position.is_after(self.position):
-            return False
-        self.position = position
-        return True
+    def _advance(self, position: Delivered | None) -> None:
+        """Move the position forward. What is sent once more does not move it."""
+        if position is not None and position.is_after(self.position):
+            self.position = position
+            if self._recorder is not None:
+                self._recorder.notify()
 
     def _record(self, *, durable: bool) -> None:
-        position = self.position
+        position = self._recordable(durable=durable)
         if position == (self._durable if durable else self._recorded):
             return
         reach("egress.before_position")
         write_position(self._directory, self.config.port, position, durable=durable)
         self._recorded = position
         if durable:
-            self._durable, self._durable_at = position, time.monotonic()
+            self._durable = position
             # Only now: after a loss of power the position of before would ask for them again.
             self._history.forget(position)
+
+    def _recordable(self, *, durable: bool) -> Delivered:
+        """Return the latest position to record: what a loss of power may take away must not count as delivered."""
+        position, live = self.position, self.live
+        if live is None or position.live_needed <= live.safe:
+            return position
+        if durable:
+            live.sync()
+            return position
+        before, self._unsafe = self._unsafe, position  # that of the last look may be safe by now
+        return before if before.is_after(self._recorded) and before.live_needed <= live.safe else self._recorded
 
     def is_done_with(self, record: int, index: int) -> bool:
         """Return whether the file at `index` of a record has been delivered wholly."""
@@ -222,3 +241,8 @@ class Sink:
         """Return whether that file is not even kept to be sent once more."""
         kept_from = self._history.kept_from
         return (record, index) < (kept_from.record, kept_from.file)
+
+    @property
+    def forgotten_live(self) -> int:
+        """How much of the live log it will never ask for again."""
+        return self._history.kept_from.live

@@ -11,7 +11,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.config import CONNECTOR, WORKER
 from wallaroo_runtime.gateway.connector_protocol import MESSAGE_FIELDS_BYTES
-from wallaroo_runtime.gateway.framing import Cutter, fixed_cutter
+from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter
 from wallaroo_runtime.gateway.stall import Pace
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
@@ -75,9 +75,17 @@ class Connection:
             "R607", source=self.source.config.name, peer=self.peer, received=received, expected=expected
         )
 
+    def last_line(self) -> bytes:
+        """Return the line that the end of the connection ends, with a line break; empty where there is none."""
+        if not self.tail or self.is_refused or self.source.config.framing != NEWLINE:
+            return b""
+        return bytes(self.tail) + b"\n"
+
     def message_too_large(self, size: int) -> Diagnostic:
-        """Return the finding that a header announces too much."""
+        """Return the finding that a header announces too much, or that a line is too long."""
         config = self.source.config
+        if config.framing == NEWLINE:
+            return Diagnostic.of("R744", source=config.name, peer=self.peer, limit=config.max_message_bytes)
         return Diagnostic.of("R606", source=config.name, peer=self.peer, size=size, limit=config.max_message_bytes)
 
 

@@ -14,7 +14,9 @@ _LENGTHS = {
     "u64be": struct.Struct(">Q"),
     "u64le": struct.Struct("<Q"),
 }
-KINDS = tuple(_LENGTHS)
+LENGTH_KINDS = tuple(_LENGTHS)
+NEWLINE = "newline"
+KINDS = (*LENGTH_KINDS, NEWLINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +26,9 @@ class Cut:
     Attributes:
         count: Number of whole messages.
         end: Position after the last one.
-        wanted: Bytes of the message at `end`, header included, as far as its part is known; 0 when nothing is there.
-        too_large: Payload bytes that the message at `end` announces when they are more than allowed, else 0.
+        wanted: Bytes of the message at `end`, header included, as far as its part is known; 0 when nothing is known.
+        too_large: Payload bytes of the message at `end`, as far as they are known, when they are more than allowed,
+            else 0.
     """
 
     count: int
@@ -34,7 +37,7 @@ class Cut:
     too_large: int = 0
 
 
-Cutter = Callable[[bytes | bytearray | memoryview, int], Cut]
+Cutter = Callable[[bytes | bytearray, int], Cut]
 
 
 class Splitter(Protocol):
@@ -49,12 +52,35 @@ class Splitter(Protocol):
 
 
 def length_packer(kind: str) -> struct.Struct:
-    """Return the `struct` that writes the length before a payload; `kind` is one of `KINDS`."""
+    """Return the `struct` that writes the length before a payload; `kind` is one of `LENGTH_KINDS`."""
     return _LENGTHS[kind]
 
 
+def framer(kind: str) -> Callable[[bytes], bytes]:
+    r"""Return what makes wire bytes of a payload, such that cutting them gives the payload back.
+
+    Args:
+        kind: One of `KINDS`.
+
+    Example:
+        >>> framer("u16be")(b"hi"), framer("newline")(b"hi"), framer("newline")(b"hi\r")
+        (b'\x00\x02hi', b'hi\n', b'hi\r\r\n')
+    """
+    if kind == NEWLINE:
+        return lambda payload: payload + (b"\r\n" if payload.endswith(b"\r") else b"\n")
+    pack = _LENGTHS[kind].pack
+    return lambda payload: pack(len(payload)) + payload
+
+
+def misfit(kind: str, payload: bytes) -> str:
+    """Return why a framing cannot have a payload; empty when it can."""
+    if kind == NEWLINE:
+        return "a line has no line break in it" if b"\n" in payload else ""
+    return f"its {len(payload)} bytes do not fit framing {kind}" if len(payload) >> (8 * _LENGTHS[kind].size) else ""
+
+
 def fixed_cutter(kind: str, max_message_bytes: int) -> Cutter:
-    r"""Return the cutter of a framing with a length of fixed size.
+    r"""Return the cutter of a framing with a length of fixed size, or of lines.
 
     The cutter takes bytes that begin at a message boundary, and how many of them count.
 
@@ -67,10 +93,12 @@ def fixed_cutter(kind: str, max_message_bytes: int) -> Cutter:
         >>> cutter(b"\0\2hi\0\0\0\5wor", 11)
         Cut(count=2, end=6, wanted=7, too_large=0)
     """
+    if kind == NEWLINE:
+        return _line_cutter(max_message_bytes)
     layout = _LENGTHS[kind]
     unpack, width = layout.unpack_from, layout.size
 
-    def cut(data: bytes | bytearray | memoryview, size: int) -> Cut:
+    def cut(data: bytes | bytearray, size: int) -> Cut:
         at = count = 0
         last = size - width
         while at <= last:
@@ -83,6 +111,20 @@ def fixed_cutter(kind: str, max_message_bytes: int) -> Cutter:
             at = end
             count += 1
         return Cut(count, at, width if at < size else 0)
+
+    return cut
+
+
+def _line_cutter(max_message_bytes: int) -> Cutter:
+    def cut(data: bytes | bytearray, size: int) -> Cut:
+        if size <= max_message_bytes:  # no line is too long
+            end = data.rfind(b"\n", 0, size) + 1
+            return Cut(data.count(b"\n", 0, end), end)
+        at = count = 0
+        while (end := data.find(b"\n", at, size)) >= 0 and end - at <= max_message_bytes:
+            at, count = end + 1, count + 1
+        longest = (end if end >= 0 else size) - at
+        return Cut(count, at, too_large=longest if longest > max_message_bytes else 0)
 
     return cut
 

@@ -22,6 +22,7 @@ from wallaroo_runtime.gateway.tick import Ticks
 from wallaroo_runtime.gateway.visit import Visits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
+from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 RECEIVE_BYTES = 1024 * 1024
@@ -61,6 +62,7 @@ class Gateway:
         maker: MakerFactory,
         *,
         has_driver: Callable[[], bool] = lambda: True,
+        moved: Callable[[Position], None] = lambda position: None,
         limits: Limits = LIMITS,
     ) -> None:
         self._journal, self._config, self._limits = directory / "journal", config, limits
@@ -68,7 +70,7 @@ class Gateway:
         self.status.write("starting")
         writer: JournalWriter | None = None
         try:
-            writer = JournalWriter(self._journal, limits.segment_bytes)
+            writer = JournalWriter(self._journal, limits.segment_bytes, moved)
             connectors = [source for source in config.sources if source.framing == CONNECTOR]
             generator_ports = [generator.port for generator in config.generators]
             past = Past(self._journal, generator_ports, [source.port for source in connectors])
@@ -340,6 +342,8 @@ class Gateway:
 
     def _end(self, connection: Connection) -> None:
         """The peer has closed its side: EOF goes back when everything is safe."""
+        if line := connection.last_line():
+            self._take(connection, bytearray(line), Cut(1, len(line)))
         if connection.tail or connection.source.is_connector:
             self._drop(connection, connection.cut_message())
             return

@@ -155,7 +155,7 @@ class Intake:
         parts = [column(list(map(len, values))), *values]
         self._take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
 
-    def take_columns(self, port: int, count: int, flags: int, parts: list[bytes], timestamp_ms: int) -> None:
+    def take_columns(self, port: int, count: int, flags: int, parts: list[bytes], *, timestamp_ms: int) -> None:
         """Take messages with columns of their own, as a frame of their own; kept even when the disk is full."""
         self._take_whole(Gathered(port, timestamp_ms, count, sum(map(len, parts)), parts, flags, PLAIN))
 

@@ -1,7 +1,7 @@
 """A gateway on its own: `wallaroo gateway` serves its journal to drivers and executors."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,9 +20,11 @@ from wallaroo_runtime.service._proto.service_pb2_grpc import (
 from wallaroo_runtime.service.chunk import CHUNK_BYTES, chunks
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.server import answering
+from wallaroo_runtime.service.store import Attachment
 from wallaroo_runtime.storage.journal.head import Position, read_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.visit import add_counts, read_counts, read_visits
+from wallaroo_runtime.storage.journal.watch import HeadWatch
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 MAX_SOURCES = 1000
@@ -61,7 +63,8 @@ class GatewayHost(Host):
 
     def __init__(self, directory: Path, address: str, workers: Workers | None = None, **local: Any) -> None:
         super().__init__("gateway", directory, address, **local)
-        self._workers = workers
+        self._workers, self.heads = workers, HeadWatch()
+        self._is_ending = False
         self.journal = self.data / "journal"
         if not (self.journal / "head").exists():
             JournalWriter(self.journal).close()
@@ -104,7 +107,34 @@ class GatewayHost(Host):
             if part.worker and not part.target:
                 assert self._workers is not None
                 part.target = self._workers.target(part.worker)
-        return Gateway(self.data, config, worker_splitter, worker_maker, has_driver=self.has_driver)
+        return Gateway(
+            self.data, config, worker_splitter, worker_maker, has_driver=self.has_driver, moved=self.heads.move
+        )
+
+    def reply(self, attachment: Attachment) -> pb.AttachReply:
+        """Return the answer to a driver that is served from now on; who follows for another one hears of it."""
+        self.heads.wake()
+        return super().reply(attachment)
+
+    def release(self) -> None:
+        """Let calls end that follow the journal."""
+        self._is_ending = True
+        self.heads.wake()
+
+    def follow(self, epoch: int, reader: JournalReader, is_open: Callable[[], bool]) -> Iterator[Position]:
+        """Yield how far the journal goes, at once and whenever it has grown, until nobody asks any longer.
+
+        Raises:
+            RunError: R644, another driver has attached; R619.
+        """
+        told, version = None, self.heads.version
+        safe: Position | None = reader.end()
+        while is_open() and not self._is_ending:
+            self.store.check(epoch)
+            if safe is not None and safe != told:
+                yield (told := safe)
+                continue
+            version, safe = self.heads.wait(version)
 
     def visit(self, name: str, metadata: bytes) -> int:
         """Journal a visit; returns its id.
@@ -157,6 +187,13 @@ class JournalServicer(JournalServiceServicer):
     def End(self, request: pb.EndRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
         """Say how far the journal may be read."""
         return position_message(self._open(request).end())
+
+    @answering
+    def Follow(self, request: pb.FollowRequest, context: grpc.ServicerContext) -> Iterator[pb.Position]:  # noqa: N802
+        """Say how far the journal may be read, whenever that changes."""
+        reader = self._open(request)
+        context.add_callback(self._host.heads.wake)
+        yield from map(position_message, self._host.follow(request.epoch, reader, context.is_active))
 
     @answering
     def Limit(self, request: pb.LimitRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802

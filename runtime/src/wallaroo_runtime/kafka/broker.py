@@ -4,7 +4,6 @@ import base64
 import contextlib
 import ctypes
 import os
-import shutil
 import signal
 import socket
 import struct
@@ -17,6 +16,7 @@ from pathlib import Path
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.system.class_archive import archive_option, is_being_made
+from wallaroo_runtime.system.java import java_program
 from wallaroo_runtime.system.lock import TRY, take_lock
 from wallaroo_runtime.system.maven import fetched_jars
 
@@ -125,8 +125,7 @@ class Broker:
         replace_file(self.directory / PROPERTIES, text.encode())
 
     def _command(self, jars: Path, classes: str, program: str, *arguments: str) -> list[str]:
-        home = os.environ.get("JAVA_HOME", "")
-        java = str(Path(home, "bin", "java")) if home else shutil.which("java") or "java"
+        java = java_program() or "java"
         kept = [classes] if classes else []
         return [java, *JAVA_OPTIONS, *kept, *LOGGING, "-cp", f"{jars}/*", program, *arguments]
 

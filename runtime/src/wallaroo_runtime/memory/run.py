@@ -15,7 +15,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.call import CallRunner
 from wallaroo.worker.kafka_record import read_record
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.gateway.framing import Splitter
+from wallaroo_runtime.gateway.framing import KINDS, Splitter, misfit
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.visit import VisitCount
 from wallaroo_runtime.memory.channel import LocalChannel, LocalSplitter
@@ -216,7 +216,9 @@ class MemoryRun:
             values, encoding, ended, reason = self._made(part, wanted)
             if values:
                 port, messages = self.plan.ports[part.path], list(map(Message, values))
-                self._run([list(value_frames(part, port, messages, self._sequence, self.now_ms, encoding))])
+                self._run(
+                    [list(value_frames(part, port, messages, self._sequence, now_ms=self.now_ms, encoding=encoding))]
+                )
                 self._generated[part.path] = values[-1], encoding
                 self._sequence += len(values)
                 count += len(values)
@@ -285,9 +287,13 @@ class MemoryRun:
             raise _refused(source, shown(messages[0].value), "it makes its messages itself", "use generate")
         if is_payload and type(source) is TcpSource:
             payloads = [message.value for message in messages]
-            return wire_frames(source, port, payloads, self._sequence, self.now_ms)
+            kind = source.framing.kind
+            for payload in payloads if kind in KINDS else ():
+                if reason := misfit(kind, payload):
+                    raise _refused(source, shown(payload), reason, "send what its framing can have")
+            return wire_frames(source, port, payloads, self._sequence, now_ms=self.now_ms)
         if is_payload:
-            return value_frames(source, port, messages, self._sequence, self.now_ms, PLAIN)
+            return value_frames(source, port, messages, self._sequence, now_ms=self.now_ms, encoding=PLAIN)
         calls = self._calls(source.worker)
         if calls is None:
             fix = "send what its decoder reads, as bytes"
@@ -298,7 +304,7 @@ class MemoryRun:
             fix = "send what can be pickled: messages travel between processes"
             raise _refused(source, shown(messages[0].value), f"{type(error).__name__}: {error}", fix) from error
         values = [Message(data, each.key, each.time_ms) for each, (_, data) in zip(messages, written, strict=True)]
-        return value_frames(source, port, values, self._sequence, self.now_ms, written[0][0])
+        return value_frames(source, port, values, self._sequence, now_ms=self.now_ms, encoding=written[0][0])
 
     def _record(self, source: Source, message: Message) -> Message:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.gateway.connection import listen, real_address
-from wallaroo_runtime.gateway.framing import Cutter, fixed_cutter, splitter_cut
+from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter, splitter_cut
 from wallaroo_runtime.memory.receiver import Receiver
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -115,13 +115,13 @@ class MemoryServer:
                     self._do(lambda part=tail[: found.end], count=found.count: self._process(source, part, count))  # type: ignore[misc]
                 tail = tail[found.end :]
                 if found.too_large:
-                    limit = source.max_message_bytes
-                    values = {"source": source.name, "peer": peer, "size": found.too_large, "limit": limit}
-                    self._say(Diagnostic.of("R606", **values))  # type: ignore[arg-type]
+                    self._say(_too_large(source, peer, found.too_large))
                     return
                 while self.pending >= PENDING_BYTES:
                     await asyncio.sleep(TURN_S)
-            if tail:
+            if tail and source.framing.kind == NEWLINE:
+                self._do(lambda: self._process(source, tail + b"\n", 1))
+            elif tail:
                 self._say(Diagnostic.of("R607", source=source.name, peer=peer, received=len(tail), expected="more"))
         except ConnectionError:
             return
@@ -154,6 +154,12 @@ class MemoryServer:
             self.emitted += len(records)
             if records:
                 self._receivers[path].put(b"".join(record.value or b"" for record in records))
+
+
+def _too_large(source: TcpSource, peer: str, size: int) -> Diagnostic:
+    if source.framing.kind == NEWLINE:
+        return Diagnostic.of("R744", source=source.name, peer=peer, limit=source.max_message_bytes)
+    return Diagnostic.of("R606", source=source.name, peer=peer, size=size, limit=source.max_message_bytes)
 
 
 def check_served(topology: Topology) -> None:

@@ -5,13 +5,15 @@ from collections.abc import Iterator, Sequence
 from wallaroo.frame import FRAMED, TICK_PORT, VISIT_PORT, FrameHeader, encode_frame, write_frame
 from wallaroo.testing import Message
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.gateway.framing import KINDS, length_packer
+from wallaroo_runtime.gateway.framing import KINDS, framer
 from wallaroo_runtime.topology.model import Source, TcpSource
 
 FRAME_MESSAGES = 8192
 
 
-def wire_frames(source: TcpSource, port: int, payloads: Sequence[bytes], sequence: int, now_ms: int) -> Iterator[bytes]:
+def wire_frames(
+    source: TcpSource, port: int, payloads: Sequence[bytes], sequence: int, *, now_ms: int
+) -> Iterator[bytes]:
     """Yield frames of payloads as they come over TCP.
 
     Args:
@@ -22,15 +24,15 @@ def wire_frames(source: TcpSource, port: int, payloads: Sequence[bytes], sequenc
         now_ms: When they came.
     """
     kind = source.framing.kind
-    pack = length_packer(kind).pack if kind in KINDS else None
+    framed = framer(kind) if kind in KINDS else None
     for start in range(0, len(payloads), FRAME_MESSAGES):
         part = payloads[start : start + FRAME_MESSAGES]
-        body = [b"".join((pack(len(payload)), payload)) for payload in part] if pack else part
+        body = [framed(payload) for payload in part] if framed else part
         yield write_frame(FrameHeader(port, len(part), sequence + start, 0, FRAMED, now_ms), body)
 
 
 def value_frames(
-    source: Source, port: int, messages: Sequence[Message], sequence: int, now_ms: int, encoding: int
+    source: Source, port: int, messages: Sequence[Message], sequence: int, *, now_ms: int, encoding: int
 ) -> Iterator[bytes]:
     """Yield frames of values; arguments as for `wire_frames`, and the encoding of the values."""
     for start in range(0, len(messages), FRAME_MESSAGES):

@@ -90,7 +90,7 @@ def _joined(program: Program, args: Sequence[str]) -> Topology:
     document = program.document
     programs = program.application.programs()
     if programs:
-        join_programs(document, programs, Path(program.directory), args, DEADLINE_SECONDS)
+        join_programs(document, programs, Path(program.directory), args, deadline_seconds=DEADLINE_SECONDS)
     return load_document(document)
 
 

@@ -107,7 +107,7 @@ def framing_of(source: Listener) -> str:
 
 def egress_request(topology: Topology, plan: Plan, bounds: Bounds = UNSET) -> pb.AttachOutboxRequest:
     """Return what the egress of an application is to do, without the driver."""
-    request = pb.AttachOutboxRequest(resend_bytes=bounds.resend_bytes)
+    request = pb.AttachOutboxRequest(resend_bytes=bounds.resend_bytes, backlog_bytes=bounds.outbox_bytes)
     for sink in topology.tcp_sinks():
         cookie = sink.cookie if isinstance(sink, ConnectorSink) else None
         place = {"host": sink.host, "tcp_port": sink.port}

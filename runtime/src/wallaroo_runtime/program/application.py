@@ -1,5 +1,6 @@
 """Turns what the user named into a topology: a program is emitted, a document is read."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load, load_document
 from wallaroo_runtime.topology.model import TcpSink, Topology
 from wallaroo_runtime.topology.override import override
+
+PORT = re.compile(r":([0-9]{1,5})(?=,|\Z)")
 
 
 class Application(NamedTuple):
@@ -50,6 +53,25 @@ def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -
     topology = override(load(archive.topology if archive else read_file(path)), inputs, outputs)
     check_interface(topology)
     return Application(topology, path, archive)
+
+
+def unused_addresses(topology: Topology, inputs: str, outputs: str) -> list[Diagnostic]:
+    """Return a finding (R743) for `--in` or `--out` when none of its ports is in what the program declares.
+
+    Args:
+        topology: What the program has declared.
+        inputs: The value of `--in`.
+        outputs: The value of `--out`.
+    """
+    findings = []
+    for option, text, what in (("--in", inputs, "sources"), ("--out", outputs, "sinks")):
+        ends = [end for pipeline in topology.document["pipelines"] for end in pipeline[what] if "host" in end]
+        given = {int(port) for port in PORT.findall(text)}
+        if given and given.isdisjoint(end["port"] for end in ends):
+            places = ", ".join(f"{end['host']}:{end['port']}" for end in ends) or f"no address, its {what} have none"
+            fix = f"let the program take its addresses from its arguments, or leave {option} out"
+            findings.append(Diagnostic.of("R743", option=option, places=places, fix=fix))
+    return findings
 
 
 def check_runnable(topology: Topology) -> None:

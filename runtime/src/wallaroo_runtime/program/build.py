@@ -68,13 +68,13 @@ def build(
             print(f"note: {directory} uses {names}; it is built with cgo, for this platform only", file=sys.stderr)
         overlay = _workspace(directory, prepared["replace"], version, work)
         if output is not None:
-            _compile(go, directory, overlay, output.absolute(), environment)
+            _compile(go, directory, overlay, output.absolute(), environment=environment)
             return output.absolute()
         target = "-".join(environment.get(name, "") for name in ("GOOS", "GOARCH", "CGO_ENABLED"))
         return cached(
             f"{directory}\0{target}",
             _module_name(directory).removeprefix(f"{HOST}/"),
-            lambda path: _compile(go, directory, overlay, path, environment),
+            lambda path: _compile(go, directory, overlay, path, environment=environment),
         )
 
 
@@ -187,7 +187,7 @@ def _workspace(directory: Path, replace: dict[str, str], version: str, work: Pat
     return overlay
 
 
-def _compile(go: str, directory: Path, overlay: Path, output: Path, environment: dict[str, str]) -> None:
+def _compile(go: str, directory: Path, overlay: Path, output: Path, *, environment: dict[str, str]) -> None:
     command = [go, "build", "-overlay", str(overlay), "-buildvcs=false", "-o", str(output), "."]
     _run(command, directory, environment)
 

@@ -62,11 +62,13 @@ def emit_all(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_S
         raise RunError.of("T258", TOPOLOGY, app=app.path)
     document: dict[str, Any] = result["topology"]
     home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
-    return Emitted(document, join_programs(document, result.get("programs", {}), home, args, deadline_seconds))
+    return Emitted(
+        document, join_programs(document, result.get("programs", {}), home, args, deadline_seconds=deadline_seconds)
+    )
 
 
 def join_programs(
-    document: dict[str, Any], programs: Mapping[str, str], home: Path, args: Sequence[str], deadline_seconds: float
+    document: dict[str, Any], programs: Mapping[str, str], home: Path, args: Sequence[str], *, deadline_seconds: float
 ) -> dict[str, App]:
     """Run the front-ends of other programs, and put their workers into the document of the one that names them.
 

@@ -65,7 +65,7 @@ def join_libraries(document: dict[str, Any], results: Mapping[str, tuple[str, Js
             outputs = (each for each in steps if each["kind"] == "output" and step["path"] in each["inputs"])
             read = {each["name"]: each["codec"] for each in outputs}
             findings.extend(_findings(step, name, path, known, codecs))
-            findings.extend(_output_findings(step, name, path, known.get(step["component"]), read))
+            findings.extend(_output_findings(step, name, path, known.get(step["component"]), read=read))
         document["workers"].append(_entry(result["library"], name, mine))
     if findings:
         raise RunError(findings, TOPOLOGY)
@@ -99,7 +99,7 @@ def _findings(step: Json, worker: str, path: str, known: Mapping[str, Json], cod
 
 
 def _output_findings(
-    step: Json, worker: str, path: str, component: Json | None, read: Mapping[str, str]
+    step: Json, worker: str, path: str, component: Json | None, *, read: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
     offered = {each["name"]: each["codec"] for each in component.get("outputs", ())} if component else read
     if offered != read:

@@ -16,6 +16,7 @@ from wallaroo_runtime.spark.placement import Moves, by_executor
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.query import RunningQuery
+    from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 
 RATE_WINDOW_S = 5.0
 
@@ -34,7 +35,7 @@ class Flow:
     def __init__(
         self,
         peers: Peers,
-        query: "RunningQuery",
+        query: "RunningQuery | RealTimeQuery",
         note: Callable[[str], None],
         letters: str,
         output: WorkerOutput,

@@ -9,6 +9,7 @@ from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.spark.master import shuffle_partitions
 
 PARTITIONS = "spark.sql.shuffle.partitions"
+MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ class RunOptions:
         on_error: `dead_letter` or `fail`, in place of what the application says; empty: what it says.
         check_persist: Whether a change of state that is not persisted is a dead letter; for development, slow.
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
+        mode: `microbatch` or `realtime`: how Spark runs the plan.
+        monitor: HOST:PORT at which the monitor serves; empty: there is none.
     """
 
     app: AppOptions
@@ -97,3 +100,5 @@ class RunOptions:
     on_error: str = ""
     check_persist: bool = False
     stop_when_idle: float | None = None
+    mode: str = MICROBATCH
+    monitor: str = ""

@@ -109,6 +109,7 @@ class Peers:
             targets: Name of a worker to its gRPC target, for sources that a worker cuts or makes.
         """
         self._attach(self._names[0], self.gateways[0], self._gateway_request(self._sources[0], targets))
+        self.waits_for_worker = False
 
     def _gateway_request(self, sources: list[GatewaySource], targets: Mapping[str, str] | None = None) -> Request:
         archive = self._archive

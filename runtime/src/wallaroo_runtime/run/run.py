@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,22 +17,28 @@ from wallaroo_runtime.checkpoint.directory import Place, default_directory
 from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory
 from wallaroo_runtime.checkpoint.url import check_answer, check_services, is_remote
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.monitor.endpoint import registered
 from wallaroo_runtime.peer.configuration import needs_worker, open_sources
 from wallaroo_runtime.peer.local import stop_left_behind
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.program.application import Application, check_runnable, load_application
+from wallaroo_runtime.program.application import Application, check_runnable, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
-from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions
+from wallaroo_runtime.run.observe import Watch, start_watch
+from wallaroo_runtime.run.options import REALTIME, AppOptions, CheckpointOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
+from wallaroo_runtime.run.realtime import check_realtime, realtime_bounds, realtime_settings, start_in_realtime
+from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
+from wallaroo_runtime.spark.virtual_machine import VirtualMachine, launch
 from wallaroo_runtime.system.stop import Stop
 from wallaroo_runtime.topology.model import Topology
 
@@ -50,6 +57,8 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
     with _stop_signals() as stopped:
         application = _load(options.app)
         topology = application.topology
+        for finding in unused_addresses(topology, options.app.inputs, options.app.outputs):
+            reporter.warn(finding)
         check_runnable(topology)
         running = application._replace(topology=attached(topology, options.app.attach))
         if application.archive and cores(options.spark.master):
@@ -57,6 +66,16 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
         check_services(options.checkpoint.location, options.remote)
         check_java()
         check_master(options.spark.master)
+        is_realtime = options.mode == REALTIME
+        if is_realtime:
+            check_realtime(
+                topology,
+                master=options.spark.master,
+                location=options.checkpoint.location,
+                remote=options.remote,
+                on_error=options.on_error,
+            )
+            options = replace(options, bounds=realtime_bounds(options.bounds))
         check_answer(options.checkpoint.location)
         place = Place.take(_path_of(options.checkpoint, application))
         try:
@@ -67,11 +86,12 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
             checkpoint = Checkpoint.open(
                 place,
                 topology,
-                shuffle_partitions=options.spark.partitions,
-                buckets_per_partition=BUCKETS_PER_PARTITION,
+                shuffle_partitions=PARTITIONS if is_realtime else options.spark.partitions,
+                buckets_per_partition=BUCKETS if is_realtime else BUCKETS_PER_PARTITION,
                 pin_code=options.checkpoint.pin_code,
                 remote=options.remote,
                 directory=_directory_of(options, topology, place),
+                mode=options.mode,
             )
             plan = compile_topology(
                 topology,
@@ -110,11 +130,10 @@ def _directory_of(options: RunOptions, topology: Topology, place: Place) -> Dire
     return directory
 
 
-def _session(options: RunOptions, topology: Topology, partitions: int, logs: Path) -> Any:
-    """Return the running Spark session, with Kafka's connector where it is used; our signal handlers stay."""
-    from wallaroo_runtime.spark.connector import connector_jars, jar_settings
-    from wallaroo_runtime.spark.kafka import uses_kafka
-    from wallaroo_runtime.spark.session import REMOTE_FILES, create_session, memory_settings
+def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
+    """Return the settings of Spark that depend on the run; Kafka's connector is fetched where it is used."""
+    from wallaroo_runtime.spark.connector import connector_jars, jar_settings, uses_kafka
+    from wallaroo_runtime.spark.settings import REMOTE_FILES, memory_settings
 
     spark = options.spark
     memory = memory_settings(spark.master, options.bounds.state_cache_bytes)
@@ -122,13 +141,24 @@ def _session(options: RunOptions, topology: Topology, partitions: int, logs: Pat
     # spark-submit has been given them for a driver that it starts.
     needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ
     jars = jar_settings(connector_jars(spark.kafka_jars)) if needs_jars else {}
+    realtime = realtime_settings() if options.mode == REALTIME else {}
+    return memory | files | jars | realtime | spark.settings
+
+
+def _session(
+    options: RunOptions, topology: Topology, partitions: int, logs: Path, java: VirtualMachine | None = None
+) -> Any:
+    """Return the running Spark session; our signal handlers stay."""
+    from wallaroo_runtime.spark.session import create_session
+
     with _kept_signals():
         return create_session(
             topology.name,
-            master=spark.master,
+            master=options.spark.master,
             shuffle_partitions=partitions,
             directory=logs,
-            settings=memory | files | jars | spark.settings,
+            settings=java.settings if java else _spark_settings(options, topology),
+            java=java,
         )
 
 
@@ -176,7 +206,7 @@ def _run(
     checkpoint: Checkpoint,
     stopped: Stop,
 ) -> None:
-    topology = application.topology
+    topology, is_realtime = application.topology, options.mode == REALTIME
     logs = checkpoint.path / "logs"
     digest = application.archive.digest if application.archive else ""
     peers = Peers(
@@ -186,8 +216,15 @@ def _run(
         reporter.warn(finding)
     create_topics(topology, reporter.note)
     with ExitStack() as stack:
+        # The slowest first; the peers start meanwhile, and pyspark takes a second to import.
+        java = launch(options.spark.master, logs, _spark_settings(options, topology))
+        if java is not None:
+            stack.callback(java.cancel)
+        stack.enter_context(registered(checkpoint.path, topology.name))
+        watch = None
+        if options.monitor:
+            reporter = watch = start_watch(options.monitor, reporter, topology, plan, checkpoint.path, stack)
         peers.launch(stack)
-        # Late: pyspark takes a second to import. The peers start meanwhile, and a run that cannot start need not wait.
         from wallaroo_runtime.spark.failure import JavaEnded, needing_java
         from wallaroo_runtime.spark.kafka import check_kafka
         from wallaroo_runtime.spark.query import QueryOptions, start_query
@@ -200,7 +237,7 @@ def _run(
         tell_past(reporter, checkpoint, peers.received())
         if stopped.is_set():
             return
-        session = _session(options, topology, checkpoint.shuffle_partitions, logs)
+        session = _session(options, topology, checkpoint.shuffle_partitions, logs, java)
         stack.callback(stop_session, session)
         if opened := open_cluster(session.sparkContext.getConf()):
             reporter.warn(opened)
@@ -208,6 +245,8 @@ def _run(
             check_kafka(session, topology)
         if stopped.is_set():
             return
+        if watch is not None:
+            watch.begin(peers)
         query_options = QueryOptions(
             checkpoint=f"{checkpoint.directory}/{checkpoint.spark}",
             logs=logs,
@@ -219,13 +258,22 @@ def _run(
             max_outbox_bytes=options.bounds.outbox_bytes,
             archive=application.archive,
             python=options.spark.worker_python,
+            tell_batch=watch.tell_batch if watch is not None else None,
         )
         try:
             with needing_java(logs / "spark.log"):
-                query = start_query(session, plan, topology, query_options, peers.tell_visits)
+                query = (
+                    start_in_realtime(session, plan, topology, query_options, peers)
+                    if is_realtime
+                    else start_query(session, plan, topology, query_options, peers.tell_visits)
+                )
         except RunError as error:
             raise explained(error, topology) from error
         stack.callback(query.stop)
+        if watch is not None:
+            asks = bool(cores(options.spark.master))
+            states = None if is_realtime else states_of_run(session, checkpoint, plan, query.targets, asks=asks)
+            watch.attach(query, states)
         if peers.waits_for_worker:
             peers.serve_sources(query.targets if cores(options.spark.master) else _beside(options, application, stack))
         letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
@@ -233,7 +281,7 @@ def _run(
         flow.check()
         reporter.initialized(peers.addresses(), checkpoint.path)
         try:
-            _watch(options, reporter, flow, stopped)
+            _watch(options, reporter, flow, stopped, watch)
         except JavaEnded:
             # Who signals all processes of a run, as a service manager does, may reach Java's first.
             if not stopped.wait(SIGNALS_S):
@@ -282,13 +330,15 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:
         reporter.note(f"changed since the last run: {change.text}")
 
 
-def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: Stop) -> None:
+def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: Stop, watch: Watch | None) -> None:
     """Look after the run until it shall end; raises when a part of it fails."""
     now = time.monotonic()
     idle = IdleWatch(options.stop_when_idle, now) if options.stop_when_idle is not None else None
     told = now
     while not stopped.wait(LOOK_S):
         flow.check()
+        if watch is not None:
+            watch.look()
         flow.show_output(reporter.output)
         for finding in flow.new_findings():
             reporter.warn(finding)

@@ -166,6 +166,10 @@ class Host(ABC):
             self._thread.join(STOP_S)
         self._part = self._thread = None
 
+    def release(self) -> None:
+        """Let calls come to their end that last for as long as their caller likes; before the server stops."""
+        return  # most have none
+
     def close(self) -> None:
         """End what runs: a gateway makes safe what it has taken, an egress delivers what it can for some seconds."""
         with self.lock:

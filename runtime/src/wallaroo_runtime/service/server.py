@@ -137,6 +137,7 @@ def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Serve
     """
     while not is_over(LOOK_S) and not host.ended.is_set():
         pass
+    host.release()
     server.stop(GRACE_S).wait()
     return RUN if host.ended.is_set() else 0
 

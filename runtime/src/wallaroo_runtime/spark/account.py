@@ -15,6 +15,8 @@ from itertools import chain, product
 from pyspark import AccumulatorParam
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.batch_report import Stores
+from wallaroo_runtime.lowering.step_count import StepCounts
 from wallaroo_runtime.lowering.visit import Visits, add_visits
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
@@ -35,6 +37,9 @@ class Account:
         taken: Those that rows gave, by bucket, the attempt that made the row, and port.
         staged: Those that left for staging, by port; last level only.
         visited: Keys that visits ran for, and those of them that failed, by the visit's id.
+        steps: What passed sources, steps and sinks, by path.
+        arrived: Messages that the attempt read from journals, by the time of their arrival in milliseconds.
+        stores: Keys of each stage and bucket that it ran, and the bytes of their log.
     """
 
     batch: int
@@ -46,9 +51,19 @@ class Account:
     taken: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     staged: Counter[int] = field(default_factory=Counter)
     visited: Visits = field(default_factory=dict)
+    steps: StepCounts = field(default_factory=dict)
+    arrived: Counter[int] = field(default_factory=Counter)
+    stores: Stores = field(default_factory=dict)
 
 
 Accounts = dict[int, Account]  # by attempt, of one micro-batch
+
+_lost: list[str] = []  # errors of the thread that takes the accounts, of which Spark does not hear
+
+
+def note_lost(error: BaseException) -> None:
+    """Keep an error of the thread that takes accounts: a micro-batch whose accounts are missing names it."""
+    _lost.append(f"{type(error).__name__}: {error}")
 
 
 class AccountParam(AccumulatorParam[Accounts]):
@@ -72,15 +87,16 @@ def _batch(accounts: Accounts) -> int:
     return next(iter(accounts.values())).batch if accounts else -1
 
 
+def last_attempts(batch: int, accounts: Accounts) -> list[Account]:
+    """Return the accounts of a micro-batch; of several attempts of one task the last counts."""
+    ordered = sorted(accounts.values(), key=lambda each: each.task)
+    return list({(each.level, each.partition): each for each in ordered if each.batch == batch}.values())
+
+
 def visits_of(batch: int, accounts: Accounts) -> Visits:
-    """Return what the visits of a micro-batch came to; of several attempts of one task the last counts."""
-    last = {
-        (account.level, account.partition): account
-        for account in sorted(accounts.values(), key=lambda each: each.task)
-        if account.batch == batch
-    }
+    """Return what the visits of a micro-batch came to."""
     found: Visits = {}
-    for account in last.values():
+    for account in last_attempts(batch, accounts):
         add_visits(found, account.visited)
     return found
 
@@ -123,7 +139,8 @@ class Balance:
         """
         mine = [account for account in accounts.values() if account.batch == batch]
         for reason in chain(self._read(mine, planned), self._shuffled(mine), self._staged(mine, files)):
-            raise RunError.of("I902", batch=batch, reason=reason)
+            lost = f"; accounts did not arrive: {_lost[-1]}" if _lost else ""
+            raise RunError.of("I902", batch=batch, reason=f"{reason}; {len(mine)} tasks have reported{lost}")
 
     def _read(self, accounts: Iterable[Account], planned: int | None) -> Iterator[str]:
         read: dict[int, list[int]] = defaultdict(list)
@@ -144,7 +161,7 @@ class Balance:
         for goal in product(range(1, self._last + 1), range(self._partitions)):
             for taker in attempts.get(goal) or [Account(0, *goal, task=NOBODY)]:
                 if not dict.__eq__(taker.taken, sent[goal]):  # else all is well; ten times as fast as Counter's own
-                    yield from _arrived(goal, taker, sent[goal], attempts, slots)
+                    yield from _arrived(goal, taker, sent[goal], attempts, slots=slots)
 
     def _by_goal(self, accounts: Iterable[Account]) -> Mapping[Slot, Taken]:
         """Return what all attempts made, as an account of who takes it would have it."""
@@ -177,7 +194,7 @@ def _not_staged(partition: int, level: int, staged: Counter[int], found: Counter
 
 
 def _arrived(
-    goal: Slot, taker: Account, sent: Taken, attempts: Mapping[Slot, Sequence[Account]], slots: Mapping[int, Slot]
+    goal: Slot, taker: Account, sent: Taken, attempts: Mapping[Slot, Sequence[Account]], *, slots: Mapping[int, Slot]
 ) -> Iterator[str]:
     """Yield each task of which an attempt took something else than what one attempt of that task has made for it."""
     offers, found = _by_maker(sent, slots), _by_maker(taker.taken, slots)

@@ -12,9 +12,16 @@ from pathlib import Path
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.maven import maven_reason
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 DEADLINE_S = 300
+
+
+def uses_kafka(topology: Topology) -> bool:
+    """Say whether Spark reads or writes Kafka for an application."""
+    parts = (*topology.sources(), *topology.spark_sinks())
+    return any(isinstance(part, KafkaSource | KafkaSink) for part in parts)
 
 
 def coordinates(spark: str) -> list[str]:

@@ -7,6 +7,8 @@ daemon imports nothing before it forks, since a library might start threads; non
 import gc
 import os
 import sys
+from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 
 TASK_MODULE = "pyspark.worker"
@@ -22,8 +24,12 @@ def forget_archives() -> None:
         sys.path[:] = installed
 
 
-def preload() -> None:
-    """Import what tasks need."""
+def preload(more: Iterable[str] = ()) -> None:
+    """Import what tasks need.
+
+    Args:
+        more: Other modules.
+    """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else numpy starts threads
     import pandas  # noqa: F401
     import pyarrow  # noqa: F401
@@ -34,6 +40,8 @@ def preload() -> None:
     import wallaroo_runtime.spark.stage
     import wallaroo_runtime.spark.state  # noqa: F401
 
+    for module in more:
+        import_module(module)
     # A worker process collects garbage after each task; that shall not visit, nor copy, what all of them share.
     gc.collect()
     gc.freeze()

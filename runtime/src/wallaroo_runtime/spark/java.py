@@ -2,11 +2,10 @@
 
 import os
 import re
-import shutil
 import subprocess
-from pathlib import Path
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.system.java import java_program
 
 MINIMUM = 17
 DEADLINE_S = 30
@@ -19,7 +18,7 @@ def check_java() -> int:
         RunError: R602, there is none, or it is too old.
     """
     home = os.environ.get("JAVA_HOME", "")
-    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    program = java_program()
     if program is None:
         raise RunError.of("R602", reason="there is no `java` on PATH and JAVA_HOME is not set")
     try:

@@ -13,6 +13,14 @@ from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, ha
 
 FORMAT = "kafka"
 OFFSETS_PER_BATCH = 500_000
+# Spark asks for a topic's ends after each poll, on the connection on which the client has a fetch under way: at the end
+# of the topic that waits for fetch.max.wait.ms, 500 by default. What was fetched and not polled, all but 500 records by
+# default, is thrown away then and fetched again.
+CONSUMER = {
+    "kafka.fetch.max.wait.ms": "5",
+    "kafka.max.poll.records": "100000",
+    "kafka.max.partition.fetch.bytes": str(4 * 1024 * 1024),
+}
 CONNECT_S = 5.0
 ANSWER_S = 20
 EARLIEST, LATEST = -2, -1
@@ -37,7 +45,7 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
     beginning = "earliest"
     if not starts <= {"start"}:  # the end is where it is now: Spark would look later, when the first micro-batch begins
         beginning = json.dumps({source.topic: _offsets(session, source, partitions)})
-    defaults = {} if source.table else {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
+    defaults = dict(CONSUMER) if source.table else {**CONSUMER, "maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
     if has_records(source):  # groups read what exactly-once sinks write: records of aborted transactions are none
         defaults |= {"kafka.isolation.level": "read_committed"}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
@@ -78,12 +86,6 @@ def check_kafka(session: SparkSession, topology: Topology) -> None:
     for sink in topology.sinks():
         if isinstance(sink, KafkaSink):
             _reach(sink)
-
-
-def uses_kafka(topology: Topology) -> bool:
-    """Say whether Spark reads or writes Kafka for an application."""
-    parts = (*topology.sources(), *topology.spark_sinks())
-    return any(isinstance(part, KafkaSource | KafkaSink) for part in parts)
 
 
 def _reach(part: KafkaSource | KafkaSink) -> None:

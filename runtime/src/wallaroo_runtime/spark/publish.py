@@ -1,6 +1,7 @@
 """Publishes what a micro-batch has staged, in the driver, once."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame
@@ -8,8 +9,9 @@ from pyspark.sql import DataFrame
 from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.batch_report import BatchReport
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
-from wallaroo_runtime.spark.account import Balance, visits_of
+from wallaroo_runtime.spark.account import Balance, last_attempts, visits_of
 from wallaroo_runtime.spark.failure import TaskFailure
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.level import ReadCounts
@@ -19,6 +21,7 @@ from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import Output
 
+TellBatch = Callable[[BatchReport], None]
 TellVisits = Callable[[Mapping[int, tuple[int, int]]], None]  # keys and failed ones, by the visit's id
 
 
@@ -62,6 +65,7 @@ class Publisher:
         planned: What Spark has planned; None: nothing is reported to the outbox.
         balance: Compares what tasks have counted; None: nothing is compared.
         tell_visits: Takes what visits came to, before their micro-batch is committed.
+        tell_batch: Takes what each micro-batch came to; called in the thread of `foreachBatch`.
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class Publisher:
         planned: Planned | None = None,
         balance: Balance | None = None,
         tell_visits: TellVisits = ignore_visits,
+        tell_batch: TellBatch | None = None,
     ) -> None:
         self.failure: RunError | None = None
         self._outbox, self._policy, self._rows = outbox, policy, rows
@@ -81,7 +86,7 @@ class Publisher:
         self.homes: Homes = {}
         self.endings: Homes = {}
         self.watch = LetterWatch()
-        self._tell_visits = tell_visits
+        self._tell_visits, self._tell_batch = tell_visits, tell_batch
         self.batches = self.messages = self.letters = self.letters_before = self.visits = self.visited = 0
         self._publishing, self._is_ended = threading.Lock(), False
 
@@ -92,6 +97,7 @@ class Publisher:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Publish one micro-batch; Spark may call again for a batch that was published already."""
+        begun = time.time_ns()
         rows = frame.collect()
         with self._publishing:
             if self._is_ended:
@@ -109,8 +115,19 @@ class Publisher:
                 raise TaskFailure(error) from error
         if self._counts is not None:
             self.homes, self.endings = self._counts.homes.value, self._counts.endings.value
+        self._report(batch, begun, files)
         self.batches += 1
         reach("driver.before_commit")  # Spark commits when this has returned
+
+    def _report(self, batch: int, begun_ns: int, files: Iterable[StagedFile]) -> None:
+        if self._tell_batch is None:
+            return
+        report = BatchReport(batch, begun_ns // 1_000_000, time.time_ns() // 1_000_000)
+        for account in last_attempts(batch, self._counts.accounts.value) if self._counts is not None else ():
+            report.add(account.steps, account.arrived, account.stores)
+        for file in files:
+            report.emitted[file.port] += file.messages
+        self._tell_batch(report)
 
     def end(self) -> None:
         """Wait for what is being published, and publish nothing more.

@@ -25,11 +25,11 @@ from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_ja
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.progress import Progress, past_progress
-from wallaroo_runtime.spark.publish import Publisher, TellVisits, ignore_visits
+from wallaroo_runtime.spark.publish import Publisher, TellBatch, TellVisits, ignore_visits
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.row_source import RecordSource, record_sources
-from wallaroo_runtime.spark.session import is_local
+from wallaroo_runtime.spark.settings import is_local
 from wallaroo_runtime.spark.source import BATCH_BYTES, JournalSource
 from wallaroo_runtime.spark.stage import RecordLevel, StatelessLevel
 from wallaroo_runtime.spark.state import BucketProcessor
@@ -58,6 +58,7 @@ class QueryOptions:
         max_outbox_bytes: No micro-batch begins while more output than that waits for sinks.
         archive: Where the workers come from; None: they are on every executor.
         python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
+        tell_batch: Takes what each micro-batch came to; None: nobody does.
     """
 
     checkpoint: str
@@ -72,6 +73,7 @@ class QueryOptions:
     max_outbox_bytes: int = MAX_OUTBOX_BYTES
     archive: Archive | None = None
     python: str = ""
+    tell_batch: TellBatch | None = None
 
     @classmethod
     def on(cls, directory: Path, **options: Any) -> "QueryOptions":
@@ -184,6 +186,11 @@ class RunningQuery:
         """Whether a micro-batch waits for sinks to take more of the outbox."""
         return self._room.is_waiting
 
+    def latest(self) -> Mapping[str, Any]:
+        """Return Spark's own report of the latest micro-batch; empty: there is none."""
+        report: Any = self._report()
+        return {} if report is None else json.loads(report.json)
+
     def recent(self) -> list[dict[str, Any]]:
         """Return Spark's own reports of the latest micro-batches."""
         return [json.loads(report.json) for report in self._query.recentProgress]
@@ -255,8 +262,9 @@ def start_query(
     rows = RowSinks(session, sinks, options.output, options.logs.parent / "written.json")
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
     publisher = Publisher(
-        outbox, policy, rows=rows, counts=counts, planned=planned, balance=Balance(plan), tell_visits=tell_visits
-    )
+        outbox, policy, rows=rows, counts=counts, planned=planned, balance=Balance(plan), tell_visits=tell_visits,
+        tell_batch=options.tell_batch,
+    )  # fmt: skip
     publisher.letters_before = outbox.letters()
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)
     # The number of partitions is the checkpoint's: Spark silently keeps the old one.

@@ -18,6 +18,8 @@ from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, 
 FRAME_BYTES = 512 * 1024
 FRAME_MESSAGES = 8192
 MESSAGE_BYTES = 32  # about what a message costs besides its value
+# Never null: for a column of nulls Arrow's ListVector begins at its first row again whenever Spark asks for its size.
+NO_HEADERS = "CAST(array() AS ARRAY<STRUCT<key: STRING, value: BINARY>>)"
 _COLUMNS = ("sequence", "key", "value", "timestamp_ms", "headers")
 _U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
 
@@ -49,7 +51,12 @@ class RecordSource:
             sequence = "CAST(0 AS LONG)" if self.is_table else "offset"
             places = ("partition", "offset") if has_records(self.source) else ()
             return read_kafka(session, self.source).selectExpr(
-                f"{sequence} AS sequence", "key", "value", "unix_millis(timestamp) AS timestamp_ms", "headers", *places
+                f"{sequence} AS sequence",
+                "key",
+                "value",
+                "unix_millis(timestamp) AS timestamp_ms",
+                f"coalesce(headers, {NO_HEADERS}) AS headers",
+                *places,
             )
         reader = session.readStream.format(self.source.format).options(**self.source.options)
         if self.source.schema:
@@ -61,7 +68,7 @@ class RecordSource:
             f"{key} AS key",
             f"CAST(({self.source.value}) AS BINARY) AS value",
             f"unix_millis(coalesce({time}, current_timestamp())) AS timestamp_ms",
-            "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
+            f"{NO_HEADERS} AS headers",
         )
 
     def frames(self, batches: Iterable[pa.RecordBatch], batch: int) -> Iterator[bytes]:

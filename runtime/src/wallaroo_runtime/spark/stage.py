@@ -1,14 +1,17 @@
 """Level 0: reads ranges of the journal and runs them through the stages without state."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 import pyarrow as pa
 
 from wallaroo.fault import reach
+from wallaroo.frame import HEADER_BYTES, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import FIRST_OF_TABLE
 from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing, controls_of, frames_of_ports
+from wallaroo_runtime.lowering.step_count import count_steps
 from wallaroo_runtime.plan import NodeKind, Stage
 from wallaroo_runtime.spark.account import Account
 from wallaroo_runtime.spark.executor import located
@@ -61,7 +64,7 @@ class StatelessLevel:
         self._keeps_controls, self._kept = False, []
         # Frames of several stages may begin with the same message: they keep the order of the stages.
         first = self._first
-        for outputs in self._outputs(inputs, attempt):
+        for outputs in self._outputs(inputs, attempt, account):
             rows = [self.level.row_of(output, ordinal, account) for ordinal, output in enumerate(outputs, first)]
             first += len(outputs)
             yield from map(frame_batch, grouped(rows, lambda row: len(row.payload)))
@@ -75,7 +78,7 @@ class StatelessLevel:
     def _stage(self, inputs: Inputs, attempt: Attempt, account: Account) -> Iterator[pa.RecordBatch]:
         staged = self.level.staging_writer(attempt)
         try:
-            for outputs in self._outputs(inputs, attempt):
+            for outputs in self._outputs(inputs, attempt, account):
                 for output in outputs:
                     account.staged[output.port] += FrameHead.of(output.frame).count
                     staged.write(output.port, output.frame)
@@ -86,14 +89,16 @@ class StatelessLevel:
         if files:
             yield staged_batch(attempt.query, files)
 
-    def _outputs(self, inputs: Inputs, attempt: Attempt) -> Iterator[list[pb.Output]]:
+    def _outputs(self, inputs: Inputs, attempt: Attempt, account: Account) -> Iterator[list[pb.Output]]:
         reach("task.before_stage")
         crossing = Crossing(self.level.stages)
         for stage in self.level.stages:
             channel = WorkerChannel(located(self.level.workers[stage.worker]))
             frames = chain(inputs(stage), crossing.take(stage))
-            for outputs in ProcessCall(channel, self.level.opening(stage, attempt)).run(frames):
+            call = ProcessCall(channel, self.level.opening(stage, attempt))
+            for outputs in call.run(frames):
                 yield crossing.keep(outputs)
+            count_steps(account.steps, call.counts)
         crossing.check(attempt.batch)
 
     def _inputs(self, batches: Iterator[pa.RecordBatch], account: Account) -> Inputs:
@@ -116,7 +121,20 @@ class StatelessLevel:
                     self._kept.extend(controls_of(data, keeps, precede_all=not self._has_messages))
                 if mine:
                     account.read += sum(found[port] for port in ports)
+                    account.arrived.update(_arrivals(mine))
                     yield mine
+
+
+def _arrivals(frames: bytes) -> Counter[int]:
+    """Count messages by the time of their arrival; that of a connector's, which have columns, is the data's own."""
+    found: Counter[int] = Counter()
+    offset = 0
+    while offset < len(frames):
+        header = read_header(frames, offset)
+        if not header.flags:
+            found[header.timestamp_ms] += header.count
+        offset += HEADER_BYTES + header.body_bytes
+    return found
 
 
 class RecordLevel(StatelessLevel):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from pyspark.sql import Row
@@ -13,6 +12,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.bucket import in_order, run_bucket
 from wallaroo_runtime.lowering.compaction_due import is_due
 from wallaroo_runtime.lowering.crossing import CONTROL_PORTS, Crossing
+from wallaroo_runtime.lowering.step_count import count_steps
 from wallaroo_runtime.lowering.visit import count_visits
 from wallaroo_runtime.plan import Stage
 from wallaroo_runtime.spark.account import Account
@@ -63,6 +63,11 @@ class BucketState:
         found = self._version.get()
         counter, nonce, self._snapshot_bytes, self._delta_bytes = found or (0, 0, 0, 0)
         return Version(counter, to_unsigned(nonce))
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of the log; valid after `version`."""
+        return self._snapshot_bytes + self._delta_bytes
 
     def wants_snapshot(self, bucket: int) -> bool:
         """Say whether the deltas of a bucket outweigh its snapshot; valid after `version`."""
@@ -179,9 +184,14 @@ class BucketProcessor(StatefulProcessor):
         _take(self._account, bucket, rows)
         if stage.has_state:
             return self._call(stage, bucket, [row.payload for row in rows]).outputs if rows else ()
+        return self._follow(stage, crossing, self._attempt, self._account)
+
+    def _follow(self, stage: Stage, crossing: Crossing, attempt: Attempt, account: Account) -> Iterator[pb.Output]:
         channel = WorkerChannel(located(self.level.workers[stage.worker]))
-        call = ProcessCall(channel, self.level.opening(stage, self._attempt))
-        return chain.from_iterable(call.run(crossing.take(stage)))
+        call = ProcessCall(channel, self.level.opening(stage, attempt))
+        for outputs in call.run(crossing.take(stage)):
+            yield from outputs
+        count_steps(account.steps, call.counts)
 
     def _call(self, stage: Stage, bucket: int, frames: list[bytes]) -> BucketResult:
         session = self._sessions.get(stage.id)
@@ -195,8 +205,10 @@ class BucketProcessor(StatefulProcessor):
         result = session.run_bucket(bucket, version, frames, state.log, state.wants_snapshot(bucket))
         assert self._account is not None
         count_visits(self._account.visited, result.visits)
+        count_steps(self._account.steps, result.counts)
         reach("task.after_reply")
         state.store(result)
+        self._account.stores[stage.id, bucket] = result.keys, state.log_bytes
         return result
 
     def _stage_all(self, outputs: list[FrameRow], attempt: Attempt, account: Account) -> Iterator[Row]:

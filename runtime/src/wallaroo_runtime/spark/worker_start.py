@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.spark.executor import LOGS_OF_CLUSTER, SHIPPED, located, ship
 from wallaroo_runtime.spark.failure import carried, translated
-from wallaroo_runtime.spark.session import is_local
+from wallaroo_runtime.spark.settings import is_local
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker

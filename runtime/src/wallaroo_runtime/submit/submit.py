@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ def cluster_command(
     master: str,
     conf: Mapping[str, str],
     settings: Mapping[str, str],
+    *,
     arguments: Sequence[str],
     files: Sequence[Path] = (),
 ) -> list[str]:
@@ -84,12 +85,12 @@ class DriverKeeper:
 
     Args:
         command: Of the driver.
-        ready_line: What it prints when it is initialized.
+        says_ready: Whether a line that it prints says that it is initialized.
         restarts: Whether it is run again.
     """
 
-    def __init__(self, command: Sequence[str], ready_line: str, *, restarts: bool) -> None:
-        self._command, self._ready_line, self._restarts = list(command), ready_line, restarts
+    def __init__(self, command: Sequence[str], says_ready: Callable[[str], bool], *, restarts: bool) -> None:
+        self._command, self._says_ready, self._restarts = list(command), says_ready, restarts
         self._stopped = threading.Event()
         self._child: subprocess.Popen[str] | None = None
         self._was_ready = False
@@ -138,7 +139,7 @@ class DriverKeeper:
         assert child.stdout is not None
         with child.stdout:
             for line in child.stdout:
-                self._was_ready |= line.strip() == self._ready_line
+                self._was_ready |= self._says_ready(line)
                 print(line, end="", flush=True)
         return child.wait()
 

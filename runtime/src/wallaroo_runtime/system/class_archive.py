@@ -6,15 +6,16 @@ CPU seconds without such a file and 20.4 with it. The first run of a user leaves
 
 import hashlib
 import os
-import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
 
 from wallaroo_runtime.system.cache import cache_directory
+from wallaroo_runtime.system.java import java_program
 
-KEPT = 2  # archives of a program: of two versions of it or of Java
-WRITING_S, ABANDONED_S = 120.0, 3600.0
+# Archives of a program: two, as of two versions of it or of Java, and more while installations are used in turns.
+KEPT, KEPT_OF_A_DAY = 2, 8
+WRITING_S, ABANDONED_S, DAY_S = 120.0, 3600.0, 86_400.0
 MAKE = "-XX:ArchiveClassesAtExit"
 MAGIC = bytes.fromhex("a8ab0bf0")  # the header is written last: a file that begins with it is whole
 
@@ -28,8 +29,8 @@ def archive_option(program: str, *parts: object) -> str:
         program: Name of the program.
         parts: What is another one in another version of it, or with other jars.
     """
-    java = shutil.which("java", path=_path_of_java())
-    if java is None:
+    java = java_program()
+    if java is None or not os.path.exists(java):
         return ""
     directory = cache_directory() / "classes"
     try:
@@ -50,11 +51,6 @@ def is_being_made(option: str) -> bool:
     return option.startswith(MAKE)
 
 
-def _path_of_java() -> str | None:
-    home = os.environ.get("JAVA_HOME", "")
-    return os.path.join(home, "bin") if home else None
-
-
 def _key(java: str, parts: tuple[object, ...]) -> str:
     real = os.path.realpath(java)
     return hashlib.sha256(repr((*parts, real, os.stat(real).st_mtime_ns)).encode()).hexdigest()[:32]
@@ -72,9 +68,19 @@ def _take_over(archive: Path) -> None:
 
 def _prune(directory: Path, program: str) -> None:
     """Keep a program's archives that were used last, each of which has up to 170 MB, and none that nobody took over."""
-    for old in sorted(directory.glob(f"{program}-*.jsa"), key=lambda path: -path.stat().st_mtime)[KEPT:]:
-        old.unlink(missing_ok=True)
+    used = {path: _modified(path) for path in directory.glob(f"{program}-*.jsa")}
+    for number, (old, at) in enumerate(sorted(used.items(), key=lambda item: -item[1])):
+        if number >= KEPT_OF_A_DAY or (number >= KEPT and time.time() - at > DAY_S):
+            old.unlink(missing_ok=True)
     for part in directory.glob("*.*[0-9]"):
         with suppress(FileNotFoundError):
             if time.time() - part.stat().st_mtime > ABANDONED_S:
                 part.unlink()
+
+
+def _modified(path: Path) -> float:
+    """Return when a file was changed; another start may have removed it."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

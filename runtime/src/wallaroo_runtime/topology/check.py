@@ -145,7 +145,7 @@ def check_states(index: Index) -> Iterator[Diagnostic]:
         if not isinstance(key, dict):
             continue
         values: set[bytes] = set()
-        yield from _check_keys(index, part, name, key, values)
+        yield from _check_keys(index, part, name, key, values=values)
         mine = (key.get("kind"), frozenset(values))
         first = keys.setdefault(name, mine)
         if mine[0] != first[0] or (mine[1] and first[1] and mine[1] != first[1]):
@@ -164,7 +164,7 @@ def _check_presence(index: Index, part: Part, kind: str) -> Iterator[Diagnostic]
         yield index.finding("T102", part, "/state", reason=reason, fix=fix)
 
 
-def _check_keys(index: Index, part: Part, name: str, key: Json, values: set[bytes]) -> Iterator[Diagnostic]:
+def _check_keys(index: Index, part: Part, name: str, key: Json, *, values: set[bytes]) -> Iterator[Diagnostic]:
     for number, value in enumerate(items_of(key, "values")):
         place = f"/state/key/values/{number}"
         try:

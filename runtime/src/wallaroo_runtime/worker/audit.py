@@ -28,7 +28,7 @@ KEY, SEND, RECEIVE, SINK = pb.NODE_KIND_KEY, pb.NODE_KIND_SEND, pb.NODE_KIND_REC
 EXITS = frozenset({KEY, SEND, SINK})
 STATE_ENTRIES = frozenset({pb.NODE_KIND_STATE_COMPUTATION, pb.NODE_KIND_STATE_COMPUTATION_MULTI, pb.NODE_KIND_WINDOW})
 ENTRIES = STATE_ENTRIES | {pb.NODE_KIND_SOURCE, RECEIVE}
-# At most one message leaves these for each that enters.
+# Each message that enters these leaves once at most: to the next node, or as a dead letter.
 SINGLE = frozenset(
     {
         pb.NODE_KIND_SOURCE,
@@ -36,6 +36,7 @@ SINGLE = frozenset(
         pb.NODE_KIND_STATE_COMPUTATION,
         pb.NODE_KIND_KEY_BY,
         pb.NODE_KIND_COLLECT,
+        SINK,
     }
 )
 
@@ -190,9 +191,9 @@ class Audit:
         return outs
 
     def _single(self, node: pb.Node, row: list[int]) -> None:
-        entered, out, _ = row
-        if node.kind in SINGLE and out > entered + self._visited[node.path]:
-            self._refuse("messages_out", out, f"{entered} came to {node.path}")
+        entered, out, dead = row
+        if node.kind in SINGLE and out + dead > entered + self._visited[node.path]:
+            self._refuse("messages_out", out, f"{entered} came to {node.path}, {dead} of them are dead letters")
 
     def _visit(self, visit: pb.Visited) -> None:
         if all(visit.path != node.path or not node.visits for node in self._entries):
@@ -218,9 +219,9 @@ class Audit:
             return
         if not least <= entered <= most:
             self._refuse("messages_in", entered, f"its inputs gave {most} to {node.path}")
-        self._single(node, row)
         if node.kind == SINK and out != sent:
             self._refuse("messages_out", out, f"the frames of {node.path} hold {sent}")
+        self._single(node, row)
 
     def _refuse(self, field: str, value: object, expected: str) -> NoReturn:
         msg = f'stage "{self._id}", field {field}: {value}; {expected}'

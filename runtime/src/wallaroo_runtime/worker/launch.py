@@ -111,7 +111,7 @@ def status_text(returncode: int) -> str:
     return f"it exited with status {returncode}"
 
 
-def explain_start(spec: WorkerSpec, directory: Path, ending: str, tail: str, log: Path) -> list[Diagnostic]:
+def explain_start(spec: WorkerSpec, directory: Path, ending: str, tail: str, *, log: Path) -> list[Diagnostic]:
     """Return why a worker ended before it served: its own diagnostics, else the end of its log."""
     path = directory / FAILURE
     if path.exists():

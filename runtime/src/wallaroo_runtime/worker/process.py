@@ -40,7 +40,7 @@ class ProcessCall:
 
     def __init__(self, channel: WorkerChannel, opening: pb.Opening, window: int = IN_FLIGHT_BYTES) -> None:
         self.channel, self.opening, self.window = channel, opening, window
-        self.counts: dict[str, list[int]] = {}
+        self.counts: list[pb.StepCount] = []
         self._audit = Audit(opening.stage)
         self._unanswered: deque[Unanswered] = deque()
         self._answered = 0  # on the stream that is open
@@ -108,14 +108,7 @@ class ProcessCall:
             with self.channel.held_to_rules():
                 if kind == "done":
                     self._audit.call(messages_by_port(frames), left, reply.done.counts)
-                    self._count(reply.done)
+                    self.counts.extend(reply.done.counts)
                     return outputs
                 left[reply.output.port] += self._audit.output(reply.output).count
             outputs.append(reply.output)
-
-    def _count(self, done: pb.Done) -> None:
-        for count in done.counts:
-            row = self.counts.setdefault(count.path, [0, 0, 0])
-            row[0] += count.messages_in
-            row[1] += count.messages_out
-            row[2] += count.dead_letters

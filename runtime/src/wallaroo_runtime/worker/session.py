@@ -33,6 +33,7 @@ class BucketResult:
         is_snapshot: Whether the changes replace the log.
         keys: How many keys the bucket has now.
         visits: What visits of the call came to.
+        counts: What passed the nodes of the stage.
     """
 
     version: Version
@@ -41,6 +42,7 @@ class BucketResult:
     is_snapshot: bool = False
     keys: int = 0
     visits: list[pb.Visited] = field(default_factory=list)
+    counts: list[pb.StepCount] = field(default_factory=list)
 
 
 def grouped(items: Iterable[T], size_of: Callable[[T], int], limit: int = REQUEST_BYTES) -> Iterator[list[T]]:
@@ -193,4 +195,5 @@ class StateSession:
             raise self.channel.broke_rules(msg)
         result.version = Version(result.version.counter + 1, done.nonce)
         result.is_snapshot, result.keys, result.visits = done.snapshot, done.keys, list(done.visits)
+        result.counts = list(done.counts)
         return result

@@ -147,7 +147,7 @@ class Supervisor:
             reason = process.ending().text + " before it served"
             if self.generation == 1 or (self.directory / launch.FAILURE).exists():
                 tail, log = self.log.tail(), self.log.path
-                await self._fail(launch.explain_start(self.spec, self.directory, reason, tail, log))
+                await self._fail(launch.explain_start(self.spec, self.directory, reason, tail, log=log))
             return False
         await self._set({"state": "ready", "generation": self.generation, "pid": process.pid})
         await asyncio.shield(process.ended)  # cancelling this task must not cancel what others wait for

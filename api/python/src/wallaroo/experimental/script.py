@@ -66,10 +66,8 @@ def parse_connector_args(
         missing = [option for option in missing if not option.startswith("--None-")]
     if missing:
         fix = "start it as `CONNECTOR --application-module M --connector NAME --NAME-PARAMETER VALUE`"
-        raise WallarooParameterError(
-            Diagnostic.of(
-                "T207", method="connector", parameter=" ".join(missing), actual="missing", expected="a value", fix=fix
-            )
+        raise WallarooParameterError.of(
+            method="connector", parameter=" ".join(missing), actual="missing", expected="a value", fix=fix
         )
     return known.application_module, known.connector, SimpleNamespace(**vars(found)), rest
 

@@ -8,6 +8,7 @@ from wallaroo import check
 from wallaroo.application import Component
 from wallaroo.component import Call, Place
 from wallaroo.declaration import Declaration
+from wallaroo.diagnostic import shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.goka.computation import GroupComputation, JoinDecoder, NothingEncoder
 from wallaroo.goka.edge import Edge
@@ -108,10 +109,10 @@ class _Groups(Declaration):
     def check_arguments(self, place: Place, brokers: Any, groups: Sequence[Any]) -> None:
         """Record T207 for arguments that no group can have."""
         if isinstance(brokers, str):
-            self.wrong(place, "brokers", brokers, "a list of HOST:PORT")
+            place.wrong("brokers", shown(brokers), "a list of HOST:PORT")
         wrong = [each for each in groups if not isinstance(each, GroupGraph)]
         if wrong or not groups:
-            self.wrong(place, "groups", wrong[0] if wrong else groups, "what goka.define_group returns")
+            place.wrong("groups", shown(wrong[0] if wrong else groups), "what goka.define_group returns")
         check.choice(place, "partitioner", self._partitioner, PARTITIONERS)
 
     def add(self, number: int, graph: GroupGraph) -> None:

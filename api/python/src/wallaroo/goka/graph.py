@@ -143,7 +143,7 @@ def define_group(
         findings.append(_wrong("define_group", "nil_handling", nil_handling, expected, at))
     functions = (("context_wrapper", context_wrapper, ("ctx",)), ("update_callback", update_callback, _UPDATE))
     for name, function, parameters in functions:
-        findings += _callable("define_group", name, function, parameters, at) if function is not None else ()
+        findings += _callable("define_group", name, function, parameters, at=at) if function is not None else ()
     if findings:
         raise WallarooParameterError(findings)
     return GroupGraph(
@@ -219,10 +219,10 @@ def _types(edges: Iterable[Edge]) -> Iterator[Diagnostic]:
                 edge.kind, "codec", edge.codec, "an object with encode and decode, e.g. goka.String()", edge.location
             )
         if edge.kind not in _WITHOUT_CALLBACK:
-            yield from _callable(edge.kind, "callback", edge.callback, ("ctx", "message"), edge.location)
+            yield from _callable(edge.kind, "callback", edge.callback, ("ctx", "message"), at=edge.location)
 
 
-def _callable(method: str, name: str, value: Any, parameters: tuple[str, ...], at: Location) -> Iterator[Diagnostic]:
+def _callable(method: str, name: str, value: Any, parameters: tuple[str, ...], *, at: Location) -> Iterator[Diagnostic]:
     if not callable(value):
         yield _wrong(method, name, value, f"a function of {', '.join(parameters)}", at)
     elif finding := arity_finding(name.replace("_", " "), method, value, parameters):

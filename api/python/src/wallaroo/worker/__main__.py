@@ -13,6 +13,7 @@ from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo.emit import application_args, emit_to_file, write_result
 from wallaroo.program import load
 from wallaroo.worker.call import CallRunner
+from wallaroo.worker.debugger import has_terminal, refuse_breakpoints
 from wallaroo.worker.descriptor import guard_descriptors, open_descriptors
 from wallaroo.worker.gc import collect_less
 from wallaroo.worker.process import NUMBER, Children, command_of, end_with_parent, socket_path, tell_end, tell_ready
@@ -71,7 +72,8 @@ def serve(app: str, directory: Path) -> int:
             os._exit(DIED_STATUS)
 
     for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, stop)
+        signal.signal(each, signal.SIG_IGN if each == signal.SIGINT and has_terminal() else stop)
+    refuse_breakpoints()
     if number:
         end_with_parent(os.environ)
         children = Children(0, [])

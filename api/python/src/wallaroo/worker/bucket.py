@@ -49,6 +49,7 @@ class BucketRun:
         self._changed: dict[int, Table] = {}
         self._timestamp_ms = 0
         self._checks_persist = self._is_watched = False
+        self._failing = ""  # the step whose code failed
 
     def attempt(self, state: BucketState) -> BucketResult | None:
         """Run at full speed; None when user code failed: the state is then spoilt.
@@ -57,17 +58,22 @@ class BucketRun:
             FrameError: The frames are damaged or do not belong to this stage.
         """
         self._begin(state)
-        turn = WindowTurn(self._stage, state)
-        for part in self._of_states(turn, state):
-            is_done = self._visit(part, state) if isinstance(part, Visit) else self._run(part, state)
-            if not is_done:
-                return None
-        if not turn.attempt():
+        if not self._run_fast(state, WindowTurn(self._stage, state)):
             return None
         try:
             return self._result(state)
         except NotSerializableError:
             return None
+
+    def _run_fast(self, state: BucketState, turn: WindowTurn) -> bool:
+        """Run all messages at full speed; False when user code failed."""
+        for part in self._of_states(turn, state):
+            is_done = self._visit(part, state) if isinstance(part, Visit) else self._run(part, state)
+            if not is_done:
+                return False
+        is_done = turn.attempt()
+        self._failing = turn.failing
+        return is_done
 
     def _run(self, part: Messages, state: BucketState) -> bool:
         """Run messages one after the other; False when one failed."""
@@ -81,6 +87,8 @@ class BucketRun:
             changed = self._changed.setdefault(part.entry.node.state_port, {})
             pairs = zip(part.keys, cells, strict=True)
             changed.update(pairs if 0 not in dirty else compress(pairs, dirty))
+        else:
+            self._failing = part.entry.step.name
         return failed is None
 
     def _visit(self, visit: Visit, state: BucketState) -> bool:
@@ -113,9 +121,16 @@ class BucketRun:
             DiagnosticError: C511, a state that a message asked to persist was spoilt by a later one that did not.
         """
         self._begin(state)
+        self._run_carefully(state, WindowTurn(self._stage, state), self._unread(state))
+        return self._careful_result(state)
+
+    @staticmethod
+    def _unread(state: BucketState) -> dict[Cell, bytes]:
         cells = (cell for table in state.tables.values() for cell in table.values())
-        before = {cell: cell.data for cell in cells if cell.live is UNREAD}
-        turn = WindowTurn(self._stage, state)
+        return {cell: cell.data for cell in cells if cell.live is UNREAD}
+
+    def _run_carefully(self, state: BucketState, turn: WindowTurn, before: dict[Cell, bytes]) -> None:
+        """Run message by message; `before` has the states to go back to."""
         for part in self._of_states(turn, state):
             if isinstance(part, Visit):
                 self._visit_one_by_one(part, state, before)
@@ -123,6 +138,8 @@ class BucketRun:
             self._cells(part, state)
             self._one_by_one(part, state, before)
         turn.careful()
+
+    def _careful_result(self, state: BucketState) -> BucketResult:
         try:
             return self._result(state)
         except NotSerializableError as err:
@@ -161,10 +178,8 @@ class BucketRun:
         places = [(header, data, start) for data in self._frames for header, start, _ in split_frames(data)]
         is_ordered = is_in_order(place for place in places if self._is_of_state(place[0].port))
         parts = self._parts(places, turn, state)
-        if any(header.port == VISIT_PORT for header, _, _ in places):
+        if not is_ordered or any(header.port == VISIT_PORT for header, _, _ in places):
             parts = in_turn(list(parts))  # so all visits have been read
-        elif not is_ordered:
-            parts = in_turn(list(parts))
         for part in with_visits(parts, self._visits.waiting) if self._visits.waiting else parts:
             self._stage.box.timestamp_ms = part.timestamp_ms
             yield part

@@ -4,7 +4,7 @@ import pickle
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from wallaroo import deferred
@@ -15,10 +15,13 @@ from wallaroo.frame import FRAMED, FrameError
 from wallaroo.program import Program
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket import BucketResult, BucketRun
+from wallaroo.worker.bucket_requests import BucketRequests, ProtocolError
 from wallaroo.worker.calendar import DUE_BYTES, WINDOWED
 from wallaroo.worker.dead_letter import LetterBox
 from wallaroo.worker.flight import InFlight
 from wallaroo.worker.generate import generate
+from wallaroo.worker.open_run import OpenRun
+from wallaroo.worker.show import shown_json
 from wallaroo.worker.stage import Stage
 from wallaroo.worker.state import MAX_STATE_BYTES, BucketKey, BucketState, StateCache, Version
 from wallaroo.worker.value import NotSerializableError, StateReadError, ValueCodec
@@ -26,10 +29,6 @@ from wallaroo.worker.wire import HeaderError, WireReader
 
 MAX_STAGES = 64
 EMPTY = Version(0, 0)
-
-
-class ProtocolError(Exception):
-    """The client does what the protocol does not allow."""
 
 
 class CallRunner:
@@ -110,6 +109,21 @@ class CallRunner:
         load = self._codec.loader(inner)
         return [load(pane) for _, pane in sorted(panes)]
 
+    def show_state(self, request: pb.ShowStateRequest) -> pb.ShowStateReply:
+        """Show people what a state log has at its end."""
+        reply = pb.ShowStateReply()
+        try:
+            with self._user:
+                self._stage(request.stage)
+                log = self._empty()
+                log.read(request.entries)
+                log.end_log()
+                for port, key, value in log.values(self.state):
+                    reply.states.add(port=port, key=key, json=shown_json(value))
+        except Exception as err:
+            return pb.ShowStateReply(failure=failure_of(err))
+        return reply
+
     def _source(self, call: str, path: str) -> Source:
         """Return the source that a call names, if it is one for this call."""
         for node in self._program.application.nodes():
@@ -127,8 +141,9 @@ class CallRunner:
     def _bucket_calls(self, requests: Iterator[pb.StateRequest]) -> Iterator[pb.StateReply]:
         opening = _opening(next(requests, None))
         with InFlight(opening.in_flight) as flight:
-            for request in requests:
-                yield from self._bucket(opening, request, requests, flight)
+            calls = BucketRequests(requests)
+            while (request := calls.first()) is not None:
+                yield from self._bucket(opening, request, calls, flight)
 
     def _data(self, opening: pb.Opening, request: pb.ProcessRequest, flight: InFlight) -> Iterator[pb.ProcessReply]:
         if request.WhichOneof("kind") != "data":
@@ -150,20 +165,21 @@ class CallRunner:
         reach("worker.after_reply")
 
     def _bucket(
-        self, opening: pb.Opening, request: pb.StateRequest, requests: Iterator[pb.StateRequest], flight: InFlight
+        self, opening: pb.Opening, first: pb.Bucket, requests: BucketRequests, flight: InFlight
     ) -> Iterator[pb.StateReply]:
-        skips = request.bucket.skips
-        call, frames = _whole_bucket(request, requests)
+        call, frames = requests.part(first)
         reach("worker.before_compute")
-        key = BucketKey(opening.application, opening.query, opening.stage.id, call.bucket)
-        version = Version(call.version.counter, call.version.nonce)
+        key, version = _owner(opening, call)
         state = self._cache.take(key, version)
         if version == EMPTY:
             state = self._empty()
         elif state is None or call.careful:
             yield pb.StateReply(need_state=pb.NeedState(index=call.index))
             state = self._read_log(call.index, requests)
-        with self._user, self._stage(opening.stage).call(call.index, flight, skips):
+        if call.release:
+            yield from self._open_bucket(opening, first, requests, flight, state=state, part=(call, frames))
+            return
+        with self._user, self._stage(opening.stage).call(call.index, flight, first.skips):
             run = BucketRun(self._stage(opening.stage), call, frames)
             result: BucketResult | None
             if call.careful:
@@ -172,18 +188,68 @@ class CallRunner:
                 result = run.checked(state) if self._checks_persist else run.attempt(state)
             deferred.settle()
         if result is None:
-            state = self._empty()
-            if version != EMPTY:
-                yield pb.StateReply(need_state=pb.NeedState(index=call.index, rollback=True))
-                state = self._read_log(call.index, requests)
-            with self._user, self._stage(opening.stage).call(call.index, flight, skips):
+            state = yield from self._committed(call, requests)
+            with self._user, self._stage(opening.stage).call(call.index, flight, first.skips):
                 result = BucketRun(self._stage(opening.stage), call, frames).careful(state)
                 deferred.settle()
+        yield from self._end(opening, call, state, result)
+
+    def _open_bucket(
+        self,
+        opening: pb.Opening,
+        first: pb.Bucket,
+        requests: BucketRequests,
+        flight: InFlight,
+        *,
+        state: BucketState,
+        part: tuple[pb.Bucket, list[bytes]],
+    ) -> Iterator[pb.StateReply]:
+        """Run a call that stays open, part by part."""
+        stage = self._stage(opening.stage)
+        run = OpenRun(stage, first, state, checks_persist=self._checks_persist)
+        while True:
+            given = self._run_part(run, first, part, flight)
+            if given is None:
+                state = yield from self._committed(first, requests)
+                run = OpenRun(stage, first, state, before=run)
+                given = self._run_part(run, first, part, flight)
+            if isinstance(given, BucketResult):
+                yield from self._end(opening, first, state, given)
+                return
+            assert given is not None, "a try after a rollback runs message by message"
+            reach("worker.after_compute")
+            for output in given:
+                yield pb.StateReply(output=output)
+            yield pb.StateReply(released=pb.Released(index=first.index))
+            reach("worker.after_reply")
+            part = requests.part(requests.following(first.index))
+            reach("worker.before_compute")
+
+    def _run_part(
+        self, run: OpenRun, first: pb.Bucket, part: tuple[pb.Bucket, list[bytes]], flight: InFlight
+    ) -> list[pb.Output] | BucketResult | None:
+        with self._user, run.stage.call(first.index, flight, first.skips):
+            given = run.part(*part)
+            deferred.settle()
+        return given
+
+    def _committed(self, call: pb.Bucket, requests: BucketRequests) -> Generator[pb.StateReply, None, BucketState]:
+        """Read the committed state once more, after user code has spoilt the copy."""
+        if Version(call.version.counter, call.version.nonce) == EMPTY:
+            return self._empty()
+        yield pb.StateReply(need_state=pb.NeedState(index=call.index, rollback=True))
+        return self._read_log(call.index, requests)
+
+    def _end(
+        self, opening: pb.Opening, call: pb.Bucket, state: BucketState, result: BucketResult
+    ) -> Iterator[pb.StateReply]:
+        """Send what a call gave, and keep its state."""
         reach("worker.after_compute")
         for output in result.outputs:
             yield pb.StateReply(output=output)
         for change in result.changes:
             yield pb.StateReply(change=change)
+        key, version = _owner(opening, call)
         result.done.cached_bytes = self._cache.file(key, Version(version.counter + 1, result.done.nonce), state)
         yield pb.StateReply(done=result.done)
         reach("worker.after_reply")
@@ -191,18 +257,14 @@ class CallRunner:
     def _empty(self) -> BucketState:
         return BucketState(self._codec, self._max_state_bytes)
 
-    def _read_log(self, index: int, requests: Iterator[pb.StateRequest]) -> BucketState:
+    def _read_log(self, index: int, requests: BucketRequests) -> BucketState:
         state = self._empty()
-        for request in requests:
-            if request.WhichOneof("kind") != "log" or request.log.index != index:
-                msg = f"expected the state log of call {index}, got {request.WhichOneof('kind')}"
-                raise ProtocolError(msg)
-            state.read(request.log.entries)
-            if not request.log.more:
+        while True:
+            log = requests.log(index)
+            state.read(log.entries)
+            if not log.more:
                 state.end_log()
                 return state
-        msg = f"the stream ended before the state log of call {index}"
-        raise ProtocolError(msg)
 
     def _stage(self, stage: pb.Stage) -> Stage:
         wire = stage.SerializeToString(deterministic=True)
@@ -245,20 +307,7 @@ def _opening(request: Any) -> pb.Opening:
     return opening
 
 
-def _whole_bucket(request: pb.StateRequest, requests: Iterator[pb.StateRequest]) -> tuple[pb.Bucket, list[bytes]]:
-    """Return the last part of a bucket call, and the frames of all its parts."""
-    frames: list[bytes] = []
-    index = request.bucket.index
-    while True:
-        if request.WhichOneof("kind") != "bucket" or request.bucket.index != index:
-            msg = f"expected messages of call {index}, got {request.WhichOneof('kind')}"
-            raise ProtocolError(msg)
-        if request.bucket.frames:
-            frames.append(request.bucket.frames)
-        if not request.bucket.more:
-            return request.bucket, frames
-        following = next(requests, None)
-        if following is None:
-            msg = f"the stream ended in the middle of call {index}"
-            raise ProtocolError(msg)
-        request = following
+def _owner(opening: pb.Opening, call: pb.Bucket) -> tuple[BucketKey, Version]:
+    """Return whose state a call needs, and in which version."""
+    key = BucketKey(opening.application, opening.query, opening.stage.id, call.bucket)
+    return key, Version(call.version.counter, call.version.nonce)

@@ -9,7 +9,7 @@ from wallaroo.frame import PLAIN, Frame, FrameError, cut, encode_frame
 from wallaroo.location import one_line
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.dead_letter import LetterBox, Unread
-from wallaroo.worker.exit import cut_ranges
+from wallaroo.worker.exit import cut_ranges, put_in_order
 from wallaroo.worker.value import ValueCodec
 
 
@@ -144,13 +144,17 @@ class SendExit:
             self.dead += 1
             self._box.add(self.path, self.name, message, sequence, err, code="C504")
             return
-        if self._box.refuses(self, message, sequence, len(value), len(key)):
+        if self._box.refuses(self, message, sequence, len(value), key_size=len(key)):
             self.dead += 1
             return
         self._values.append(value)
         self._sequences.append(sequence)
         self._keys.append(key)
         self._times.append(time)
+
+    def order(self) -> None:
+        """Put the messages in the order of their sequences."""
+        put_in_order(self._sequences, self._values, self._keys, self._times)
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
         """Yield the frames of this call."""

@@ -134,7 +134,7 @@ class LetterBox:
         """Record a message that is not run because it ended a worker before."""
         self.put(Diagnostic(skip.code, skip.reason, ""), path, step, message, sequence, key=key, is_payload=is_payload)
 
-    def refuses(self, part: Leaving, message: Any, sequence: int, size: int, key_size: int = 0) -> bool:
+    def refuses(self, part: Leaving, message: Any, sequence: int, size: int, *, key_size: int = 0) -> bool:
         """Record a message that is too large, with its key, to leave a stage; returns False for others."""
         if size + key_size <= MAX_VALUE_BYTES:
             return False

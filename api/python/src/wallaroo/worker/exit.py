@@ -114,6 +114,11 @@ class KeyExit:
             self._box.add(self.path, self.name, message, sequence, err, code="C504")
             return None
 
+    def order(self) -> None:
+        """Put the messages in the order of their sequences."""
+        for group in self._groups.values():
+            put_in_order(group.sequences, group.values, group.indexes, group.times)
+
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
         """Yield the frames of this call, bucket by bucket."""
         for bucket in sorted(self._groups):
@@ -127,7 +132,7 @@ class KeyExit:
                 sizes = [length + key_lengths[key] for length, key in zip(lengths, group.indexes, strict=True)]
             for start, end, piece in cut_ranges(lengths, data, self._frame_bytes, sizes):
                 value, sequence = group.values[start], group.sequences[start]
-                if self._box.refuses(self, value, sequence, lengths[start], key_lengths[group.indexes[start]]):
+                if self._box.refuses(self, value, sequence, lengths[start], key_size=key_lengths[group.indexes[start]]):
                     continue
                 used, indexes = keys, group.indexes
                 if end - start < len(lengths):
@@ -170,6 +175,10 @@ class SinkExit:
         data = bytes(result)
         return None if self._box.refuses(self, message, sequence, len(data)) else data
 
+    def order(self) -> None:
+        """Put the messages in the order of their sequences."""
+        put_in_order(self.sequences, self.values)
+
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
         """Yield the frames of this call."""
         if not self.values:
@@ -201,6 +210,22 @@ class SinkExit:
         # The loop holds the lists' own append functions: they must stay the same lists.
         self.values[:] = [value for value, _ in kept]
         self.sequences[:] = [sequence for _, sequence in kept]
+
+
+def put_in_order(sequences: list[int], *columns: list[Any]) -> None:
+    """Put messages in the order of their sequences, those of one sequence as they are; a column may be empty.
+
+    Example:
+        >>> sequences, values = [2, 1, 2], ["a", "b", "c"]
+        >>> put_in_order(sequences, values)
+        >>> sequences, values
+        ([1, 2, 2], ['b', 'a', 'c'])
+    """
+    order = sorted(range(len(sequences)), key=sequences.__getitem__)
+    # The loops hold the lists' own functions: they must stay the same lists.
+    for each in (*columns, sequences):
+        if each:
+            each[:] = [each[position] for position in order]
 
 
 def letter_outputs(box: LetterBox, index: int, frame_bytes: int) -> Iterator[pb.Output]:

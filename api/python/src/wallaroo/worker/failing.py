@@ -11,7 +11,7 @@ from wallaroo.worker.result import LIST_EXPECTED, listed
 
 
 def fail_of(
-    box: LetterBox, node: pb.Node, step: str, code: str = "C501", is_payload: bool = False
+    box: LetterBox, node: pb.Node, step: str, code: str = "C501", *, is_payload: bool = False
 ) -> Callable[[Any, int, BaseException], None]:
     """Return what makes a dead letter of a message and its error."""
     path, add = node.path, box.add

@@ -9,7 +9,7 @@ from wallaroo.kafka_record import RECORD
 from wallaroo.key import key_bytes
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.dead_letter import LetterBox, WrongResultError
-from wallaroo.worker.exit import cut_ranges
+from wallaroo.worker.exit import cut_ranges, put_in_order
 
 EXPECTED = "bytes or str, or a tuple (value, key) or (value, key, partition)"
 MAX_PARTITION = 0x7FFFFFFF
@@ -48,13 +48,17 @@ class RecordExit:
             return True  # as a dead letter it is counted already
         if value is None:
             return False
-        if self._box.refuses(self, message, sequence, len(value), len(key)):
+        if self._box.refuses(self, message, sequence, len(value), key_size=len(key)):
             return True
         self._values.append(value)
         self._keys.append(key)
         self._headers.append(headers)
         self._sequences.append(sequence)
         return True
+
+    def order(self) -> None:
+        """Put the messages in the order of their sequences."""
+        put_in_order(self._sequences, self._values, self._keys, self._headers)
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
         """Yield the frames of this call."""

@@ -63,6 +63,10 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
         """Make the next messages of a generator."""
         return self._calls.generate(request)
 
+    def ShowState(self, request: pb.ShowStateRequest, context: Any) -> pb.ShowStateReply:
+        """Show people the states of a state log."""
+        return self._calls.show_state(request)
+
 
 def _refusal(request: pb.InitRequest, reply: pb.InitReply, worker: str) -> Diagnostic | None:
     asked = (request.protocol_min, request.protocol_max)

@@ -23,7 +23,7 @@ from wallaroo.worker.record import RecordExit, makes_rows
 from wallaroo.worker.result import checked, expected_of, listed, paired
 from wallaroo.worker.value import ValueCodec
 from wallaroo.worker.window import window_of
-from wallaroo.worker.wire import WireReader
+from wallaroo.worker.wire import LineReader, WireReader, reader_of
 
 STEP_KINDS = {
     "computation": pb.NODE_KIND_COMPUTATION,
@@ -61,9 +61,9 @@ class Stage:
         self.flight: Words = InFlight("").words
         self.note = InFlight("").note
         self.skips: dict[int, pb.Skip] = {}
-        self._ordinal = 0
+        self.ordinal = 0
         self._exits: list[KeyExit | SinkExit | RecordExit | SendExit] = []
-        self._readers: dict[int, tuple[int, Source, WireReader | None]] = {}
+        self._readers: dict[int, tuple[int, Source, LineReader | WireReader | None]] = {}
         self._received: dict[int, Values] = {}
         self.states: dict[int, StateEntry] = {}
         self.windows: dict[int, WindowEntry] = {}
@@ -86,7 +86,7 @@ class Stage:
         for exit_ in self._exits:
             exit_.clear()
         self.box.clear()
-        self._ordinal = 0
+        self.ordinal = 0
 
     @contextmanager
     def call(self, index: int, flight: InFlight, skips: Iterable[pb.Skip]) -> Iterator[None]:
@@ -105,8 +105,8 @@ class Stage:
 
     def take(self, count: int) -> range:
         """Return 1 + ordinal of each of the next `count` messages of the call."""
-        first = self._ordinal + 1
-        self._ordinal += count
+        first = self.ordinal + 1
+        self.ordinal += count
         return range(first, first + count)
 
     def run(self, index: int, frames: bytes) -> list[pb.Output]:
@@ -129,7 +129,7 @@ class Stage:
             self.box.source_port, self.box.timestamp_ms = header.port, header.timestamp_ms
             self.entered[number] += header.count
             ordinals: Sequence[int] = self.take(header.count)
-            first = self._ordinal - header.count
+            first = self.ordinal - header.count
             if header.encoding == FRAMED and wire is not None:
                 payloads, sequences = wire.payloads(frame.data, header.count, header.sequence, self._enter(first))
             else:
@@ -201,6 +201,12 @@ class Stage:
                 self.box.skip(skip, source.path, source.name, payload, sequence, is_payload=True)
         return [payloads[at] for at in kept], [sequences[at] for at in kept], [ordinals[at] for at in kept]
 
+    def order(self) -> None:
+        """Put the messages of each exit in the order of their sequences: window steps run after others."""
+        if self.windows and len(self.windows) + len(self.states) > 1:
+            for exit_ in self._exits:
+                exit_.order()
+
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
         """Yield the frames of the call that has run."""
         for exit_ in self._exits:
@@ -240,7 +246,8 @@ class Stage:
     def counts(self) -> list[pb.StepCount]:
         """Return what went in and out of each node in the call that has run, derived from the rare cases counted.
 
-        What is sent and received has been counted where it was made, so that there only dead letters count.
+        What is sent and received has been counted where it was made, and what a key exit gives counts where it comes
+        to, so that there only dead letters count.
         """
         unsent = {each.path: each.dead for each in self._exits if isinstance(each, SendExit)}
         left = [0] * len(self.nodes)
@@ -262,7 +269,8 @@ class Stage:
             left[number] = out - self._dropped[number]
             for reader in link.readers:
                 entered[reader] += left[number]
-            came, went = (0, 0) if node.kind == pb.NODE_KIND_RECEIVE else (entered[number], left[number])
+            crosses = node.kind in (pb.NODE_KIND_KEY, pb.NODE_KIND_RECEIVE)
+            came, went = (0, 0) if crosses else (entered[number], left[number])
             counts.append(pb.StepCount(path=node.path, messages_in=came, messages_out=went, dead_letters=dead))
         return counts
 
@@ -309,14 +317,13 @@ class Stage:
                 self._exits.append(send_exit)
                 names[f"send{number}"] = send_exit.put
             elif node.kind == pb.NODE_KIND_KEY and (hosted is None or isinstance(hosted, Step)):
-                self._add_key(number, node, hosted, stage, names)
+                self._add_key(number, node, hosted, stage, names=names)
             elif isinstance(hosted, Source) and node.kind == pb.NODE_KIND_SOURCE:
-                wire = None if hosted.payload_length is None else WireReader(hosted, self.box)
-                self._readers[node.port] = (number, reading(hosted), wire)
+                self._readers[node.port] = (number, reading(hosted), reader_of(hosted, self.box))
                 names[f"f{number}"] = hosted.decode
                 names[f"fail{number}"] = fail_of(self.box, node, hosted.name, code="C505", is_payload=True)
             elif isinstance(hosted, Sink) and node.kind == pb.NODE_KIND_SINK:
-                self._add_sink(number, node, hosted, stage, names)
+                self._add_sink(number, node, hosted, stage, names=names)
             elif isinstance(hosted, Step) and node.kind == pb.NODE_KIND_WINDOW and hosted.window is not None:
                 window = window_of(hosted.aggregation, hosted.window)
                 if self._has_outputs:
@@ -347,7 +354,9 @@ class Stage:
             values = values_of(node, self.codec)
             self.states[node.port] = StateEntry(number, node, step, step.state, closed, values)
 
-    def _add_key(self, number: int, node: pb.Node, step: Step | None, stage: pb.Stage, names: dict[str, Any]) -> None:
+    def _add_key(
+        self, number: int, node: pb.Node, step: Step | None, stage: pb.Stage, *, names: dict[str, Any]
+    ) -> None:
         """Add a KEY; that of a step which another program runs takes the message's key, or the empty one."""
         name = node.path if step is None else step.name
         key_exit = KeyExit(node, name, stage, values_of(node, self.codec), self.box)
@@ -358,7 +367,7 @@ class Stage:
         names[f"find{number}"], names[f"slot{number}"] = key_exit.slots.get, key_exit.slot
         names[f"freeze{number}"] = key_exit.freeze
 
-    def _add_sink(self, number: int, node: pb.Node, sink: Sink, stage: pb.Stage, names: dict[str, Any]) -> None:
+    def _add_sink(self, number: int, node: pb.Node, sink: Sink, stage: pb.Stage, *, names: dict[str, Any]) -> None:
         names[f"f{number}"] = encoding(sink)
         names[f"fail{number}"] = fail_of(self.box, node, sink.name)
         if makes_rows(sink):

@@ -265,6 +265,30 @@ class BucketState:
         except BaseException as err:
             raise StateReadError(key, err) from err
 
+    def values(self, read: Callable[[int, bytes], Any]) -> Iterator[tuple[int, bytes, Any]]:
+        """Yield port, key and state of each key, as they came from the log.
+
+        Args:
+            read: Returns the state of an encoding and bytes.
+
+        Raises:
+            StateReadError: One cannot be read.
+        """
+        stored = [
+            (port, key, self.codec.encoding, cell.data)
+            for port, table in self.tables.items()
+            for key, cell in table.items()
+        ]
+        stored += [
+            (port, key, WINDOWED, data) for port, each in self.calendars.items() for key, data in each.stored.items()
+        ]
+        for port, key, encoding, data in stored:
+            try:
+                value = read(encoding, data)
+            except BaseException as err:
+                raise StateReadError(key, err) from err
+            yield port, key, value
+
     def count(self) -> int:
         """Return how many keys have a state."""
         return sum(map(len, self.tables.values())) + sum(calendar.count() for calendar in self.calendars.values())

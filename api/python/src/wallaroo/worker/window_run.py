@@ -43,6 +43,7 @@ class WindowTurn:
         self._stage = stage
         self._runs: dict[int, list[Run]] = {port: [] for port in stage.windows}
         self._ticks: list[Tick] = []
+        self.failing = ""  # the step that ran last
         self._calendars: dict[int, Calendar] = {}
         for port, entry in stage.windows.items():
             calendar = self._calendars[port] = state.calendar(entry.node.state_port)
@@ -104,8 +105,11 @@ class WindowTurn:
                 self._one(entry, calendar, item.keys[index], item.at(at, at + 1))
 
     def _items(self) -> Iterator[tuple[WindowEntry, Calendar, Any]]:
+        runs, ticks = self._runs, self._ticks
+        self._runs, self._ticks = {port: [] for port in runs}, []  # of the next part of the call
         for port, entry in self._stage.windows.items():
-            for item in in_order(self._runs[port], self._ticks):
+            self.failing = entry.step.name
+            for item in in_order(runs[port], ticks):
                 yield entry, self._calendars[port], item
                 self._stage.flight[MESSAGE] = 0
 

@@ -6,7 +6,7 @@ from typing import Any
 from wallaroo.application import Source
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.frame import FrameError
-from wallaroo.framing import length_of
+from wallaroo.framing import NEWLINE, length_of
 from wallaroo.location import one_line
 from wallaroo.worker.dead_letter import LetterBox
 
@@ -16,6 +16,26 @@ MAX_WANTED = (1 << 64) - 1
 
 class HeaderError(Exception):
     """The end of messages is unknown, because the decoder fails on a header or its answer is no length."""
+
+
+class LineReader:
+    """Cuts the lines of a source."""
+
+    def payloads(
+        self, data: bytes, count: int, sequence: int, enter: Callable[[int], bool]
+    ) -> tuple[list[bytes], list[int]]:
+        """Return lines without their ends; as `WireReader`, but nobody is asked about a header.
+
+        Raises:
+            FrameError: The bytes are not `count` whole lines.
+        """
+        lines = data.split(b"\n")
+        if lines.pop() or len(lines) != count:
+            msg = f"{data.count(10)} line breaks in {len(data)} bytes; expected {count}, one at their end"
+            raise FrameError(msg)
+        if b"\r" in data:
+            lines = [line.removesuffix(b"\r") for line in lines]
+        return lines, list(range(sequence, sequence + count))
 
 
 class WireReader:
@@ -130,3 +150,10 @@ class WireReader:
             expected=self._fixed(header),
         )  # fmt: skip
         self._box.put(finding, self._source.path, self._source.name, payload, sequence, is_payload=True)
+
+
+def reader_of(source: Source, box: LetterBox) -> LineReader | WireReader | None:
+    """Return what cuts the wire bytes of a source; None where it has none."""
+    if source.fields.get("framing") == {"kind": NEWLINE}:
+        return LineReader()
+    return None if source.payload_length is None else WireReader(source, box)

@@ -121,16 +121,18 @@ class Connector(_message.Message):
     def __init__(self, cookie: _Optional[str] = ..., max_credits: _Optional[int] = ..., refill_credits: _Optional[int] = ...) -> None: ...
 
 class AttachOutboxRequest(_message.Message):
-    __slots__ = ("driver", "sinks", "resend_bytes", "sources")
+    __slots__ = ("driver", "sinks", "resend_bytes", "sources", "backlog_bytes")
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     SINKS_FIELD_NUMBER: _ClassVar[int]
     RESEND_BYTES_FIELD_NUMBER: _ClassVar[int]
     SOURCES_FIELD_NUMBER: _ClassVar[int]
+    BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
     driver: Driver
     sinks: _containers.RepeatedCompositeFieldContainer[Sink]
     resend_bytes: int
     sources: _containers.RepeatedCompositeFieldContainer[Source]
-    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sinks: _Optional[_Iterable[_Union[Sink, _Mapping]]] = ..., resend_bytes: _Optional[int] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ...) -> None: ...
+    backlog_bytes: int
+    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sinks: _Optional[_Iterable[_Union[Sink, _Mapping]]] = ..., resend_bytes: _Optional[int] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., backlog_bytes: _Optional[int] = ...) -> None: ...
 
 class Sink(_message.Message):
     __slots__ = ("port", "name", "host", "tcp_port", "cookie", "kafka")
@@ -390,6 +392,54 @@ class PublishReply(_message.Message):
     IS_NEW_FIELD_NUMBER: _ClassVar[int]
     is_new: bool
     def __init__(self, is_new: bool = ...) -> None: ...
+
+class FollowRequest(_message.Message):
+    __slots__ = ("epoch", "journal")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    journal: str
+    def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ...) -> None: ...
+
+class DeliverRequest(_message.Message):
+    __slots__ = ("opening", "delivery")
+    OPENING_FIELD_NUMBER: _ClassVar[int]
+    DELIVERY_FIELD_NUMBER: _ClassVar[int]
+    opening: DeliverOpening
+    delivery: Delivery
+    def __init__(self, opening: _Optional[_Union[DeliverOpening, _Mapping]] = ..., delivery: _Optional[_Union[Delivery, _Mapping]] = ...) -> None: ...
+
+class DeliverOpening(_message.Message):
+    __slots__ = ("epoch", "query", "batch", "partition", "attempt")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    query: str
+    batch: int
+    partition: int
+    attempt: int
+    def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class Delivery(_message.Message):
+    __slots__ = ("number", "port", "bucket", "chunk")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    port: int
+    bucket: int
+    chunk: Chunk
+    def __init__(self, number: _Optional[int] = ..., port: _Optional[int] = ..., bucket: _Optional[int] = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ...) -> None: ...
+
+class DeliverReply(_message.Message):
+    __slots__ = ("number",)
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    def __init__(self, number: _Optional[int] = ...) -> None: ...
 
 class ReadStagedRequest(_message.Message):
     __slots__ = ("epoch", "file")

@@ -70,6 +70,11 @@ class JournalServiceStub(object):
                 request_serializer=service__pb2.StatusRequest.SerializeToString,
                 response_deserializer=service__pb2.StatusReply.FromString,
                 _registered_method=True)
+        self.Follow = channel.unary_stream(
+                '/wallaroo.service.v1.JournalService/Follow',
+                request_serializer=service__pb2.FollowRequest.SerializeToString,
+                response_deserializer=service__pb2.Position.FromString,
+                _registered_method=True)
         self.Visit = channel.unary_unary(
                 '/wallaroo.service.v1.JournalService/Visit',
                 request_serializer=service__pb2.VisitRequest.SerializeToString,
@@ -133,6 +138,13 @@ class JournalServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Follow(self, request, context):
+        """Reports where the journal ends, at once and whenever that changes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Visit(self, request, context):
         """A user's: journals a visit, answers when it is safe.
         """
@@ -191,6 +203,11 @@ def add_JournalServiceServicer_to_server(servicer, server):
                     servicer.Status,
                     request_deserializer=service__pb2.StatusRequest.FromString,
                     response_serializer=service__pb2.StatusReply.SerializeToString,
+            ),
+            'Follow': grpc.unary_stream_rpc_method_handler(
+                    servicer.Follow,
+                    request_deserializer=service__pb2.FollowRequest.FromString,
+                    response_serializer=service__pb2.Position.SerializeToString,
             ),
             'Visit': grpc.unary_unary_rpc_method_handler(
                     servicer.Visit,
@@ -409,6 +426,33 @@ class JournalService(object):
             _registered_method=True)
 
     @staticmethod
+    def Follow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/wallaroo.service.v1.JournalService/Follow',
+            service__pb2.FollowRequest.SerializeToString,
+            service__pb2.Position.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Visit(request,
             target,
             options=(),
@@ -520,6 +564,11 @@ class OutboxServiceStub(object):
                 request_serializer=service__pb2.ReadStagedRequest.SerializeToString,
                 response_deserializer=service__pb2.Chunk.FromString,
                 _registered_method=True)
+        self.Deliver = channel.stream_stream(
+                '/wallaroo.service.v1.OutboxService/Deliver',
+                request_serializer=service__pb2.DeliverRequest.SerializeToString,
+                response_deserializer=service__pb2.DeliverReply.FromString,
+                _registered_method=True)
         self.Status = channel.unary_unary(
                 '/wallaroo.service.v1.OutboxService/Status',
                 request_serializer=service__pb2.StatusRequest.SerializeToString,
@@ -555,6 +604,14 @@ class OutboxServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Deliver(self, request_iterator, context):
+        """Takes output of a micro-batch that is still running, and drops what it has already. The results of one port and
+        bucket come in the order of sequences. A stream that breaks is not resumed: the next one begins with the micro-batch.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Status(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -583,6 +640,11 @@ def add_OutboxServiceServicer_to_server(servicer, server):
                     servicer.ReadStaged,
                     request_deserializer=service__pb2.ReadStagedRequest.FromString,
                     response_serializer=service__pb2.Chunk.SerializeToString,
+            ),
+            'Deliver': grpc.stream_stream_rpc_method_handler(
+                    servicer.Deliver,
+                    request_deserializer=service__pb2.DeliverRequest.FromString,
+                    response_serializer=service__pb2.DeliverReply.SerializeToString,
             ),
             'Status': grpc.unary_unary_rpc_method_handler(
                     servicer.Status,
@@ -699,6 +761,33 @@ class OutboxService(object):
             '/wallaroo.service.v1.OutboxService/ReadStaged',
             service__pb2.ReadStagedRequest.SerializeToString,
             service__pb2.Chunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Deliver(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/wallaroo.service.v1.OutboxService/Deliver',
+            service__pb2.DeliverRequest.SerializeToString,
+            service__pb2.DeliverReply.FromString,
             options,
             channel_credentials,
             insecure,

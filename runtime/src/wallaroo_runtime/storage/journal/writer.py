@@ -24,6 +24,7 @@ class JournalWriter:
     Args:
         directory: The journal; made when it does not exist.
         segment_bytes: A segment that has this many bytes of frames gets no more.
+        moved: Called, in the thread that moved it, whenever `safe` has moved.
 
     Attributes:
         end: Position after the last frame.
@@ -33,10 +34,15 @@ class JournalWriter:
         RunError: R610, another process writes it; R612 or R619, it cannot be continued.
     """
 
-    def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        segment_bytes: int = SEGMENT_BYTES,
+        moved: Callable[[Position], None] = lambda position: None,
+    ) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.directory = directory
-        self._segment_bytes = segment_bytes
+        self._segment_bytes, self._moved = segment_bytes, moved
         self._lock_file = lock_directory(directory)
         try:
             self._segments, self._descriptor, self.end, self._sequence = recover(directory)
@@ -125,6 +131,7 @@ class JournalWriter:
         reach("gateway.before_publish")
         write_all(self._head, pack_head(position), 0)
         self.safe = position
+        self._moved(position)
 
     def remove_committed(self, before: Callable[[int], None]) -> int:
         """Remove the segments that are no longer needed; the last segment always stays.

@@ -4,7 +4,10 @@ import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from wallaroo.frame import read_header
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.live import OUTPUT, LiveReader, first_offset
+from wallaroo_runtime.storage.outbox.live_state import Read, read_last
 from wallaroo_runtime.storage.outbox.log import Base, LogReader, OutboxFile, Record
 from wallaroo_runtime.storage.outbox.position import Delivered, read_position
 
@@ -44,9 +47,16 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
         records.append(record)
     total = reader.base
     reader.close()
+    positions = {port: read_position(directory, port) for port in ports}  # first: an egress moves on
+    live = read_last(directory)
+    if total.live > live.end:
+        raise _damaged(
+            directory, f"its live log ends at {live.end}; record {total.number - 1} comes after {total.live}"
+        )
     for port in sorted(ports):
-        if total.messages[port]:
+        if total.messages[port] + live.state.messages[port]:
             _check_port(directory, port, begin or total, records, total)
+            _check_live(directory, port, positions[port], live)
 
 
 def _before(record: Record, after: Base) -> Base:
@@ -63,14 +73,39 @@ def _check_port(directory: Path, port: int, begin: Base, records: list[Record], 
         raise _damaged(directory, f"{name} is missing; {total.messages[port]} messages were published for that sink")
     if position.record > total.number:
         raise _damaged(directory, f"{name} is at record {position.record}; the log ends before record {total.number}")
-    low, high = _counts(port, begin, records, position)
-    if not low <= position.messages <= high:
-        expected = f"{low}" if low == high else f"{low} to {high}"
-        reason = f"{name} counts {position.messages} messages up to record {position.record}; the log {expected}"
-        raise _damaged(directory, reason)
+    counted = position.messages - position.live_messages
+    _check_count(directory, _counts(port, begin, records, position), counted, f"{name}: record {position.record}")
     for record, index, file in _files(port, records):
         if (record, index) >= (position.record, position.file):
             _check_file(directory, port, (record, index), file)
+
+
+def _check_count(directory: Path, expected: tuple[int, int], counted: int, name: str) -> None:
+    """Refuse a position that counts other messages than there are before it."""
+    low, high = expected
+    if not low <= counted <= high:
+        said = f"{low}" if low == high else f"{low} to {high}"
+        raise _damaged(directory, f"{name}: it counts {counted} messages before; the log {said}")
+
+
+def _check_live(directory: Path, port: int, position: Delivered, live: Read) -> None:
+    """Compare the position of a sink with the live log, and read what is not delivered."""
+    if position.live > live.end:
+        raise _damaged(directory, f"position-{port} is at {position.live} of the live log, which ends at {live.end}")
+    counts: list[int] = []
+    at_first = 0
+    reader = LiveReader(directory, max(position.live, first_offset(directory)))
+    for entry in reader.entries(live.end):
+        is_mine = entry.kind == OUTPUT and entry.port == port
+        if (is_mine or entry.kind != OUTPUT) and not entry.fits():
+            raise _damaged(directory, f"its live log at {entry.offset}: the entry does not fit its checksum")
+        if is_mine:
+            counts.append(read_header(entry.content).count - entry.skip)
+            at_first = counts[0] if entry.offset == position.live else at_first
+    reader.close()
+    before = live.state.messages[port] - sum(counts)
+    name = f"position-{port}: {position.live} of the live log"
+    _check_count(directory, (before, before + at_first), position.live_messages, name)
 
 
 def _files(port: int, records: list[Record]) -> Iterator[tuple[int, int, OutboxFile]]:

@@ -32,6 +32,7 @@ class Record:
     """A published micro-batch; `number` counts all records from 0, removed ones included.
 
     `offsets` is what Spark has planned for it, as the file of its checkpoint says; empty: not known.
+    `live` is how far the live log was safe when it was published: what it had comes before the record's files.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Record:
     batch: int
     files: tuple[OutboxFile, ...]
     offsets: str = ""
+    live: int = 0
 
 
 @dataclass(slots=True)
@@ -50,37 +52,40 @@ class Base:
         batches: Highest batch of each query.
         messages: Number of messages of each port.
         offsets: Of the last record.
+        live: Of the last record.
     """
 
     number: int = 0
     batches: dict[str, int] = field(default_factory=dict)
     messages: Counter[int] = field(default_factory=Counter)
     offsets: str = ""
+    live: int = 0
 
     def add(self, record: Record) -> None:
         """Take in the record that comes next."""
         self.number = record.number + 1
         self.batches[record.query] = max(record.batch, self.batches.get(record.query, -1))
-        self.offsets = record.offsets
+        self.offsets, self.live = record.offsets, record.live
         for file in record.files:
             self.messages[file.port] += file.messages
 
     def to_json(self) -> dict[str, Any]:
         """Return the object in the first line of a log that was cut."""
         messages = {str(port): count for port, count in self.messages.items()}
-        return {"base": self.number, "batches": self.batches, "messages": messages, "offsets": self.offsets}
+        value = {"base": self.number, "batches": self.batches, "messages": messages, "offsets": self.offsets}
+        return value | ({"live": self.live} if self.live else {})
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Base":
         """Read what `to_json` gave."""
         messages = Counter({int(port): count for port, count in value["messages"].items()})
-        return cls(value["base"], dict(value["batches"]), messages, value.get("offsets", ""))
+        return cls(value["base"], dict(value["batches"]), messages, value.get("offsets", ""), value.get("live", 0))
 
 
 def record_of(value: dict[str, Any], number: int) -> Record:
     """Read the record of a line."""
     files = tuple(OutboxFile(**file) for file in value["files"])
-    return Record(number, value["query"], value["batch"], files, value.get("offsets", ""))
+    return Record(number, value["query"], value["batch"], files, value.get("offsets", ""), value.get("live", 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.live_state import read_last, safe_live
 from wallaroo_runtime.storage.outbox.log import LOG_NAME, LogReader, OutboxFile, Published, Record, cut_delivered
 from wallaroo_runtime.storage.outbox.position import begin_position, forget_position, read_position, read_retained
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -62,7 +63,8 @@ class Outbox:
         self._base = reader.base
         self._compact_at = max(compact_bytes, self._log.stat().st_size)
         self._remove_unknown(known)
-        for port in filter(lambda port: not self._has_sink(port), self._base.messages):
+        published = self._base.messages + read_last(self.directory).state.messages
+        for port in filter(lambda port: not self._has_sink(port), published):
             forget_position(self.directory, port)
         for path in Path(staging).glob("*.frames") if staging is not None else ():
             path.unlink(missing_ok=True)
@@ -83,11 +85,15 @@ class Outbox:
 
     def letters(self) -> int:
         """Return how many dead letters were ever published."""
-        return self._base.messages[DEAD_LETTER_PORT]
+        return self.messages().get(DEAD_LETTER_PORT, 0)
+
+    def recorded(self, port: int) -> int:
+        """Return how many messages of a port its records have; what the live log has is not looked up."""
+        return self._base.messages[port]
 
     def messages(self) -> dict[int, int]:
         """Return how many messages were ever published for each port; 65535: dead letters."""
-        return dict(self._base.messages)
+        return dict(self._base.messages + read_last(self.directory).state.messages)
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
         """Make the output of a micro-batch count: all of it, in partition order, or nothing.
@@ -132,7 +138,8 @@ class Outbox:
         for port in {file.port for file in named} - {DEAD_LETTER_PORT, *self._base.messages}:
             begin_position(self.directory, port)
         if named or offsets:
-            self._append(Record(self._base.number, query, batch, tuple(named), offsets))
+            live = safe_live(self.directory)
+            self._append(Record(self._base.number, query, batch, tuple(named), offsets, live))
         reach("driver.after_publish")
         self._remove_staged(query, batch, files)
         self._compact()
@@ -185,7 +192,8 @@ class Outbox:
 
     def _append(self, record: Record) -> None:
         files = [{name: getattr(file, name) for name in OutboxFile.__slots__} for file in record.files]
-        line = pack_line({"query": record.query, "batch": record.batch, "files": files, "offsets": record.offsets})
+        value = {"query": record.query, "batch": record.batch, "files": files, "offsets": record.offsets}
+        line = pack_line(value | ({"live": record.live} if record.live else {}))
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             start = os.fstat(descriptor).st_size

@@ -7,6 +7,7 @@ from pathlib import Path
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.durable.line import pack_line, unpack_line
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.outbox.live_state import read_last
 from wallaroo_runtime.storage.outbox.log import LogReader
 
 
@@ -21,6 +22,9 @@ class Delivered:
         messages: Number of messages that were delivered to this sink, ever.
         total_bytes: Their bytes.
         sender: Name that a committing sink knows this output by; empty: the sink takes no transactions.
+        live: Offset of the entry of the live log that is next; those of other ports count too.
+        live_byte: Bytes of values of that entry that are delivered; always whole messages.
+        live_messages: How many of `messages` are of the live log.
     """
 
     record: int = 0
@@ -29,10 +33,23 @@ class Delivered:
     messages: int = 0
     total_bytes: int = 0
     sender: str = ""
+    live: int = 0
+    live_byte: int = 0
+    live_messages: int = 0
+
+    @property
+    def _place(self) -> tuple[int, ...]:
+        # Entries of the live log come before the files of the record that is next.
+        return (self.record, self.live, self.live_byte, self.file, self.byte)
+
+    @property
+    def live_needed(self) -> int:
+        """How much of the live log must be safe before this place may be recorded; of an entry, all of it."""
+        return self.live + bool(self.live_byte)
 
     def is_after(self, other: "Delivered") -> bool:
         """Return whether this place comes after another one of the same sink."""
-        return (self.record, self.file, self.byte) > (other.record, other.file, other.byte)
+        return self._place > other._place
 
 
 def read_position(directory: Path, port: int) -> Delivered:
@@ -91,7 +108,8 @@ def write_position(directory: Path, port: int, position: Delivered, *, durable: 
 
 
 def _line(position: Delivered) -> bytes:
-    return pack_line({name: getattr(position, name) for name in Delivered.__slots__})
+    values = {name: getattr(position, name) for name in Delivered.__slots__}
+    return pack_line({name: value for name, value in values.items() if value or not name.startswith("live")})
 
 
 def undelivered(directory: Path, ports: Collection[int]) -> int:
@@ -105,4 +123,5 @@ def undelivered(directory: Path, ports: Collection[int]) -> int:
         continue
     reader.close()
     # By then its base has counted every record.
-    return sum(reader.base.messages[port] - read_position(directory, port).messages for port in ports)
+    published = reader.base.messages + read_last(directory).state.messages
+    return sum(published[port] - read_position(directory, port).messages for port in ports)

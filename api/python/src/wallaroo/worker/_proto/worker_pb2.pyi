@@ -231,7 +231,7 @@ class StateRequest(_message.Message):
     def __init__(self, opening: _Optional[_Union[Opening, _Mapping]] = ..., bucket: _Optional[_Union[Bucket, _Mapping]] = ..., log: _Optional[_Union[StateLog, _Mapping]] = ...) -> None: ...
 
 class Bucket(_message.Message):
-    __slots__ = ("index", "bucket", "version", "frames", "more", "wants_snapshot", "skips", "alone", "careful")
+    __slots__ = ("index", "bucket", "version", "frames", "more", "wants_snapshot", "skips", "alone", "careful", "release")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     BUCKET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -241,6 +241,7 @@ class Bucket(_message.Message):
     SKIPS_FIELD_NUMBER: _ClassVar[int]
     ALONE_FIELD_NUMBER: _ClassVar[int]
     CAREFUL_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
     index: int
     bucket: int
     version: Version
@@ -250,7 +251,8 @@ class Bucket(_message.Message):
     skips: _containers.RepeatedCompositeFieldContainer[Skip]
     alone: bool
     careful: bool
-    def __init__(self, index: _Optional[int] = ..., bucket: _Optional[int] = ..., version: _Optional[_Union[Version, _Mapping]] = ..., frames: _Optional[bytes] = ..., more: bool = ..., wants_snapshot: bool = ..., skips: _Optional[_Iterable[_Union[Skip, _Mapping]]] = ..., alone: bool = ..., careful: bool = ...) -> None: ...
+    release: bool
+    def __init__(self, index: _Optional[int] = ..., bucket: _Optional[int] = ..., version: _Optional[_Union[Version, _Mapping]] = ..., frames: _Optional[bytes] = ..., more: bool = ..., wants_snapshot: bool = ..., skips: _Optional[_Iterable[_Union[Skip, _Mapping]]] = ..., alone: bool = ..., careful: bool = ..., release: bool = ...) -> None: ...
 
 class StateLog(_message.Message):
     __slots__ = ("index", "entries", "more")
@@ -263,18 +265,26 @@ class StateLog(_message.Message):
     def __init__(self, index: _Optional[int] = ..., entries: _Optional[_Iterable[bytes]] = ..., more: bool = ...) -> None: ...
 
 class StateReply(_message.Message):
-    __slots__ = ("need_state", "output", "change", "done", "failure")
+    __slots__ = ("need_state", "output", "change", "done", "failure", "released")
     NEED_STATE_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
     need_state: NeedState
     output: Output
     change: StateChange
     done: StateDone
     failure: Failure
-    def __init__(self, need_state: _Optional[_Union[NeedState, _Mapping]] = ..., output: _Optional[_Union[Output, _Mapping]] = ..., change: _Optional[_Union[StateChange, _Mapping]] = ..., done: _Optional[_Union[StateDone, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+    released: Released
+    def __init__(self, need_state: _Optional[_Union[NeedState, _Mapping]] = ..., output: _Optional[_Union[Output, _Mapping]] = ..., change: _Optional[_Union[StateChange, _Mapping]] = ..., done: _Optional[_Union[StateDone, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ...) -> None: ...
+
+class Released(_message.Message):
+    __slots__ = ("index",)
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    def __init__(self, index: _Optional[int] = ...) -> None: ...
 
 class NeedState(_message.Message):
     __slots__ = ("index", "rollback")
@@ -379,6 +389,32 @@ class GenerateReply(_message.Message):
     ended: bool
     failure: Failure
     def __init__(self, encoding: _Optional[int] = ..., values: _Optional[_Iterable[bytes]] = ..., ended: bool = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+
+class ShowStateRequest(_message.Message):
+    __slots__ = ("stage", "entries")
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    stage: Stage
+    entries: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, stage: _Optional[_Union[Stage, _Mapping]] = ..., entries: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class ShowStateReply(_message.Message):
+    __slots__ = ("states", "failure")
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[ShownState]
+    failure: Failure
+    def __init__(self, states: _Optional[_Iterable[_Union[ShownState, _Mapping]]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+
+class ShownState(_message.Message):
+    __slots__ = ("port", "key", "json")
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    port: int
+    key: bytes
+    json: bytes
+    def __init__(self, port: _Optional[int] = ..., key: _Optional[bytes] = ..., json: _Optional[bytes] = ...) -> None: ...
 
 class Failure(_message.Message):
     __slots__ = ("code", "message", "retriable", "traceback", "fix", "pointer", "file", "line")

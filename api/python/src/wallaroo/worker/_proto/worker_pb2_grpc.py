@@ -59,6 +59,11 @@ class WorkerStub(object):
                 request_serializer=worker__pb2.GenerateRequest.SerializeToString,
                 response_deserializer=worker__pb2.GenerateReply.FromString,
                 _registered_method=True)
+        self.ShowState = channel.unary_unary(
+                '/wallaroo.worker.v1.Worker/ShowState',
+                request_serializer=worker__pb2.ShowStateRequest.SerializeToString,
+                response_deserializer=worker__pb2.ShowStateReply.FromString,
+                _registered_method=True)
 
 
 class WorkerServicer(object):
@@ -99,6 +104,13 @@ class WorkerServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ShowState(self, request, context):
+        """Shows people the states of a state log. Needs the capability show_state.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -126,6 +138,11 @@ def add_WorkerServicer_to_server(servicer, server):
                     servicer.Generate,
                     request_deserializer=worker__pb2.GenerateRequest.FromString,
                     response_serializer=worker__pb2.GenerateReply.SerializeToString,
+            ),
+            'ShowState': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShowState,
+                    request_deserializer=worker__pb2.ShowStateRequest.FromString,
+                    response_serializer=worker__pb2.ShowStateReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -263,6 +280,33 @@ class Worker(object):
             '/wallaroo.worker.v1.Worker/Generate',
             worker__pb2.GenerateRequest.SerializeToString,
             worker__pb2.GenerateReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ShowState(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/wallaroo.worker.v1.Worker/ShowState',
+            worker__pb2.ShowStateRequest.SerializeToString,
+            worker__pb2.ShowStateReply.FromString,
             options,
             channel_credentials,
             insecure,

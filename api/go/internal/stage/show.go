@@ -1,0 +1,34 @@
+package stage
+
+import (
+	"wallarooapi/internal/shown"
+	"wallarooapi/internal/state"
+	"wallarooapi/internal/window"
+	pb "wallarooapi/internal/workerpb"
+)
+
+// Show returns what a state log has at its end, for people.
+func (x *Executor) Show(entries [][]byte) (states []*pb.ShownState, err error) {
+	err = apart("C507", "a state", func() error {
+		loader := x.NewLoader()
+		for _, entry := range entries {
+			if err := loader.Load(entry); err != nil {
+				return err
+			}
+		}
+		if err := loader.End(); err != nil {
+			return err
+		}
+		return loader.Bucket().Tables(func(table *state.Table) error {
+			table.Entries(func(entry *state.Entry) {
+				value := entry.Value
+				if windows, ok := value.(*window.State); ok {
+					value = windows.Accumulators()
+				}
+				states = append(states, &pb.ShownState{Port: uint32(table.Port), Key: []byte(entry.Key), Json: shown.JSON(value)})
+			})
+			return nil
+		})
+	})
+	return states, err
+}

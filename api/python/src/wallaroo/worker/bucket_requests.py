@@ -1,0 +1,87 @@
+"""The requests of a stream of bucket calls: parts of calls, and the state logs that are asked for."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from wallaroo.worker._proto import worker_pb2 as pb
+
+
+class ProtocolError(Exception):
+    """The client does what the protocol does not allow."""
+
+
+class BucketRequests:
+    """What the client sends after the opening.
+
+    Args:
+        requests: As they come.
+    """
+
+    def __init__(self, requests: Iterator[pb.StateRequest]) -> None:
+        self._requests = requests
+        self._waiting: deque[pb.Bucket] = deque()  # they came while a state log was awaited
+
+    def first(self) -> pb.Bucket | None:
+        """Return the first request of the next call; None: the stream has ended.
+
+        Raises:
+            ProtocolError: Something else came.
+        """
+        if self._waiting:
+            return self._waiting.popleft()
+        request = next(self._requests, None)
+        if request is None:
+            return None
+        if request.WhichOneof("kind") != "bucket":
+            msg = f"expected a bucket call, got {request.WhichOneof('kind')}"
+            raise ProtocolError(msg)
+        return request.bucket
+
+    def following(self, index: int) -> pb.Bucket:
+        """Return the next request of a call that has begun.
+
+        Raises:
+            ProtocolError: Something else came.
+        """
+        found = self.first()
+        if found is None:
+            msg = f"the stream ended in the middle of call {index}"
+            raise ProtocolError(msg)
+        if found.index != index:
+            msg = f"expected messages of call {index}, got those of call {found.index}"
+            raise ProtocolError(msg)
+        return found
+
+    def part(self, request: pb.Bucket) -> tuple[pb.Bucket, list[bytes]]:
+        """Return the last request of a part that begins with a request, and the frames of all its requests.
+
+        Raises:
+            ProtocolError: The part has no end.
+        """
+        frames: list[bytes] = []
+        while True:
+            if request.frames:
+                frames.append(request.frames)
+            if request.release and not request.more:
+                msg = f"a request with release ends call {request.index}"
+                raise ProtocolError(msg)
+            if request.release or not request.more:
+                return request, frames
+            request = self.following(request.index)
+
+    def log(self, index: int) -> pb.StateLog:
+        """Return the next request of the state log of a call.
+
+        Raises:
+            ProtocolError: Something else came, and not a bucket call, which waits.
+        """
+        for request in self._requests:
+            if request.WhichOneof("kind") == "bucket":
+                self._waiting.append(request.bucket)
+                continue
+            if request.WhichOneof("kind") != "log" or request.log.index != index:
+                msg = f"expected the state log of call {index}, got {request.WhichOneof('kind')}"
+                raise ProtocolError(msg)
+            return request.log
+        msg = f"the stream ended before the state log of call {index}"
+        raise ProtocolError(msg)

@@ -1,0 +1,33 @@
+package org.wallaroo.spark.realtime;
+
+import org.apache.spark.TaskContext;
+import wallaroo.worker.v1.WorkerOuterClass.Opening;
+
+/**
+ * Which attempt of which task runs here.
+ *
+ * @param query id of Spark's query
+ * @param batch number of the batch
+ * @param partition of the task
+ * @param attempt Spark's id of the attempt
+ */
+record Attempt(String query, long batch, int partition, long attempt) {
+    static Attempt current() {
+        TaskContext context = TaskContext.get();
+        return new Attempt(context.getLocalProperty("sql.streaming.queryId"),
+                Long.parseLong(context.getLocalProperty("streaming.sql.batchId")), context.partitionId(),
+                context.taskAttemptId());
+    }
+
+    /** Runs an action when the task ends, however it does. */
+    void onEnd(Runnable action) {
+        TaskContext.get().addTaskCompletionListener(context -> {
+            action.run();
+        });
+    }
+
+    /** Returns what begins a stream of a stage, with the task in it. */
+    Opening opening(Opening stage) {
+        return stage.toBuilder().setQuery(query).setBatch(batch).setPartition(partition).setAttempt(attempt).build();
+    }
+}

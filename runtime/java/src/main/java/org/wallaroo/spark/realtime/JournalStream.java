@@ -1,0 +1,96 @@
+package org.wallaroo.spark.realtime;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
+import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
+
+/** The driver's side of the source: one partition, which reads from where the last batch ended. */
+final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, SupportsAdmissionControl {
+    // Batches that end at once: what Spark does at the border of two batches takes twice as long the first time.
+    private static final int REHEARSALS = 2;
+
+    private final Settings settings;
+    private JournalOffset start;
+    private int batches; // begun by this query
+
+    JournalStream(Settings settings) {
+        this.settings = settings;
+    }
+
+    /** A partition of a batch: all from an offset; a rehearsal ends before it reads anything. */
+    record Begin(Settings settings, JournalOffset start, boolean isRehearsal) implements InputPartition {}
+
+    @Override
+    public Offset initialOffset() {
+        try {
+            return new JournalOffset(JournalReader.end(Path.of(settings.journal())).journal(), 0, 0);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    @Override
+    public Offset deserializeOffset(String json) {
+        return JournalOffset.parse(json);
+    }
+
+    @Override
+    public Offset latestOffset() {
+        throw new UnsupportedOperationException("the source is read in real-time mode only");
+    }
+
+    @Override
+    public Offset latestOffset(Offset from, ReadLimit limit) {
+        return from; // a batch of real-time mode ends where its readers end
+    }
+
+    @Override
+    public ReadLimit getDefaultReadLimit() {
+        return ReadLimit.allAvailable();
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset from) {
+        start = (JournalOffset) from;
+        BatchEnd.begin(settings, start);
+        return new InputPartition[] {new Begin(settings, start, batches++ < REHEARSALS)};
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset from, Offset to) {
+        throw new UnsupportedOperationException("the source is read in real-time mode only");
+    }
+
+    @Override
+    public Offset mergeOffsets(PartitionOffset[] ends) {
+        if (ends.length != 1) {
+            throw OperatorFailure.of("I901", "reason", ends.length + " tasks read a batch; expected one");
+        }
+        JournalOffset end = (JournalOffset) ends[0];
+        BatchEnd.check(settings, start, end);
+        return end;
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+        return partition -> new JournalPartitionReader((Begin) partition);
+    }
+
+    @Override
+    public void commit(Offset end) {
+        // The driver lets the journal drop what is processed.
+    }
+
+    @Override
+    public void stop() {
+        JournalHead.closeAll();
+    }
+}

@@ -1,0 +1,54 @@
+package org.wallaroo.spark.realtime;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** The stages of a level, which run one after the other: what one sends, a later one takes. */
+final class Level {
+    private final List<LevelStage> stages;
+
+    Level(List<LevelStage> stages) {
+        this.stages = stages;
+    }
+
+    /** Runs what enters the level; returns what leaves it, and what passes it. */
+    List<Parcel.Item> run(List<Parcel.Item> items) {
+        List<Parcel.Item> held = items;
+        for (LevelStage stage : stages) {
+            held = after(stage, held);
+        }
+        return held;
+    }
+
+    /** Runs what the level before has given at its flush, then ends all calls; returns what leaves the level. */
+    List<Parcel.Item> flush(List<Parcel.Item> items) {
+        List<Parcel.Item> held = items;
+        for (LevelStage stage : stages) {
+            held = after(stage, held);
+            held.addAll(stage.flush());
+        }
+        return held;
+    }
+
+    private static List<Parcel.Item> after(LevelStage stage, List<Parcel.Item> items) {
+        List<Parcel.Item> mine = new ArrayList<>();
+        List<Parcel.Item> others = new ArrayList<>();
+        for (Parcel.Item item : items) {
+            boolean isTaken = stage.takes(item.port());
+            if (isTaken) {
+                mine.add(item);
+            }
+            if (!isTaken || item.port() == Frames.TICK_PORT) { // ticks concern each stage that has windows
+                others.add(item);
+            }
+        }
+        if (!mine.isEmpty()) {
+            others.addAll(stage.run(mine));
+        }
+        return others;
+    }
+
+    void close() {
+        stages.forEach(LevelStage::close);
+    }
+}

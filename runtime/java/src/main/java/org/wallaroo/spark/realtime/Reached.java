@@ -1,0 +1,31 @@
+package org.wallaroo.spark.realtime;
+
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** How far queries of this virtual machine have come while their batches run. */
+final class Reached {
+    private static final Map<String, Long> MESSAGES = new ConcurrentHashMap<>();
+
+    private static final Set<String> READING = ConcurrentHashMap.newKeySet();
+
+    private Reached() {}
+
+    /** Messages that come from now on are read at once. */
+    static void read(Settings settings) {
+        READING.add(settings.text());
+    }
+
+    static boolean isReading(String settings) {
+        return READING.contains(settings);
+    }
+
+    static void set(Settings settings, long messages) {
+        MESSAGES.merge(settings.text(), messages, Math::max); // a task that is repeated begins before
+    }
+
+    static long messages(String settings) {
+        return MESSAGES.getOrDefault(settings, -1L);
+    }
+}

@@ -1,0 +1,66 @@
+package org.wallaroo.spark.realtime;
+
+import org.apache.spark.api.java.function.MapFunction;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.StreamingQuery;
+import org.apache.spark.sql.streaming.StreamingQueryProgress;
+import org.apache.spark.sql.streaming.TimeMode;
+
+/** What the driver calls: the query of a plan, and its end. */
+public final class RealTime {
+    private static final int ONLY_KEY = 0;
+
+    private RealTime() {}
+
+    /**
+     * Returns a plan as one streaming dataset, whose rows are for the sink.
+     *
+     * @param session where it shall run
+     * @param text settings, see {@link Settings}
+     */
+    public static Dataset<Row> lower(SparkSession session, String text) {
+        Settings settings = new Settings(text);
+        Dataset<byte[]> rows = session.readStream()
+                .format(JournalSource.class.getName())
+                .option("settings", text)
+                .load()
+                .as(Encoders.BINARY())
+                .mapPartitions(new SourceLevel(settings), Encoders.BINARY())
+                .coalesce(1); // with one shuffle partition there is no shuffle: all is one task
+        if (settings.levels() > 1) {
+            rows = rows.groupByKey((MapFunction<byte[], Integer>) row -> ONLY_KEY, Encoders.INT())
+                    .transformWithState(new StateLevels(settings), TimeMode.None(), OutputMode.Update(),
+                            Encoders.BINARY());
+        }
+        return rows.toDF("parcel");
+    }
+
+    /** Returns the format of the sink. */
+    public static String sink() {
+        return EgressSink.class.getName();
+    }
+
+    /**
+     * Returns what a driver asks ten times a second, in one call: whether a query is active (1 or 0), whether it has
+     * begun to read the journal, how many messages of it are processed with all their output in the outbox (-1: none
+     * yet), and the last batch that Spark has reported (-1: none).
+     *
+     * @param query that was started
+     * @param text its settings
+     */
+    public static String look(StreamingQuery query, String text) {
+        StreamingQueryProgress last = query.lastProgress();
+        long batch = last == null ? -1 : last.batchId();
+        int isActive = query.isActive() ? 1 : 0;
+        return isActive + " " + (Reached.isReading(text) ? 1 : 0) + " " + Reached.messages(text) + " " + batch;
+    }
+
+    /** Lets running batches end now, so that what they have done is committed. */
+    public static void endBatches() {
+        JournalHead.endBatches();
+    }
+}

@@ -1,0 +1,80 @@
+package org.wallaroo.spark.realtime;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+
+/** A stage with state: its buckets run side by side. */
+final class StateStage implements LevelStage {
+    private final BucketCalls calls;
+    private final Set<Integer> entries;
+    private final int buckets;
+    private final int block;
+
+    StateStage(Settings stage, Attempt attempt, BucketStore store) {
+        var opening = attempt.opening(stage.opening());
+        buckets = opening.getStage().getBucketCount();
+        block = stage.block();
+        entries = Set.copyOf(stage.entries());
+        calls = new BucketCalls(WorkerChannel.of(stage), opening, new BlockStore(store, block * buckets), stage);
+    }
+
+    @Override
+    public boolean takes(int port) {
+        return entries.contains(port);
+    }
+
+    @Override
+    public List<Parcel.Item> run(List<Parcel.Item> items) {
+        List<Parcel.Item> mine = new ArrayList<>();
+        for (Parcel.Item item : items) {
+            if (item.port() != Frames.TICK_PORT) {
+                mine.add(item);
+                continue;
+            }
+            for (int bucket = 0; bucket < buckets; bucket++) {
+                mine.add(new Parcel.Item(item.port(), bucket, item.origin(), item.frame()));
+            }
+        }
+        return placed(calls.run(mine));
+    }
+
+    @Override
+    public List<Parcel.Item> flush() {
+        List<Parcel.Item> released = placed(calls.flush());
+        if (!calls.isIdle()) {
+            throw OperatorFailure.of("I901", "reason", "a call is open at the end of a batch");
+        }
+        return released;
+    }
+
+    private List<Parcel.Item> placed(List<Parcel.Item> items) {
+        return items.stream()
+                .map(item -> new Parcel.Item(
+                        item.port(), item.bucket(), block * buckets + item.origin(), item.frame()))
+                .toList();
+    }
+
+    @Override
+    public void close() {
+        calls.close();
+    }
+
+    /** The part of a task's store that one stage has. */
+    private record BlockStore(BucketStore whole, int first) implements BucketStore {
+        @Override
+        public BucketVersion version(int bucket) {
+            return whole.version(first + bucket);
+        }
+
+        @Override
+        public List<byte[]> log(int bucket, BucketVersion version) {
+            return whole.log(first + bucket, version);
+        }
+
+        @Override
+        public void store(int bucket, BucketVersion before, BucketVersion after, List<byte[]> changes) {
+            whole.store(first + bucket, before, after, changes);
+        }
+    }
+}

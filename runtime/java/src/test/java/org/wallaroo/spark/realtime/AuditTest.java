@@ -1,0 +1,153 @@
+package org.wallaroo.spark.realtime;
+
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import wallaroo.worker.v1.WorkerOuterClass.Node;
+import wallaroo.worker.v1.WorkerOuterClass.NodeKind;
+import wallaroo.worker.v1.WorkerOuterClass.Output;
+import wallaroo.worker.v1.WorkerOuterClass.Stage;
+import wallaroo.worker.v1.WorkerOuterClass.StepCount;
+
+class AuditTest {
+    private static final int SINK_PORT = 2;
+    private static final Stage SPLIT = FakeWorker.stage("s0")
+            .addNodes(node("0/sources/0", NodeKind.NODE_KIND_SOURCE, 0))
+            .addNodes(node("0/steps/0", NodeKind.NODE_KIND_COMPUTATION_MULTI, 0, "0/sources/0"))
+            .addNodes(node("0/steps/1", NodeKind.NODE_KIND_KEY, 1, "0/steps/0"))
+            .build();
+
+    private static Node node(String path, NodeKind kind, int port, String... inputs) {
+        return Node.newBuilder().setPath(path).setKind(kind).setPort(port).addAllInputs(List.of(inputs)).build();
+    }
+
+    private static OperatorFailure refusedBy(Runnable check) {
+        OperatorFailure failure = assertThrows(OperatorFailure.class, check::run);
+        assertTrue(failure.getMessage().startsWith("W4"), failure.getMessage());
+        return failure;
+    }
+
+    private static StepCount count(String path, long in, long out, long dead) {
+        return StepCount.newBuilder().setPath(path).setMessagesIn(in).setMessagesOut(out).setDeadLetters(dead).build();
+    }
+
+    /** A run of a chain of steps: what the worker says of it. */
+    private static final class Run {
+        private final Stage.Builder stage = FakeWorker.stage("s0");
+        private final List<StepCount> counts = new ArrayList<>();
+        private final long came;
+        private long dead;
+        private long last;
+
+        private Run(Random random) {
+            came = random.nextInt(100);
+            last = came;
+            add(random, "0/sources/0", NodeKind.NODE_KIND_SOURCE, 0);
+            String before = "0/sources/0";
+            for (int i = random.nextInt(4); i > 0; i--) {
+                String path = "0/steps/" + i;
+                boolean isMulti = random.nextBoolean();
+                add(random, path, isMulti ? NodeKind.NODE_KIND_COMPUTATION_MULTI : NodeKind.NODE_KIND_COMPUTATION, 0, before);
+                before = path;
+            }
+            add(random, "0/sinks/0", NodeKind.NODE_KIND_SINK, SINK_PORT, before);
+        }
+
+        private void add(Random random, String path, NodeKind kind, int port, String... inputs) {
+            long fails = random.nextInt((int) last + 1);
+            boolean isMulti = kind == NodeKind.NODE_KIND_COMPUTATION_MULTI;
+            long out = isMulti ? random.nextInt(300) : random.nextInt((int) (last - fails) + 1);
+            stage.addNodes(node(path, kind, port, inputs));
+            counts.add(count(path, last, out, fails));
+            dead += fails;
+            last = out;
+        }
+
+        private void check(List<StepCount> told) {
+            Map<Integer, Long> left = Map.of(SINK_PORT, last, Frames.DEAD_LETTER_PORT, dead);
+            new Audit(stage.build(), "main").call(Map.of(0, came, 65534, 1L), left, told);
+        }
+    }
+
+    @Test
+    void aRunAddsUpAndNoChangedNumberDoes() {
+        Random random = new Random(7);
+        for (int round = 0; round < 300; round++) {
+            Run run = new Run(random);
+            run.check(run.counts);
+            int at = random.nextInt(run.counts.size());
+            StepCount was = run.counts.get(at);
+            long[] numbers = {was.getMessagesIn(), was.getMessagesOut(), was.getDeadLetters()};
+            int which = random.nextInt(numbers.length);
+            numbers[which] += numbers[which] > 0 && random.nextBoolean() ? -1 : 1;
+            List<StepCount> changed = new ArrayList<>(run.counts);
+            changed.set(at, count(was.getPath(), numbers[0], numbers[1], numbers[2]));
+            refusedBy(() -> run.check(changed));
+        }
+    }
+
+    @Test
+    void anExitSendsWhatCameToItLessItsDeadLetters() {
+        Audit audit = new Audit(SPLIT, "main");
+        List<StepCount> counts =
+                List.of(count("0/sources/0", 2, 2, 0), count("0/steps/0", 2, 5, 0), count("0/steps/1", 0, 0, 1));
+        audit.call(Map.of(0, 2L), Map.of(1, 4L, Frames.DEAD_LETTER_PORT, 1L), counts);
+        refusedBy(() -> audit.call(Map.of(0, 2L), Map.of(1, 3L, Frames.DEAD_LETTER_PORT, 1L), counts));
+        refusedBy(() -> audit.call(Map.of(0, 2L), Map.of(1, 6L, Frames.DEAD_LETTER_PORT, 1L), counts));
+    }
+
+    @Test
+    void whatIsAboveTheRangeOfNumbersIsRefused() {
+        Audit audit = new Audit(SPLIT, "main");
+        refusedBy(() -> audit.call(Map.of(), Map.of(), List.of(count("0/steps/0", 0, -1, 0))));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "right, ''",
+        "bucket -1, 'W410 field bucket: -1; port 1 has 0 to 3'",
+        "bucket 4, 'W410 field bucket: 4; port 1 has 0 to 3'",
+        "bucket of letters, 'W410 field bucket: 1; port 65535 has -1'",
+        "no keys, 'W410 field frame: flags 0; port 1 has keys'",
+        "two frames, 'W410 field frame: 102 bytes; one frame, of 51 bytes'",
+        "cut, W414 the frame is not whole",
+        "empty, W414 the frame is not whole",
+        "framed, 'W410 field frame: encoding 1'",
+        "no letter, W410 each value is a DeadLetter",
+    })
+    void anOutputIsOneFrameOfItsPort(String fault, String text) {
+        byte[] right = FramesTest.keyed(1, 1);
+        right = FramesTest.withEncoding(right, fault.equals("framed") ? 1 : 16);
+        byte[] frame = switch (fault) {
+            case "no keys" -> FramesTest.frame(1, 1, 0, new byte[2]);
+            case "two frames" -> FramesTest.joined(right, right);
+            case "cut" -> Arrays.copyOf(right, right.length - 1);
+            case "empty" -> new byte[0];
+            case "no letter" -> FramesTest.frame(Frames.DEAD_LETTER_PORT, 1, 0, new byte[] {1, 1, 99});
+            default -> right;
+        };
+        int bucket = switch (fault) {
+            case "bucket -1", "no letter" -> -1;
+            case "bucket 4" -> 4;
+            default -> 1;
+        };
+        int port = fault.endsWith("letters") || fault.endsWith("letter") ? Frames.DEAD_LETTER_PORT : 1;
+        Output output = Output.newBuilder().setPort(port).setBucket(bucket).setFrame(FakeWorker.bytes(frame)).build();
+        Audit audit = new Audit(SPLIT, "main");
+        if (text.isEmpty()) {
+            audit.output(output);
+            return;
+        }
+        String message = refusedBy(() -> audit.output(output)).getMessage();
+        assertTrue(message.startsWith(text.substring(0, 4)), message);
+        assertTrue(message.contains(text.substring(5)), message);
+    }
+}

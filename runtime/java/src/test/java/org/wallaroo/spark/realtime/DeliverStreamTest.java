@@ -1,0 +1,91 @@
+package org.wallaroo.spark.realtime;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.grpc.Metadata;
+import io.grpc.ServerCall;
+import io.grpc.ServerServiceDefinition;
+import io.grpc.Status;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import wallaroo.service.v1.Service.DeliverReply;
+import wallaroo.service.v1.Service.DeliverRequest;
+import wallaroo.service.v1.Service.Failures;
+
+@SuppressWarnings("try") // a server serves while it is open
+class DeliverStreamTest {
+    private static final Metadata.Key<byte[]> FAILURES =
+            Metadata.Key.of("wallaroo-failures-bin", Metadata.BINARY_BYTE_MARSHALLER);
+
+    private int servers;
+
+    @TempDir
+    Path directory;
+
+    /** Delivers one frame to an egress that answers so. */
+    private void deliver(FakeServer.Stream<DeliverRequest, DeliverReply> answer, Consumer<DeliverStream> then)
+            throws IOException {
+        var service = ServerServiceDefinition.builder("wallaroo.service.v1.OutboxService");
+        FakeServer.add(service, DeliverStream.DELIVER, () -> answer);
+        Path socket = directory.resolve("egress" + servers++);
+        try (FakeServer server = new FakeServer(socket, service)) {
+            Settings settings = new Settings(Json.object("egress", socket.toString(), "egress_epoch", 1));
+            DeliverStream stream = new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0);
+            stream.deliver(new Parcel.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2])));
+            then.accept(stream);
+            stream.close();
+        }
+    }
+
+    private static void reply(ServerCall<DeliverRequest, DeliverReply> call, long number) {
+        call.sendMessage(DeliverReply.newBuilder().setNumber(number).build());
+    }
+
+    private static RuntimeException failureOf(DeliverStream stream) {
+        return assertThrows(RuntimeException.class, stream::finish);
+    }
+
+    @Test
+    void whatIsAcknowledgedIsDone() throws IOException {
+        deliver((request, call) -> {
+            if (request.hasDelivery()) {
+                reply(call, request.getDelivery().getNumber());
+            }
+        }, DeliverStream::finish);
+    }
+
+    @Test
+    void anAcknowledgementOfWhatWasNotSentIsRefused() throws IOException {
+        deliver((request, call) -> reply(call, 7), stream -> {
+            String message = failureOf(stream).getMessage();
+            assertTrue(message.startsWith("I901"), message);
+        });
+    }
+
+    @Test
+    void anEgressThatEndsTheStreamEarlyIsAnError() throws IOException {
+        deliver((request, call) -> {
+            if (request.hasDelivery()) {
+                call.close(Status.OK, new Metadata());
+            }
+        }, stream -> assertEquals("OK: null", failureOf(stream).getMessage()));
+    }
+
+    @Test
+    void aRefusalWithoutAReasonIsTold() throws IOException {
+        for (byte[] packed : new byte[][] {Failures.getDefaultInstance().toByteArray(), {1, 2, 3}}) {
+            Metadata trailers = new Metadata();
+            trailers.put(FAILURES, packed);
+            deliver((request, call) -> {
+                if (request.hasDelivery()) {
+                    call.close(Status.FAILED_PRECONDITION.withDescription("not this one"), trailers);
+                }
+            }, stream -> assertEquals("FAILED_PRECONDITION: not this one", failureOf(stream).getMessage()));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+package org.wallaroo.spark.realtime;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.grpc.Metadata;
+import io.grpc.ServerServiceDefinition;
+import io.grpc.Status;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import wallaroo.service.v1.Service.FollowRequest;
+import wallaroo.service.v1.Service.Position;
+
+@SuppressWarnings("try") // a server serves while it is open
+class JournalHeadTest {
+    private static final JournalOffset START = new JournalOffset(1, 0, 0);
+
+    @TempDir
+    Path directory;
+
+    private JournalHead follow() {
+        String gateway = directory.resolve("gateway.sock").toString();
+        return JournalHead.of(new Settings(Json.object("gateway", gateway, "gateway_epoch", 1)), START);
+    }
+
+    private FakeServer gateway(FakeServer.Stream<FollowRequest, Position> answer) throws Exception {
+        var service = ServerServiceDefinition.builder("wallaroo.service.v1.JournalService");
+        FakeServer.add(service, JournalHead.FOLLOW, () -> answer);
+        return new FakeServer(directory.resolve("gateway.sock"), service);
+    }
+
+    @Test
+    @Timeout(60)
+    void aGatewayThatFailsEachTimeIsAnError() throws Exception {
+        try (FakeServer server = gateway((request, call) ->
+                call.close(Status.UNKNOWN.withDescription("the disk failed"), new Metadata()))) {
+            JournalHead head = follow();
+            OperatorFailure failure =
+                    assertThrows(OperatorFailure.class, () -> head.await(0, TimeUnit.SECONDS.toNanos(20)));
+            assertTrue(failure.getMessage().startsWith("R617"), failure.getMessage());
+            assertTrue(failure.getMessage().contains("UNKNOWN: the disk failed"), failure.getMessage());
+        } finally {
+            JournalHead.closeAll();
+        }
+    }
+
+    @Test
+    @Timeout(60)
+    void aGatewayThatIsAwayIsAskedAgain() throws Exception {
+        AtomicInteger calls = new AtomicInteger();
+        try (FakeServer server = gateway((request, call) -> {
+            if (calls.incrementAndGet() > 2) {
+                call.sendMessage(Position.newBuilder().setOffset(90).build());
+                return;
+            }
+            call.close(Status.UNAVAILABLE, new Metadata());
+        })) {
+            assertEquals(90, follow().await(0, TimeUnit.SECONDS.toNanos(20)));
+        } finally {
+            JournalHead.closeAll();
+        }
+    }
+}

@@ -1,0 +1,97 @@
+package org.wallaroo.spark.realtime;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.wallaroo.spark.realtime.Parcel.Kind;
+
+class SourceLevelTest {
+    @TempDir
+    Path directory;
+
+    /** Gives rows as the journal's reader does; who asks for one when nothing is to come would wait for a message. */
+    private static final class Source implements Iterator<byte[]> {
+        private final List<Parcel> given = new ArrayList<>();
+        private final List<Parcel> rows;
+        private boolean isQuiet; // nothing more is to come for now
+        private int seen; // rows that were given on
+
+        private Source(List<Parcel> rows) {
+            this.rows = rows;
+        }
+
+        @Override
+        public boolean hasNext() {
+            long owed = given.stream().filter(row -> row.kind() != Kind.IDLE).count() - seen;
+            assertTrue(!isQuiet || owed == 0, () -> "it waits for a message and keeps back " + owed + " of " + given);
+            return given.size() < rows.size();
+        }
+
+        @Override
+        public byte[] next() {
+            Parcel row = rows.get(given.size());
+            given.add(row);
+            isQuiet = row.kind() == Kind.IDLE || isQuiet && row.kind() == Kind.FLUSH;
+            return row.toBytes();
+        }
+    }
+
+    /** Draws what the reader gives: IDLE once after frames, FLUSH at any time after some. */
+    private static List<Parcel> rows(Random random) {
+        List<Parcel> rows = new ArrayList<>();
+        long messages = 0;
+        for (int i = 0; i < 30; i++) {
+            for (int burst = random.nextInt(6); burst >= 0; burst--) {
+                byte[] frame = FramesTest.frame(0, 2, messages, new byte[5]);
+                messages += 2;
+                rows.add(new Parcel(Kind.FRAMES, messages * 10, messages, List.of(new Parcel.Item(0, -1, -1, frame))));
+                if (random.nextInt(4) == 0) {
+                    rows.add(Parcel.of(Kind.FLUSH, messages * 10, messages));
+                }
+            }
+            rows.add(Parcel.of(Kind.IDLE, messages * 10, messages));
+            if (random.nextBoolean()) {
+                rows.add(Parcel.of(Kind.FLUSH, messages * 10, messages));
+            }
+        }
+        return rows;
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4, 5})
+    void allIsGivenInOrderBeforeItWaits(long seed) throws IOException {
+        List<Parcel> rows = rows(new Random(seed));
+        Source source = new Source(rows);
+        List<String> found = new ArrayList<>();
+        try (FakeWorker worker = new FakeWorker(directory, () -> new DataCallsTest.Answers(2, 2, 2), () -> null)) {
+            Settings settings = worker.settings();
+            DataCalls calls = new DataCalls(WorkerChannel.of(settings), DataCallsTest.OPENING, settings.deadlineMs());
+            var outputs = new SourceLevel.Outputs(source, calls, new Level(List.of()), Set.of(0), false);
+            while (outputs.hasNext()) {
+                Parcel row = Parcel.fromBytes(outputs.next());
+                source.seen++;
+                found.add(row.kind() + " " + row.offset() + " " + row.items().size());
+            }
+        }
+        List<String> expected = new ArrayList<>();
+        long last = 0;
+        for (Parcel row : rows) {
+            if (row.kind() != Kind.IDLE) {
+                expected.add(row.kind() + " " + row.offset() + " " + row.items().size());
+            }
+            last = row.offset();
+        }
+        expected.add(Kind.END + " " + last + " 0");
+        assertEquals(expected, found);
+    }
+}

@@ -1,0 +1,63 @@
+package org.wallaroo.spark.realtime;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import wallaroo.worker.v1.WorkerOuterClass.ProcessReply;
+import wallaroo.worker.v1.WorkerOuterClass.ProcessRequest;
+
+/** Deadlines of calls to a worker that never answers. */
+class WorkerStreamTest {
+    private static final long DEADLINE_MS = 300;
+
+    @TempDir
+    Path directory;
+
+    private static WorkerStream<ProcessRequest, ProcessReply> open(WorkerChannel channel) {
+        return new WorkerStream<>(channel, 0, WorkerChannel.PROCESS, DEADLINE_MS);
+    }
+
+    private static void note(FlightFile flight, long call, long ordinal) throws IOException {
+        ByteBuffer words = ByteBuffer.allocate(32).order(ByteOrder.LITTLE_ENDIAN);
+        words.putLong(0, call).putLong(8, ordinal + 1);
+        Files.write(Path.of(flight.path()), words.array());
+    }
+
+    private WorkerGone missed(long... ordinals) throws IOException {
+        try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
+            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            var awaited = open(channel);
+            var other = open(channel);
+            note(awaited.flight(), 3, ordinals[0]);
+            note(other.flight(), 5, ordinals[1]);
+            WorkerGone gone = assertThrows(WorkerGone.class, awaited::receive);
+            Suspect[] suspects = {gone.suspect(awaited.flight().name()), gone.suspect(other.flight().name())};
+            assertEquals(1, Arrays.stream(suspects).filter(suspect -> suspect != null).count());
+            assertEquals(Suspect.Cause.HUNG, (suspects[0] == null ? suspects[1] : suspects[0]).cause());
+            assertNull(suspects[ordinals[0] < 0 ? 0 : 1]);
+            awaited.close();
+            other.close();
+            return gone;
+        }
+    }
+
+    @Test
+    void theMessageInFlightOfTheAwaitedCallIsTheSuspect() throws IOException {
+        missed(7, 9);
+    }
+
+    /** The awaited call is to run alone, and waits for the other one. */
+    @Test
+    void theMessageInFlightOfAnotherCallIsTheSuspectWhenTheAwaitedOneHasNone() throws IOException {
+        missed(-1, 9);
+    }
+}

@@ -1,0 +1,40 @@
+"""`wallaroo backup`: copy a checkpoint as a whole, while nothing uses it."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.run import URL
+from wallaroo_runtime.cli.stamp import print_json
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("backup", help="copy a checkpoint as a whole", description=__doc__)
+    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run")
+    parser.add_argument("backup", metavar="DIR", help="directory to make")
+    parser.add_argument("--json", action="store_true", help="what was copied as a JSON object; findings as an array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Copy it, and say how much that was."""
+    from wallaroo_runtime.checkpoint.backup import back_up  # late: it knows much of a checkpoint
+
+    if URL.match(arguments.checkpoint):
+        reason = f"{arguments.checkpoint} is at a URL"
+        fix = "copy it, and the directories of its gateways and egress, with the tools of its file system"
+        raise usage_error(reason, "", (), fix, "wallaroo backup")
+    done = back_up(find_directory(arguments.checkpoint), Path(arguments.backup).absolute())
+    print_copied(done, arguments.json, f"backed up {done.checkpoint} to {done.backup}")
+    return 0
+
+
+def print_copied(done: Any, as_json: bool, text: str) -> None:
+    """Print what was copied."""
+    if as_json:
+        names = {"checkpoint": str(done.checkpoint), "backup": str(done.backup)}
+        print_json({**names, "files": done.files, "bytes": done.bytes})
+    else:
+        print(f"{text}: {done.files:,} files, {done.bytes:,} bytes")

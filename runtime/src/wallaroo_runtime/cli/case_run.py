@@ -1,0 +1,140 @@
+"""Runs a case in this process, or on Spark."""
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.cli.case import Case, Found, bad
+from wallaroo_runtime.errors import RUN, RunError
+from wallaroo_runtime.gateway.framing import KINDS, framer
+from wallaroo_runtime.memory.start import start
+from wallaroo_runtime.program.application import load_application
+from wallaroo_runtime.topology.model import GeneratorSource, TcpSource
+
+LATER = timedelta(hours=1)  # after which all windows of a case are over
+IDLE_S = 5.0
+DEADLINE_S = 600.0
+MAX_LETTERS = 5
+
+
+def in_memory(case: Case, app: Path) -> Found:
+    """Run a case in this process: no Spark, and an hour passes at its end.
+
+    Raises:
+        RunError: The application cannot be run.
+    """
+    run = start(str(app), case.arguments())
+    try:
+        for number, payloads in enumerate(case.inputs()):
+            run.send(payloads, str(number))
+        for number, source in enumerate(run.topology.sources()):
+            if isinstance(source, GeneratorSource):
+                run.generate(source=str(number))
+        run.advance(int(LATER.total_seconds() * 1000))
+        count = sum(1 for _ in run.topology.sinks())
+        values = [record.value or b"" for number in range(count) for record in run.records(str(number))]
+        said = [f"{letter.code} {letter.step}: {letter.error}" for letter in run.letters[:MAX_LETTERS]]
+        return Found(case.lines(b"".join(values)), run.letter_count, said)
+    finally:
+        run.close()
+
+
+def on_spark(case: Case, app: Path) -> Found:
+    """Run a case with `wallaroo run`, over real sockets, until nothing more comes.
+
+    Raises:
+        RunError: R745, the run failed; or the application is not correct.
+    """
+    topology = load_application(str(app), case.arguments(), "", "").topology
+    framings = [source.framing.kind for source in topology.sources() if isinstance(source, TcpSource)]
+    with _receiver() as (address, data), tempfile.TemporaryDirectory(prefix="wallaroo-test-") as checkpoint:
+        arguments = case.arguments(["127.0.0.1:0"] * len(framings), address)
+        idle = str(case.setting("idle", IDLE_S))
+        command = [
+            *(sys.executable, "-m", "wallaroo_runtime.cli.driver", "run", str(app), *arguments, "--json"),
+            *("--checkpoint", checkpoint, "--stop-when-idle", idle, *case.setting("options", [])),
+        ]
+        with _process(command) as child:
+            letters = _driven(case, child, framings)
+        return Found(case.lines(bytes(data)), letters, [])
+
+
+def _driven(case: Case, child: "subprocess.Popen[str]", framings: list[str]) -> int:
+    """Send the input when the run is ready, and return how many dead letters it had."""
+    assert child.stdout is not None
+    last: dict[str, Any] = {}
+    for line in child.stdout:
+        if not line.startswith("{"):
+            continue
+        last = json.loads(line)
+        if last["state"] == "initialized":
+            for payloads, framing, source in zip(case.inputs(), framings, last["sources"], strict=False):
+                _send(source["address"], b"".join(map(framer(framing), payloads) if framing in KINDS else payloads))
+    if child.wait(DEADLINE_S) or last.get("state") != "stopped":
+        raise bad(case.folder, f"the run ended with {child.returncode}; see above", "correct what it says")
+    return int(last["dead_letters"])
+
+
+def _send(address: str, data: bytes) -> None:
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=DEADLINE_S) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(4096):
+            pass  # its EOF says that all is safe
+
+
+@contextlib.contextmanager
+def _process(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    watch = threading.Timer(DEADLINE_S, child.terminate)
+    watch.start()
+    try:
+        yield child
+    finally:
+        watch.cancel()
+        child.terminate()
+        child.communicate(timeout=DEADLINE_S)
+
+
+@contextlib.contextmanager
+def _receiver() -> Iterator[tuple[str, bytearray]]:
+    """Listen where sinks send to; gives the address, and what has come."""
+    data = bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def take() -> None:
+            with contextlib.suppress(OSError):  # closed
+                while True:
+                    connection, _ = listener.accept()
+                    threading.Thread(target=receive, args=(connection,), daemon=True).start()
+
+        def receive(connection: socket.socket) -> None:
+            with connection:
+                while block := connection.recv(1 << 16):
+                    data.extend(block)
+
+        threading.Thread(target=take, daemon=True).start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}", data
+
+
+def run_case(case: Case, app: Path, engine: str) -> Found:
+    """Run a case on an engine.
+
+    Raises:
+        RunError: R745, the case is not for this command; or the application cannot be run.
+    """
+    if case.setting("runner", "tcp") != "tcp":
+        reason = f'its runner is "{case.setting("runner")}"'
+        raise RunError.of(
+            "R745", RUN, path=case.folder, reason=reason, fix='`wallaroo test` runs those of runner "tcp"'
+        )
+    return in_memory(case, app) if engine == "memory" else on_spark(case, app)

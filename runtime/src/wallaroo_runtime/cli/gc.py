@@ -1,0 +1,84 @@
+"""`wallaroo gc`: remove what is unused in the state and cache directories of this user, and nothing that is in use."""
+
+import argparse
+import math
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.reporter import printable
+from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.errors import RUN, RunError
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.cli.unused import Unused
+
+TABLE = "{:>16}  {:<10}  {:<28}  {}"
+DAYS = 30.0
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("gc", help="remove unused caches and leftovers", description=__doc__)
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be removed")
+    parser.add_argument(
+        "--older-than", type=float, default=DAYS, metavar="DAYS", help="not used for so long; default: 30 days"
+    )
+    parser.add_argument(
+        "--checkpoints", action="store_true", help="also checkpoints of applications: they cannot be made again"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Remove what is unused, and print it."""
+    from wallaroo_runtime.cli.unused import find_unused  # late: it imports a client of HTTP
+
+    days = arguments.older_than
+    if not (math.isfinite(days) and days >= 0):
+        reason = f"--older-than {days:g} is no number of days"
+        raise usage_error(reason, "", (), "give 0 or more", "wallaroo gc")
+    total, left = 0, list[str]()
+    if not arguments.json:
+        print(TABLE.format("bytes", "kind", "why", "path"))
+    for entry in find_unused(days, checkpoints=arguments.checkpoints):
+        try:
+            is_done = _collect(entry, arguments.dry_run)
+        except OSError as error:
+            left.append(f"{entry.path}: {error.strerror or error}")
+            continue
+        if is_done:
+            total += entry.bytes
+            _print(entry, arguments)
+    if not arguments.json:
+        print(TABLE.format(f"{total:,}", "", "would be freed" if arguments.dry_run else "freed", "").rstrip())
+    if left:
+        raise RunError.of("R772", RUN, reason="; ".join(left))
+    return 0
+
+
+def _collect(entry: "Unused", is_dry: bool) -> bool:
+    """Remove an entry, unless only its name is wanted; False: it is in use after all."""
+    from wallaroo_runtime.cli.unused import held
+
+    with held(entry) as is_free:
+        if is_free and not is_dry:
+            _remove(entry.path)
+        return is_free
+
+
+def _print(entry: "Unused", arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print_json({**entry.to_json(), "removed": not arguments.dry_run})
+    else:
+        print(printable(TABLE.format(f"{entry.bytes:,}", entry.kind, entry.reason, entry.path)))
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        # To a run that begins meanwhile it is whole, or not there.
+        shutil.rmtree(path.rename(path.with_name(f".gone-{os.getpid()}-{path.name}")))
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,112 @@
+"""`wallaroo logs CHECKPOINT|APP`: what workers, gateway, egress and Spark have printed."""
+
+import argparse
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.reporter import printable
+from wallaroo_runtime.cli.stamp import print_json
+
+LINES = 20
+READ_BYTES = 1 << 20
+LOOK_S = 0.2
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("logs", help="show what the processes of a run have printed", description=__doc__)
+    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="only logs whose name begins so, e.g. worker or spark")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is printed, until Ctrl-C")
+    parser.add_argument("--lines", "-n", type=int, default=LINES, metavar="N", help="last N lines of each; default: 20")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line, with the time of its reading")
+
+
+class Log:
+    """A log that is read from its last lines on.
+
+    Args:
+        path: The file; it may be rotated.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.name = path.stem
+        self._inode = self._at = 0
+
+    def last(self, count: int) -> Iterator[str]:
+        """Yield the last lines of at most 1 MiB, and go on after them."""
+        with self._path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - READ_BYTES))
+            data = file.read(min(size, READ_BYTES))
+        whole = data[: data.rfind(b"\n") + 1]
+        self._inode, self._at = self._path.stat().st_ino, size - len(data) + len(whole)
+        yield from deque(_texts(whole), maxlen=count)
+
+    def more(self) -> Iterator[str]:
+        """Yield whole lines that were printed since the last call."""
+        try:
+            with self._path.open("rb") as file:
+                inode, size = self._path.stat().st_ino, file.seek(0, 2)
+                at = self._at if inode == self._inode and size >= self._at else 0
+                file.seek(at)
+                data = file.read(READ_BYTES)
+        except FileNotFoundError:
+            return
+        # A line that is longer than what is read is shown in pieces.
+        whole = data if len(data) == READ_BYTES and b"\n" not in data else data[: data.rfind(b"\n") + 1]
+        self._inode, self._at = inode, at + len(whole)
+        yield from _texts(whole)
+
+
+def _texts(data: bytes) -> list[str]:
+    return data.decode("utf-8", "replace").splitlines()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the last lines of the logs, and go on with them where that was asked for."""
+    folder = find_directory(arguments.checkpoint) / "logs"
+    if arguments.lines < 0:
+        reason = f"--lines {arguments.lines} is not possible"
+        raise usage_error(reason, "", (), "give 0 or more", "wallaroo logs")
+    known: dict[Path, Log] = {}
+    for log in _new(folder, arguments.names, known):
+        for line in log.last(arguments.lines):
+            _show(log.name, line, arguments.json)
+    if not known and not arguments.follow:
+        there = ", ".join(path.stem for path in _paths(folder, [])) or "none"
+        reason = f"{folder} has no log {' or '.join(arguments.names) or 'at all'}; there are: {there}"
+        raise usage_error(reason, "", (), "name one of these", "wallaroo logs")
+    while arguments.follow:
+        sleep(LOOK_S)
+        for _ in _new(folder, arguments.names, known):
+            pass
+        for log in known.values():
+            for line in log.more():
+                _show(log.name, line, arguments.json)
+    return 0
+
+
+def _paths(folder: Path, names: list[str]) -> list[Path]:
+    found = (path for pattern in ("*.log", "*.out") for path in folder.glob(pattern))
+    return sorted(path for path in found if not names or path.name.startswith(tuple(names)))
+
+
+def _new(folder: Path, names: list[str], known: dict[Path, Log]) -> Iterator[Log]:
+    for path in _paths(folder, names):
+        if path not in known:
+            known[path] = Log(path)
+            yield known[path]
+
+
+def _show(name: str, line: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"log": name, "line": line})
+    else:
+        print(f"{name} | {printable(line.expandtabs())}", flush=True)

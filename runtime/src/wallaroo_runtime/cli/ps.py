@@ -1,0 +1,33 @@
+"""`wallaroo ps`: the applications that this user runs on this machine."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.cli.reporter import printable
+from wallaroo_runtime.cli.stamp import print_json
+
+TABLE = "{:>8}  {:<32}  {}"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("ps", help="list the applications that run", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON object a line, with the URL of the monitor")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the applications that run."""
+    from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of, running  # late: it imports a client of HTTP
+
+    if not arguments.json:
+        print(TABLE.format("pid", "application", "checkpoint"))
+    for found in running():
+        if arguments.json:
+            checkpoint = Path(found["checkpoint"])
+            driver = driver_of(checkpoint)
+            url = monitor_of(checkpoint, driver) if driver is not None else ""
+            print_json({**found, "monitor": url})
+        else:
+            print(printable(TABLE.format(found["pid"], found["application"][:32], found["checkpoint"])))
+    return 0

@@ -1,0 +1,25 @@
+"""`wallaroo restore`: put a copy of a checkpoint in its place, or in another one."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.cli.backup import print_copied
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("restore", help="put a copy of a checkpoint in its place", description=__doc__)
+    parser.add_argument("backup", metavar="DIR", help="what `wallaroo backup` has made")
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", nargs="?", help="directory to make; default: where it was")
+    parser.add_argument("--json", action="store_true", help="what was copied as a JSON object; findings as an array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Restore it, and say how much that was."""
+    from wallaroo_runtime.checkpoint.backup import restore  # late: it knows much of a checkpoint
+
+    target = Path(arguments.checkpoint).absolute() if arguments.checkpoint else None
+    done = restore(Path(arguments.backup).absolute(), target)
+    print_copied(done, arguments.json, f"restored {done.checkpoint} from {done.backup}")
+    return 0

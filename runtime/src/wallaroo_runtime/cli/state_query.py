@@ -1,0 +1,112 @@
+"""`wallaroo state ls|get|dump`: the states of a checkpoint, as of its last committed micro-batch."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.reporter import printable
+from wallaroo_runtime.cli.run import conf_of, location_of
+from wallaroo_runtime.cli.stamp import print_json
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.run.state_query import StateQuery
+
+TABLE = "{:<24}  {:<12}  {:>12}  {:>14}"
+KEY_HELP = "as text, as `0x` and hexadecimal digits, or a number"
+
+
+def add_queries(actions: Any) -> None:
+    """Declare the arguments of the three actions."""
+    listing = actions.add_parser("ls", help="list the states with their keys and bytes")
+    getting = actions.add_parser("get", help="show the state of one key")
+    dumping = actions.add_parser("dump", help="show the states of all keys, one a line")
+    for action in (listing, getting, dumping):
+        action.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory or URL, or what was run")
+    listing.add_argument("name", metavar="NAME", nargs="?", default="", help="only this state")
+    for action in (getting, dumping):
+        action.add_argument("name", metavar="NAME", help="of the state, as `ls` shows it")
+    getting.add_argument("key", metavar="KEY", help=KEY_HELP)
+    dumping.add_argument("--prefix", metavar="KEY", default="", help="only of keys that begin so")
+    dumping.add_argument("--after", metavar="KEY", default="", help="only of keys after this one, with --limit")
+    dumping.add_argument("--limit", type=int, metavar="N", help="the first N, in the order of their keys")
+    for action in (getting, dumping):
+        action.add_argument("--raw", action="store_true", help="the bytes of states in base64; starts no worker")
+    for action in (listing, getting, dumping):
+        action.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark")
+        action.add_argument("--json", action="store_true", help="one JSON object a line; findings as a JSON array")
+
+
+def show_states(arguments: argparse.Namespace) -> int:
+    """Print what the action asks for."""
+    if arguments.action == "dump":
+        _check(arguments)
+    from wallaroo_runtime.run.offline_state import open_states  # late: it imports gRPC
+
+    place = location_of(arguments) or find_directory(arguments.checkpoint)
+    raw = arguments.action == "ls" or arguments.raw
+    if not arguments.json:
+        print("starting Spark, which reads the states", file=sys.stderr, flush=True)
+    with open_states(place, conf_of(arguments.conf), raw=raw) as query:
+        print_states(query, arguments)
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    limit = arguments.limit
+    if limit is not None and limit < 1:
+        reason = f"--limit {limit} is no number of keys"
+        raise usage_error(reason, "", (), "give 1 or more", "wallaroo state dump")
+    if arguments.after and limit is None:
+        reason = "--after is for pages, which have a limit: without one keys come bucket by bucket"
+        raise usage_error(reason, "", (), "give --limit, too", "wallaroo state dump")
+
+
+def print_states(query: "StateQuery", arguments: argparse.Namespace) -> None:
+    """Print the answer of a query: to stdout the states, to stderr the micro-batch that they are of.
+
+    Raises:
+        RunError: R720, R770, there is no such state or key.
+    """
+    if arguments.action == "ls":
+        batch, rows = query.listed(arguments.name)
+        found = iter(rows)
+        if not arguments.json:
+            print(TABLE.format("state", "worker", "keys", "bytes"))
+    elif arguments.action == "get":
+        batch, row = query.get(arguments.name, arguments.key)
+        found = iter([row])
+    else:
+        batch, found = query.page(arguments.name, prefix=arguments.prefix, after=arguments.after, limit=arguments.limit)
+    for row in found:
+        if arguments.json:
+            print_json({**row, "batch": batch})
+        else:
+            print(_line(row, arguments.action))
+    if not arguments.json:
+        told = f"as of micro-batch {batch}" if batch >= 0 else "no micro-batch is committed yet"
+        print(told, file=sys.stderr)
+
+
+def _line(row: Mapping[str, Any], action: str) -> str:
+    if action == "ls":
+        return printable(TABLE.format(row["state"], row["worker"], f"{row['keys']:,}", f"{row['bytes']:,}"))
+    value = value_text(row)
+    return value if action == "get" else f"{printable(row['key'])}\t{value}"
+
+
+def value_text(row: Mapping[str, Any]) -> str:
+    """Return the value of a state as one line.
+
+    Example:
+        >>> value_text({"value": {"sum": 7}}), value_text({"encoding": 17, "base64": "Nw=="}), value_text({"bytes": 9})
+        ('{"sum": 7}', 'encoding 17, base64 Nw==', '(9 bytes, too many to show)')
+    """
+    if "value" in row:
+        return json.dumps(row["value"])
+    if "base64" in row:
+        return f"encoding {row['encoding']}, base64 {row['base64']}"
+    return f"({row['bytes']:,} bytes, too many to show)"

@@ -1,0 +1,73 @@
+"""`wallaroo status CHECKPOINT|APP`: what a run does now, or how the last one ended."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.cli.reporter import printable
+from wallaroo_runtime.cli.stamp import print_json
+
+PARTS = "  {:<32} {:>13} {:>13} {:>10} {:>13}"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("status", help="show what a run does", description=__doc__)
+    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run")
+    parser.add_argument("--json", action="store_true", help="as one JSON object; findings as a JSON array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the status."""
+    from wallaroo_runtime.monitor.endpoint import status_of  # late: it imports a client of HTTP
+
+    found = status_of(find_directory(arguments.checkpoint))
+    if arguments.json:
+        print_json(found)
+    else:
+        print("\n".join(printable(line) for line in lines(found)))
+    return 0
+
+
+def lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is known, for people.
+
+    Args:
+        found: Of `status_of`.
+    """
+    pid = f", pid {found['pid']}" if found.get("pid") else ""
+    yield f"{found['application']}: {found['state']}{pid}"
+    yield f"checkpoint {found['checkpoint']}"
+    if found.get("monitor"):
+        yield f"monitor    {found['monitor']}"
+    if "parts" in found:
+        yield from _numbers(found)
+    else:
+        yield from _last(found)
+
+
+def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
+    run, lag = found["run"], found["lag"]
+    yield (
+        f"in this run: in {run['messages_in']:,}  out {run['messages_out']:,}  {found['rate']['now']:,.0f}/s  "
+        f"lag {lag['messages']:,}  waiting for sinks {lag['waiting_for_sinks']:,}  dead letters {run['dead_letters']:,}"
+    )
+    latency = found["latency_ms"]["end_to_end"]["five_minutes"]
+    if latency["count"]:
+        yield f"end to end, 5 minutes: p50 {latency['p50']:,} ms  p99 {latency['p99']:,} ms  max {latency['max']:,} ms"
+    yield PARTS.format("", "in", "out", "in/s", "dead letters")
+    for part in found["parts"]:
+        name = f"{part['role']} {part['name']}"[:32]
+        counts = (f"{part[key]:,}" for key in ("messages_in", "messages_out"))
+        yield PARTS.format(name, *counts, f"{part['rate_in']['now']:,.0f}", f"{part['dead_letters']:,}")
+    for finding in found["findings"][-5:]:
+        yield f"{finding['time']} {finding['code']} {finding['message']}"
+
+
+def _last(found: Mapping[str, Any]) -> Iterator[str]:
+    if "messages" in found["gateway"]:
+        yield f"gateway: {found['gateway']['messages']:,} messages since it was started"
+    for sink in found["sinks"]:
+        taken, waiting = sink.get("messages", 0), sink.get("pending_messages", 0)
+        yield f'sink "{sink.get("name", "")}": {taken:,} messages since the checkpoint began, {waiting:,} wait'

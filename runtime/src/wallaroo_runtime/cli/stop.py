@@ -1,0 +1,43 @@
+"""`wallaroo stop CHECKPOINT|APP`: end a run in order, as Ctrl-C does; the next one continues from the checkpoint."""
+
+import argparse
+import time
+from typing import Any
+
+from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.errors import RunError
+
+TIMEOUT_S = 60.0
+LOOK_S = 0.05
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser("stop", help="end a run in order", description=__doc__)
+    parser.add_argument("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run")
+    parser.add_argument("--timeout", type=float, default=TIMEOUT_S, metavar="SECONDS", help="wait so long; default: 60")
+    parser.add_argument("--json", action="store_true", help="as one JSON object; findings as a JSON array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask the driver to end, and wait until it has."""
+    from wallaroo_runtime.monitor.endpoint import driver_of  # late: it imports a client of HTTP
+
+    checkpoint = find_directory(arguments.checkpoint)
+    driver = driver_of(checkpoint)
+    if driver is None or not driver.interrupt():
+        reason, fix = "no application runs on it", "`wallaroo ps` lists those that run"
+        raise RunError.of("R769", path=checkpoint, reason=reason, fix=fix)
+    deadline = time.monotonic() + arguments.timeout
+    while driver.is_alive:
+        if time.monotonic() >= deadline:
+            reason = f"process {driver.pid} was asked to end and still runs after {arguments.timeout:g} s"
+            fix = "wait with a longer --timeout; `kill -9` ends it, and the next run continues from the checkpoint"
+            raise RunError.of("R769", path=checkpoint, reason=reason, fix=fix)
+        time.sleep(LOOK_S)
+    if arguments.json:
+        print_json({"checkpoint": str(checkpoint), "pid": driver.pid, "state": "stopped"})
+    else:
+        print(f"stopped process {driver.pid}")
+    return 0

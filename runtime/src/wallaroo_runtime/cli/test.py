@@ -1,0 +1,108 @@
+"""`wallaroo test DIR`: run case folders, and show how the output differs from what is expected.
+
+A case is a folder with `case.toml`, input and `expected.txt`; DIR is one, or has some below it.
+"""
+
+import argparse
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wallaroo.diagnostic import DiagnosticError
+from wallaroo_runtime.cli import case as cases
+from wallaroo_runtime.cli.case import ENGINES, FILE, Case, Found, bad, read_case
+from wallaroo_runtime.cli.reporter import printable
+from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.errors import RUN
+
+MAX_LINES = 60
+
+
+class Outcome(NamedTuple):
+    """What became of a case.
+
+    Attributes:
+        name: Its folder, and the language where it has several.
+        problems: How it differs; none: it passed.
+        lines: How many lines it gave.
+        dead_letters: How many dead letters it had.
+    """
+
+    name: str
+    problems: list[str]
+    lines: int = 0
+    dead_letters: int = 0
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    text = f"{__doc__}\n{(cases.__doc__ or '').partition('.' + chr(10))[2]}"
+    parser = subparsers.add_parser("test", help="run case folders and compare their output", description=text)
+    parser.add_argument("directory", metavar="DIR", nargs="?", default=".", help="a case, or a folder with cases below")
+    parser.add_argument("--engine", choices=ENGINES, default="memory", help="default: memory, without Spark")
+    parser.add_argument("--write", action="store_true", help="write what came as expected; look at the difference")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line for each case")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the cases one after the other; 1 when one of them differs."""
+    outcomes = []
+    for case in _found(Path(arguments.directory)):
+        for outcome in _outcomes(case, arguments):
+            outcomes.append(outcome)
+            if arguments.json:
+                print_json(outcome._asdict())
+            else:
+                print(_shown(outcome), flush=True)
+    failed = sum(bool(outcome.problems) for outcome in outcomes)
+    if not arguments.json:
+        print(f"{failed} of {len(outcomes)} failed" if failed else f"{len(outcomes)} passed")
+    return RUN if failed else 0
+
+
+def _found(directory: Path) -> list[Case]:
+    files = [directory / FILE] if (directory / FILE).is_file() else sorted(directory.glob(f"**/{FILE}"))
+    if not files:
+        raise bad(directory, f"there is no {FILE} in or below it", "see `wallaroo test --help` for what a case has")
+    return [read_case(file.parent, directory) for file in files]
+
+
+def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[Outcome]:
+    from wallaroo_runtime.cli.case_run import run_case  # late: it imports both engines
+
+    apps = case.apps()
+    for language, app in apps.items():
+        name = f"{case.folder} ({language})" if len(apps) > 1 else str(case.folder)
+        try:
+            found = run_case(case, app, arguments.engine)
+            if arguments.write:
+                text = "".join(f"{line}\n" for line in case.arranged(found.lines))
+                case.expected_file(language).write_text(text, encoding="utf-8")
+            yield Outcome(name, differences(case, language, found), len(found.lines), found.dead_letters)
+        except DiagnosticError as error:
+            yield Outcome(name, str(error).splitlines())
+
+
+def differences(case: Case, language: str, found: Found) -> list[str]:
+    """Return how what a case gave differs from what is expected, for people; nothing when it does not."""
+    problems = []
+    expected, lines = case.arranged(case.expected(language)), case.arranged(found.lines)
+    if expected != lines:
+        name = case.expected_file(language).name
+        shown = list(difflib.unified_diff(expected, lines, name, "came", n=1, lineterm=""))
+        left = len(shown) - MAX_LINES
+        problems += [*shown[:MAX_LINES], *([f"... and {left} more lines"] if left > 0 else [])]
+    if (wanted := case.setting("dead_letters", 0)) != found.dead_letters:
+        problems += [
+            f"dead letters: expected {wanted}, came {found.dead_letters}",
+            *(f"  {each}" for each in found.said),
+        ]
+    return problems
+
+
+def _shown(outcome: Outcome) -> str:
+    letters = f", dead letters {outcome.dead_letters}" if outcome.dead_letters else ""
+    if not outcome.problems:
+        return f"ok    {outcome.name}: lines {outcome.lines}{letters}"
+    return "\n".join([f"FAIL  {outcome.name}", *(f"  {printable(problem)}" for problem in outcome.problems)])

@@ -1,0 +1,160 @@
+"""What nobody uses in the state and cache directories of this user."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.checkpoint.directory import LOCK, MANIFEST, state_directory
+from wallaroo_runtime.cli.du import measure
+from wallaroo_runtime.monitor.endpoint import is_served
+from wallaroo_runtime.system.cache import cache_directory
+from wallaroo_runtime.system.lock import TRY, locked
+
+DAY_S = 86_400.0
+CRASHES = "crashes"
+LEFTOVER_S = 3600.0  # what is younger may be about to be used
+LOGS = "logs"  # all that a run leaves that ended before it had a checkpoint
+GO, CLASSES = "go", "classes"
+ENTRIES_OF_GO = ("slot", "binary")
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """Something that nobody uses.
+
+    Attributes:
+        kind: `checkpoint`, `leftover` of a run that never had one, `crash` or `cache`.
+        path: What would be removed.
+        bytes: What its files take on the disk.
+        reason: Why it counts as unused.
+        lock: A file whose lock says that somebody uses it; None: there is none.
+    """
+
+    kind: str
+    path: Path
+    bytes: int
+    reason: str
+    lock: Path | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is printed, as a JSON object."""
+        return {"kind": self.kind, "path": str(self.path), "bytes": self.bytes, "reason": self.reason}
+
+
+def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
+    """Yield what is unused: leftovers after an hour, the rest when it was not used for some days.
+
+    Args:
+        days: How many.
+        checkpoints: Whether checkpoints count, too.
+    """
+    now, root = time.time(), state_directory()
+    for path in _children(root):
+        if path.is_symlink():
+            continue  # somebody's way to a place of theirs
+        if (path / MANIFEST).is_file():
+            if checkpoints and not is_served(path):
+                yield from _old("checkpoint", path, now, days, path / LOCK)
+        elif _is_leftover(path) and now - _last_use(path) >= LEFTOVER_S and not is_served(path):
+            yield Unused("leftover", path, measure(path)[0], "its run began no checkpoint", path / LOCK)
+    for path in _children(root / CRASHES):
+        yield from _old("crash", path, now, days)
+    yield from _caches(now, days)
+
+
+def _caches(now: float, days: float) -> Iterator[Unused]:
+    root = cache_directory()
+    open_files = _OpenFiles(root)
+    go = root / GO
+    found = [path for path in _children(root) if path not in (go, root / CLASSES)] + _children(root / CLASSES)
+    found += [path for name in ENTRIES_OF_GO for path in _children(go / name)]
+    for path in found:
+        lock = go / "lock" if go in path.parents else None
+        yield from (old for old in _old("cache", path, now, days, lock) if path not in open_files)
+
+
+def _old(kind: str, path: Path, now: float, days: float, lock: Path | None = None) -> Iterator[Unused]:
+    """Yield what was used last longer ago than some days; what is removed meanwhile is not there."""
+    with suppress(FileNotFoundError):
+        ago = (now - _last_use(path)) / DAY_S
+        if ago >= days:
+            yield Unused(kind, path, measure(path)[0], f"not used for {int(ago):,} days", lock)
+
+
+def _is_leftover(path: Path) -> bool:
+    """Say whether a run made this directory and nothing in it but its lock and logs."""
+    if path.is_symlink() or not path.is_dir() or not (path / LOCK).is_file():
+        return False
+    return {entry.name for entry in path.iterdir()} <= {LOCK, LOGS}
+
+
+def _last_use(path: Path) -> float:
+    """Return when something in a file or directory was last read or changed, in seconds since 1970."""
+    found = path.lstat()
+    latest = found.st_mtime  # reading a directory, as this does, is no use of it
+    if not path.is_dir() or path.is_symlink():
+        return latest if path.is_symlink() else max(latest, found.st_atime)
+    for folder, names, files in os.walk(path):
+        for name in (*files, *names):
+            with suppress(FileNotFoundError):
+                found = os.lstat(os.path.join(folder, name))
+                latest = max(latest, found.st_mtime, found.st_atime if name in files else 0.0)
+    return latest
+
+
+def _children(directory: Path) -> list[Path]:
+    return sorted(directory.iterdir()) if directory.is_dir() and not directory.is_symlink() else []
+
+
+class _OpenFiles:
+    """The files below a directory that the user's processes run, map or have open; looked for when first asked.
+
+    Args:
+        root: The directory.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = os.path.realpath(root)
+        self._paths: set[str] | None = None
+
+    def __contains__(self, path: Path) -> bool:
+        if self._paths is None:
+            self._paths = set(_open_files(f"{self._root}/"))
+        real = os.path.realpath(path)
+        return any(found == real or found.startswith(f"{real}/") for found in self._paths)
+
+
+def _open_files(below: str) -> Iterator[str]:
+    """Yield the paths that begin so; the kernel gives real ones."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # another user's, or gone
+            links = [process / "exe", *(process / "fd").iterdir()]
+            maps = (process / "maps").read_text(encoding="utf-8", errors="surrogateescape")
+            found = list(map(_target, links))
+            found += [line[line.index("/") :] for line in maps.splitlines() if below in line]
+            yield from (path for path in found if path.startswith(below))
+
+
+def _target(link: Path) -> str:
+    """Return where a link leads; empty: it is gone."""
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
+@contextmanager
+def held(entry: Unused) -> Iterator[bool]:
+    """Hold what says that an entry is in use; False: somebody else holds it."""
+    with ExitStack() as stack:
+        is_free = True
+        try:
+            if entry.lock is not None and entry.lock.exists():
+                stack.enter_context(locked(entry.lock, TRY))
+        except (BlockingIOError, FileNotFoundError):
+            is_free = False
+        yield is_free and not (entry.kind in ("checkpoint", "leftover") and is_served(entry.path))

@@ -1,0 +1,194 @@
+"""Takes output of running micro-batches: what is new goes into the live log, once, in order."""
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+
+from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, HEADER_BYTES, Frame, read_body, split_frames
+from wallaroo_runtime.durable.line import pack_line
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.service.chunk import Joiner
+from wallaroo_runtime.service.store import Store
+from wallaroo_runtime.storage.outbox.live import OPENING, OUTPUT, Entry
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.storage.outbox.live_state import Writer
+from wallaroo_runtime.storage.outbox.mark import OutOfOrderError, Place, Run
+from wallaroo_runtime.storage.outbox.position import begin_position
+
+
+class Deliveries:
+    """Decides which streams may deliver, and what of theirs is new.
+
+    Args:
+        live: Where it goes.
+        store: Knows the latest driver.
+        ports: Of the sinks that take output of running micro-batches.
+        wake: Called with a port for which something is there.
+    """
+
+    def __init__(self, live: LiveLog, store: Store, ports: Callable[[], Collection[int]], wake: Callable[[int], None]):
+        self.live, self.store, self._ports, self._wake = live, store, ports, wake
+        self.lock = threading.Lock()
+        self._latest: dict[int, Delivering] = {}
+
+    def open(self, writer: Writer) -> "Delivering":
+        """Return what takes the output of an attempt, in the place of earlier ones of its partition.
+
+        Raises:
+            RunError: R644, its driver is not the latest; R750, its partition has a later attempt.
+        """
+        with self.lock:
+            self.store.check(writer.epoch)
+            latest = self.live.state.writers.get(writer.partition)
+            if latest is not None and (writer.epoch, writer.attempt) < (latest.epoch, latest.attempt):
+                raise self.superseded(writer)
+            names = {name: getattr(writer, name) for name in Writer.__dataclass_fields__}
+            self.live.append(Entry(OPENING, content=pack_line(names)))
+            self._latest[writer.partition] = stream = Delivering(self, writer)
+            return stream
+
+    def close(self) -> None:
+        """Take nothing more, and close the log."""
+        with self.lock:
+            self._latest = {}
+            self.live.close()
+
+    def check(self, stream: "Delivering") -> None:
+        """Refuse a stream that is not the latest of its partition, with the lock.
+
+        Raises:
+            RunError: R644 or R750.
+        """
+        self.store.check(stream.writer.epoch)
+        if self._latest.get(stream.writer.partition) is not stream:
+            raise self.superseded(stream.writer)
+
+    def superseded(self, writer: Writer) -> RunError:
+        """Return an R750: the partition has a later attempt than the one of `writer`."""
+        latest = self.live.state.writers[writer.partition]
+        return RunError.of(
+            "R750",
+            address=self.store.address,
+            attempt=writer.attempt,
+            partition=writer.partition,
+            batch=writer.batch,
+            latest=latest.attempt,
+        )
+
+    def append(self, entry: Entry) -> None:
+        """Append output, with the lock."""
+        is_sink = entry.port != DEAD_LETTER_PORT
+        if is_sink and not self.live.state.messages[entry.port]:
+            begin_position(self.live.directory.parent, entry.port)
+        self.live.append(entry)
+        if is_sink:
+            self._wake(entry.port)
+
+    def check_port(self, port: int) -> None:
+        """Refuse output that no sink takes.
+
+        Raises:
+            RunError: R648.
+        """
+        if port != DEAD_LETTER_PORT and port not in self._ports():
+            raise self.store.refused(reason=f"port {port} is of no sink that takes output of a running micro-batch")
+
+
+class Delivering:
+    """The output of one attempt of a task.
+
+    Args:
+        deliveries: Decides.
+        writer: Whose output it is.
+
+    Attributes:
+        writer: Whose output it is.
+        taken: Number of the last delivery that the live log has wholly.
+    """
+
+    def __init__(self, deliveries: Deliveries, writer: Writer) -> None:
+        self._deliveries, self._live, self.writer = deliveries, deliveries.live, writer
+        self.taken = self._number = 0
+        self._run, self._joiner = Run(), Joiner()
+        self._place: Place = (-1, -1)
+
+    def take(self, delivery: pb.Delivery) -> None:
+        """Take the next delivery: append what is new of it.
+
+        Raises:
+            RunError: R644 or R750, another one delivers; R648, it breaks the protocol; R751, it is out of order.
+            OSError: The disk failed.
+        """
+        self._check(delivery)
+        self._number = delivery.number
+        try:
+            data = self._joiner.take(delivery.chunk)
+            frames = list(_frames(data, delivery.port)) if data else []
+        except ValueError as error:
+            raise self._refused(reason=f"what came is no frame; {error}") from error
+        if data is None:
+            return
+        with self._deliveries.lock:
+            self._deliveries.check(self)
+            for frame, content in frames:
+                if delivery.port == DEAD_LETTER_PORT:
+                    self._take_letters(delivery.bucket, frame)
+                else:
+                    self._take_results((delivery.port, delivery.bucket), frame, content)
+        self.taken = delivery.number
+
+    def _check(self, delivery: pb.Delivery) -> None:
+        place = (delivery.port, delivery.bucket)
+        if delivery.number != self._number + 1:
+            raise self._refused(reason=f"delivery {delivery.number} comes after {self._number}")
+        if not self._joiner.is_whole and place != self._place:
+            raise self._refused(reason="a delivery ended within a frame")
+        if place != self._place:
+            self._deliveries.check_port(delivery.port)
+        self._place = place
+
+    def end(self) -> None:
+        """Take note that nothing more comes.
+
+        Raises:
+            RunError: R648, it ended within a frame.
+        """
+        if not self._joiner.is_whole:
+            raise self._refused(reason="a stream ended within a frame")
+
+    def _take_results(self, place: Place, frame: Frame, content: bytes) -> None:
+        header, known = frame.header, self._live.state.marks.get(place, (-1, 0))
+        try:
+            skip, mark = self._run.take(place, frame.sequences or range(header.count), header.sequence, known)
+        except OutOfOrderError as error:
+            raise RunError.of("R751", port=place[0], bucket=place[1], reason=error) from error
+        self._live.dropped += skip
+        if skip < header.count:
+            port, bucket = place
+            entry = Entry(OUTPUT, port, bucket, self.writer.partition, skip, *mark, content)
+            self._deliveries.append(entry)
+
+    def _take_letters(self, bucket: int, frame: Frame) -> None:
+        state, partition = self._live.state, self.writer.partition
+        content, count = self._run.take_letters(bucket, frame, state.letters[partition])
+        self._live.dropped += frame.header.count - count
+        if count:
+            at = state.letter_bytes[partition]
+            self._deliveries.append(Entry(OUTPUT, DEAD_LETTER_PORT, bucket, partition, sequence=at, content=content))
+
+    def _refused(self, reason: str) -> RunError:
+        return self._deliveries.store.refused(reason)
+
+
+def _frames(data: bytes, port: int) -> Iterator[tuple[Frame, bytes]]:
+    """Yield the frames of a delivery that have messages, each with its bytes.
+
+    Raises:
+        ValueError: They are damaged, or of another port.
+    """
+    for header, start, end in split_frames(data):
+        if header.port != port or header.encoding == FRAMED:
+            reason = f"a frame of port {header.port} and encoding {header.encoding} came for port {port}"
+            raise ValueError(reason)
+        if header.count:
+            yield read_body(header, data, start + HEADER_BYTES), data[start:end]

@@ -1,0 +1,70 @@
+"""A stream of deliveries: taken by one thread, made safe and answered by another one, all that has come at once."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import grpc
+
+from wallaroo_runtime.egress.delivery import Delivering
+from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
+
+FULL_S = 0.02
+
+
+class DeliveryStream:
+    """Takes deliveries as fast as they come, and reports which are safe.
+
+    Args:
+        delivering: Takes each of them.
+        is_full: Returns whether nothing more is to be taken now.
+        live: The log that has them.
+    """
+
+    def __init__(self, delivering: Delivering, is_full: Callable[[], bool], live: LiveLog) -> None:
+        self._delivering, self._is_full, self._live = delivering, is_full, live
+        self._changed = threading.Condition()
+        self._is_over = False
+        self._error: Exception | None = None
+
+    def numbers(self, requests: Iterator[pb.DeliverRequest]) -> Iterator[int]:
+        """Yield the number up to which deliveries are safe, whenever it has risen, until no more come.
+
+        Raises:
+            RunError: As `Delivering.take`; what came before is safe.
+            OSError: The disk failed.
+        """
+        threading.Thread(target=self._take, args=(requests,), name="delivery", daemon=True).start()
+        told = 0
+        try:
+            while True:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._is_over or self._delivering.taken > told)
+                    number, is_over = self._delivering.taken, self._is_over
+                if number > told:
+                    self._live.sync()
+                    yield (told := number)
+                elif self._error is not None:
+                    raise self._error
+                elif is_over:
+                    return
+        finally:
+            self._is_over = True
+
+    def _take(self, requests: Iterator[pb.DeliverRequest]) -> None:
+        try:
+            for request in requests:
+                while self._is_full() and not self._is_over:
+                    threading.Event().wait(FULL_S)
+                self._delivering.take(request.delivery)
+                with self._changed:
+                    self._changed.notify()
+            self._delivering.end()
+        except grpc.RpcError:
+            pass  # the caller has gone
+        except Exception as error:
+            self._error = error  # the call ends with it, whatever it is: a stream that ends well has all
+        finally:
+            with self._changed:
+                self._is_over = True
+                self._changed.notify()

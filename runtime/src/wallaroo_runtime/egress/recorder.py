@@ -1,0 +1,59 @@
+"""Records how far a sink has come, in a thread of its own: sending never waits for a disk."""
+
+import threading
+import time
+from collections.abc import Callable
+
+RECORD_S, RECORD_DURABLY_S = 0.02, 1.0
+
+
+class Recorder:
+    """Records a position soon after it has moved, and durably within a second.
+
+    Args:
+        record: Records the position of now; its argument says whether that must survive a loss of power.
+        failed: Called in the thread when it cannot be recorded.
+        name: Of the thread.
+
+    Attributes:
+        error: Why it could not be recorded.
+    """
+
+    def __init__(self, record: Callable[[bool], None], failed: Callable[[], None], name: str) -> None:
+        self._record, self._failed = record, failed
+        self._moved, self._closing = threading.Event(), threading.Event()
+        self.error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def notify(self) -> None:
+        """Signal that the position has moved."""
+        if not self._moved.is_set():
+            self._moved.set()
+
+    def close(self) -> None:
+        """End the thread; what was not recorded is left to the caller."""
+        self._closing.set()
+        self._moved.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._keep()
+        except Exception as error:
+            self.error = error  # the sink ends with it, whatever it is
+            self._failed()
+
+    def _keep(self) -> None:
+        durable_at = -RECORD_DURABLY_S
+        is_durable = True
+        while not self._closing.is_set():
+            self._moved.wait(None if is_durable else durable_at + RECORD_DURABLY_S - time.monotonic())
+            self._moved.clear()
+            if self._closing.is_set():
+                return
+            is_durable = time.monotonic() >= durable_at + RECORD_DURABLY_S
+            self._record(is_durable)
+            if is_durable:
+                durable_at = time.monotonic()
+            self._closing.wait(RECORD_S)

@@ -1,0 +1,38 @@
+"""What a micro-batch came to, for those who watch a run."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wallaroo_runtime.lowering.step_count import StepCount, StepCounts, add_steps
+
+Stores = dict[tuple[str, int], tuple[int, int]]  # by stage and bucket: keys, bytes of the log
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What a micro-batch came to, once it is published.
+
+    Attributes:
+        batch: Its number.
+        begun_ms: When its tasks began, in milliseconds since 1970.
+        published_ms: When it was published.
+        steps: What passed sources, steps and sinks, by path.
+        arrived: Its messages by the time of their arrival in milliseconds since 1970, where that is known.
+        stores: Keys of each stage and bucket that it ran, and the bytes of their log.
+        emitted: Messages that it published, by port of the sink.
+    """
+
+    batch: int
+    begun_ms: int
+    published_ms: int
+    steps: StepCounts = field(default_factory=dict)
+    arrived: Counter[int] = field(default_factory=Counter)
+    stores: Stores = field(default_factory=dict)
+    emitted: Counter[int] = field(default_factory=Counter)
+
+    def add(self, steps: Mapping[str, StepCount], arrived: Mapping[int, int], stores: Stores) -> None:
+        """Add what the attempt of a task has counted."""
+        add_steps(self.steps, steps)
+        self.arrived.update(arrived)
+        self.stores.update(stores)

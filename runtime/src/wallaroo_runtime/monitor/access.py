@@ -1,0 +1,57 @@
+"""Who may read what a run says: those who have its token, and no page of another site."""
+
+import hmac
+import ipaddress
+import re
+from collections.abc import Mapping
+
+LOOPBACK = "127.0.0.1"
+ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]*):(?P<port>\d{1,5})")
+MAX_PORT = 65535
+
+
+def parse_address(text: str) -> tuple[str, int] | None:
+    """Return host and port of HOST:PORT; an empty host is this machine alone; None: it is no address.
+
+    Example:
+        >>> parse_address(":8080"), parse_address("[::1]:0"), parse_address("8080")
+        (('127.0.0.1', 8080), ('::1', 0), None)
+    """
+    found = ADDRESS.fullmatch(text)
+    if found is None or int(found["port"]) > MAX_PORT:
+        return None
+    return found["host"].strip("[]") or LOOPBACK, int(found["port"])
+
+
+def is_own_name(host_header: str, listens_at: str) -> bool:
+    """Say whether a request names this server.
+
+    A page of another site may let its name lead to this machine (DNS rebinding), but browsers then send that name.
+    An address cannot be made to lead anywhere else.
+
+    Args:
+        host_header: The header `Host` of the request.
+        listens_at: The host that the user gave.
+
+    Example:
+        >>> [is_own_name(name, "127.0.0.1") for name in ("127.0.0.1:80", "localhost:80", "[::1]:80", "evil.example:80")]
+        [True, True, True, False]
+    """
+    found = ADDRESS.fullmatch(host_header if ":" in host_header.rpartition("]")[2] else f"{host_header}:80")
+    if found is None:
+        return False
+    name = found["host"].strip("[]").lower()
+    if name in ("localhost", listens_at.lower()):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def has_token(token: str, query: Mapping[str, list[str]], authorization: str) -> bool:
+    """Say whether a request has the token: `?token=`, or `Authorization: Bearer`."""
+    scheme, _, bearer = authorization.partition(" ")
+    offered = bearer.strip() if scheme.lower() == "bearer" else query.get("token", [""])[0]
+    return hmac.compare_digest(offered.encode(), token.encode())

@@ -1,0 +1,36 @@
+"""What the monitor sends back for a request."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+
+JSON = "application/json"
+Query = Mapping[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent back.
+
+    Attributes:
+        body: All of it.
+        content_type: Of the body.
+        status: Of HTTP.
+    """
+
+    body: bytes
+    content_type: str = JSON
+    status: int = 200
+
+    @classmethod
+    def of(cls, value: Any, status: int = 200) -> "Answer":
+        """Return a value as JSON."""
+        return cls(json.dumps(value, ensure_ascii=False).encode() + b"\n", JSON, status)
+
+    @classmethod
+    def error(cls, status: int, finding: Diagnostic) -> "Answer":
+        """Return why there is no other answer."""
+        return cls.of(finding.to_json(), status)

@@ -1,0 +1,243 @@
+"""The numbers of a run as one document, for readers in any thread."""
+
+import json
+import os
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.lowering.batch_report import BatchReport, Stores
+from wallaroo_runtime.lowering.step_count import StepCount, StepCounts, add_steps
+from wallaroo_runtime.monitor.delivery import Latencies
+from wallaroo_runtime.monitor.graph import edges_of, parts_of
+from wallaroo_runtime.monitor.rate import Rates
+from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.topology.model import Topology
+
+KEPT_FINDINGS = 100
+VERSION = 1  # of the document
+PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the parts of a run say at one moment.
+
+    Attributes:
+        numbers: Of the run, as `wallaroo run --json` prints them.
+        gateways: Status of each gateway.
+        egress: Status of the egress.
+        batch: Spark's report of the latest micro-batch.
+        workers: Workers on this machine: name, language, pid, restarts, memory.
+        processes: The other processes of the run on this machine.
+    """
+
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    gateways: Sequence[Mapping[str, Any]] = ()
+    egress: Mapping[str, Any] = field(default_factory=dict)
+    batch: Mapping[str, Any] = field(default_factory=dict)
+    workers: Sequence[Mapping[str, Any]] = ()
+    processes: Sequence[Mapping[str, Any]] = ()
+
+
+class Board:
+    """Gathers what a run reports, and makes the document that servers hand out.
+
+    `tell_batch` may be called by any thread, and so may `read` and `wait`; the rest by the run's own.
+
+    Args:
+        topology: Of the application.
+        plan: Of the topology.
+        checkpoint: Directory of the run.
+
+    Attributes:
+        checkpoint: Directory of the run.
+        is_ended: Whether no other document follows.
+    """
+
+    def __init__(self, topology: Topology, plan: Plan, checkpoint: Path) -> None:
+        self.checkpoint = checkpoint
+        self._topology, self._plan = topology, plan
+        self._outputs = frozenset(step.path for step in topology.steps() if step.kind == "output")
+        self.is_ended = False
+        self._started, self._state = time.time(), "starting"
+        self._reports: deque[BatchReport] = deque()
+        self._steps: StepCounts = {}
+        self._stores: Stores = {}
+        self._rates, self.latencies = Rates(), Latencies()
+        self._findings: deque[dict[str, Any]] = deque(maxlen=KEPT_FINDINGS)
+        self._sample = Sample()
+        self._changed = threading.Condition()
+        self._number, self._document, self._text = 0, dict[str, Any](), "{}"
+        self._publish()
+
+    def begin(self, egress: Mapping[str, Any]) -> None:
+        """Take what the egress says before the first micro-batch."""
+        self.latencies.begin(egress.get("sinks", ()))
+
+    def tell_batch(self, report: BatchReport) -> None:
+        """Take what a micro-batch came to."""
+        self._reports.append(report)
+
+    def warn(self, finding: Diagnostic) -> None:
+        """Take a finding; it is shown with the next numbers."""
+        self._findings.append({"time": _iso(time.time()), **finding.to_json()})
+
+    def look(self, egress: Mapping[str, Any]) -> None:
+        """Take reports of micro-batches, and what sinks have taken; to be called often."""
+        now = time.monotonic()
+        for _ in range(len(self._reports)):
+            report = self._reports.popleft()
+            add_steps(self._steps, report.steps)
+            self._stores.update(report.stores)
+            self.latencies.publish(report, now)
+        self.latencies.look(egress.get("sinks", ()), time.time_ns() // 1_000_000, now)
+
+    def update(self, state: str, sample: Sample) -> None:
+        """Publish the numbers of this moment."""
+        self._state, self._sample = state, sample
+        self._publish()
+
+    def end(self) -> None:
+        """Publish the last document."""
+        self._state, self.is_ended = "stopped", True
+        self._publish()
+
+    def _publish(self) -> None:
+        document = self._make()
+        text = json.dumps(document, ensure_ascii=False)
+        with self._changed:
+            self._number, self._document, self._text = self._number + 1, document, text
+            self._changed.notify_all()
+
+    def read(self) -> Mapping[str, Any]:
+        """Return the document; it is never changed."""
+        return self._document
+
+    def wait(self, seen: int, timeout_s: float) -> tuple[int, str, bool]:
+        """Return number and text of the latest document, and whether it is the last one.
+
+        Args:
+            seen: Waits until the number is another one.
+            timeout_s: At most so long.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._number != seen, timeout_s)
+            return self._number, self._text, self._document["state"] == "stopped" and self.is_ended
+
+    def _make(self) -> dict[str, Any]:
+        now, sample = time.monotonic(), self._sample
+        numbers = sample.numbers
+        self._rates.add(now, self._counters(numbers))
+        return {
+            "version": VERSION,
+            "application": self._topology.name,
+            "state": self._state,
+            "time": _iso(time.time()),
+            "started": _iso(self._started),
+            "pid": os.getpid(),
+            "checkpoint": str(self.checkpoint),
+            "total": {name: numbers.get(name, 0) for name in ("messages_in", "messages_out", "dead_letters")},
+            "run": {
+                **{name: 0 for name in ("messages_in", "messages_out", "dead_letters", "visits", "visited_keys")},
+                **numbers.get("run", {}),
+                "batches": numbers.get("batches", 0),
+            },
+            "rate": self._rates.of("processed"),
+            "lag": {"messages": numbers.get("lag", 0), "waiting_for_sinks": numbers.get("waiting", 0)},
+            "parts": [self._part(part) for part in parts_of(self._topology)],
+            "edges": [self._edge(*edge) for edge in edges_of(self._topology)],
+            "latency_ms": self.latencies.to_json(now),
+            "gateways": [_gateway(status) for status in sample.gateways],
+            "sinks": [_sink(status) for status in sample.egress.get("sinks", ())],
+            "states": list(self._states()),
+            "batch": _batch(sample.batch),
+            "workers": list(sample.workers),
+            "processes": list(sample.processes),
+            "executors": numbers.get("executors", {}),
+            "findings": list(self._findings),
+        }
+
+    def _counters(self, numbers: Mapping[str, Any]) -> dict[str, int]:
+        counters = {"processed": numbers.get("messages_processed", 0)}
+        for path, count in self._steps.items():
+            counters[f"in {path}"], counters[f"out {path}"] = count.messages_in, count.messages_out
+        return counters
+
+    def _part(self, part: dict[str, Any]) -> dict[str, Any]:
+        path = part["path"]
+        count = self._steps.get(path, StepCount())
+        return {
+            **part,
+            "messages_in": count.messages_in,
+            "messages_out": count.messages_out,
+            "dead_letters": count.dead_letters,
+            "rate_in": self._rates.of(f"in {path}"),
+            "rate_out": self._rates.of(f"out {path}"),
+        }
+
+    def _edge(self, source: str, target: str, shuffles: bool) -> dict[str, Any]:
+        # What a step emits to an output of a name is not among what it emits.
+        if target in self._outputs:
+            messages, rate = self._steps.get(target, StepCount()).messages_in, self._rates.of(f"in {target}")
+        else:
+            messages, rate = self._steps.get(source, StepCount()).messages_out, self._rates.of(f"out {source}")
+        return {"from": source, "to": target, "shuffles": shuffles, "messages": messages, "rate": rate}
+
+    def _states(self) -> Iterator[dict[str, Any]]:
+        keys, size, seen = Counter[str](), Counter[str](), Counter[str]()
+        for (name, _), (count, log) in self._stores.items():
+            keys[name] += count
+            size[name] += log
+            seen[name] += 1
+        for stage in self._plan.stages:
+            if not stage.has_state:
+                continue
+            yield {
+                "stage": stage.id,
+                "names": list(dict.fromkeys(node.state for node in stage.entries if node.state)),
+                "keys": keys[stage.id],
+                "bytes": size[stage.id],
+                "buckets": stage.bucket_count,
+                "buckets_seen": seen[stage.id],
+            }
+
+
+def _gateway(status: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "state": status.get("state", "unknown"),
+        "sources": status.get("sources", []),
+        "connections": status.get("connections", 0),
+        "messages": status.get("messages", 0),
+        "journal_bytes": status.get("end", 0),
+        "lag_bytes": status.get("backlog_bytes", 0),
+        "reads": status.get("reads", True),
+    }
+
+
+def _sink(status: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("name", "address", "state", "messages", "bytes", "pending_messages", "pending_bytes")
+    return {name: status[name] for name in names if name in status}
+
+
+def _batch(report: Mapping[str, Any]) -> dict[str, Any]:
+    if not report:
+        return {}
+    durations = report.get("durationMs") or {}
+    return {
+        "number": report.get("batchId", 0),
+        "time": report.get("timestamp", ""),
+        "phases_ms": {name: durations[name] for name in PHASES if name in durations},
+        "state_memory_bytes": sum(each.get("memoryUsedBytes", 0) for each in report.get("stateOperators", ())),
+    }
+
+
+def _iso(seconds: float) -> str:
+    time = datetime.fromtimestamp(seconds, timezone.utc)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,94 @@
+"""How long messages take: until tasks begin with them, until they are published, until their sinks have taken them."""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo_runtime.lowering.batch_report import BatchReport
+from wallaroo_runtime.monitor.latency import Latency
+
+STAGES = ("wait", "compute", "deliver", "end_to_end")
+MOST_BATCHES = 10_000
+SETTLED_MS = 2000  # a status of the egress is never older
+
+
+@dataclass(frozen=True, slots=True)
+class _Outstanding:
+    report: BatchReport
+    ends: Mapping[int, int]  # by port: messages that its sink has taken when it has this batch
+
+
+class Latencies:
+    """Latencies of a run, in milliseconds.
+
+    `wait` is from the arrival at the gateway to the begin of the micro-batch's tasks, `compute` from there to its
+    publication, `deliver` from there until all sinks of the egress have taken what it emitted, `end_to_end` all three.
+    """
+
+    def __init__(self) -> None:
+        self._latencies = {stage: Latency() for stage in STAGES}
+        self._published: Counter[int] = Counter()
+        self._outstanding: deque[_Outstanding] = deque(maxlen=MOST_BATCHES)
+        self._ports: frozenset[int] = frozenset()
+
+    def begin(self, sinks: Iterable[Mapping[str, Any]]) -> None:
+        """Take the sinks of the egress as they are before the first micro-batch."""
+        for sink in sinks:
+            self._published[sink["port"]] = sink["messages"] + sink["pending_messages"]
+        self._ports = frozenset(self._published)
+
+    def publish(self, report: BatchReport, now: float) -> None:
+        """Take what a micro-batch came to.
+
+        Args:
+            report: Of the micro-batch.
+            now: Seconds of a clock that never goes back.
+        """
+        wait, compute = Counter[int](), report.published_ms - report.begun_ms
+        for arrived, count in report.arrived.items():
+            wait[max(0, report.begun_ms - arrived)] += count
+        self._latencies["wait"].add(wait, now)
+        self._latencies["compute"].add({compute: wait.total()}, now)
+        ports = self._ports & set(report.emitted)
+        for port in ports:
+            self._published[port] += report.emitted[port]
+        self._outstanding.append(_Outstanding(report, {port: self._published[port] for port in ports}))
+
+    def look(self, sinks: Iterable[Mapping[str, Any]], now_ms: int, now: float) -> None:
+        """Take what sinks of the egress have taken.
+
+        Args:
+            sinks: As the egress says.
+            now_ms: Milliseconds since 1970.
+            now: Seconds of a clock that never goes back.
+        """
+        taken = {sink["port"]: sink["messages"] for sink in sinks}
+        idle = {sink["port"] for sink in sinks if not sink["pending_messages"]}
+        while self._outstanding:
+            first = self._outstanding[0]
+            is_settled = now_ms - first.report.published_ms > SETTLED_MS
+            if any(end > taken.get(port, 0) and not (is_settled and port in idle) for port, end in first.ends.items()):
+                return
+            self._outstanding.popleft()
+            self._deliver(first, now_ms, now)
+        # A micro-batch of an earlier run that was published again is not delivered again.
+        self._published.update({port: taken[port] - self._published[port] for port in idle & self._ports})
+
+    def _deliver(self, done: _Outstanding, now_ms: int, now: float) -> None:
+        report = done.report
+        end = now_ms if done.ends else report.published_ms
+        total = Counter[int]()
+        for arrived, count in report.arrived.items():
+            total[max(0, end - arrived)] += count
+        self._latencies["end_to_end"].add(total, now)
+        if done.ends:
+            self._latencies["deliver"].add({max(0, end - report.published_ms): total.total()}, now)
+
+    def histograms(self) -> Mapping[str, Latency]:
+        """Return the latencies by stage."""
+        return self._latencies
+
+    def to_json(self, now: float) -> dict[str, Any]:
+        """Return count, percentiles and the largest of each stage."""
+        return {stage: latency.to_json(now) for stage, latency in self._latencies.items()}

@@ -1,0 +1,41 @@
+"""The graph of an application for those who draw it: its parts in columns, and the edges between them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from wallaroo_runtime.topology.model import Part, Source, Step, Topology
+
+
+def parts_of(topology: Topology) -> Iterator[dict[str, Any]]:
+    """Yield sources, steps and sinks, each after its inputs; `column` is the longest way from a source."""
+    columns: dict[str, int] = {}
+    pipelines: dict[str, str] = {}
+    for pipeline in topology.pipelines:
+        parts: tuple[Part, ...] = (*pipeline.sources, *pipeline.steps, *pipeline.sinks)
+        pipelines |= dict.fromkeys((part.path for part in parts), pipeline.name)
+    for part in topology.parts():
+        columns[part.path] = max((columns.get(path, 0) + 1 for path in inputs_of(part)), default=0)
+        is_step = isinstance(part, Step)
+        yield {
+            "path": part.path,
+            "name": part.name,
+            "pipeline": pipelines[part.path],
+            "kind": part.kind,
+            "role": "source" if isinstance(part, Source) else "step" if is_step else "sink",
+            "place": "" if isinstance(part, Step) else part.place,
+            "worker": part.worker,
+            "state": part.state.name if isinstance(part, Step) and part.state else "",
+            "column": columns[part.path],
+        }
+
+
+def edges_of(topology: Topology) -> Iterator[tuple[str, str, bool]]:
+    """Yield each edge: from, to, and whether messages are shuffled by key on it."""
+    for part in topology.parts():
+        for path in inputs_of(part):
+            yield path, part.path, isinstance(part, Step) and part.state is not None
+
+
+def inputs_of(part: Part) -> tuple[str, ...]:
+    """Return the paths that a part reads."""
+    return () if isinstance(part, Source) else part.inputs

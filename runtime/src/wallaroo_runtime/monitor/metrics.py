@@ -1,0 +1,133 @@
+"""The numbers of a run as Prometheus and OpenMetrics read them; docs/monitor.md lists the names."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, exposition
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from wallaroo_runtime.monitor.latency import Histogram
+
+BOUNDS_MS = (10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000)
+STEP_LABELS = ("application", "pipeline", "step", "path")
+LATENCY_STAGES = "application", "stage"
+
+
+class _Collector:
+    """Gives the metrics of one document.
+
+    Args:
+        document: Of the board.
+        latencies: Of the whole run, by stage.
+    """
+
+    def __init__(self, document: Mapping[str, Any], latencies: Mapping[str, Histogram]) -> None:
+        self._document, self._latencies = document, latencies
+        self._application = document["application"]
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics."""
+        yield from self._run()
+        yield from self._steps()
+        yield from self._sinks()
+        yield from self._states()
+        yield from self._processes()
+        yield self._latency()
+
+    def _one(self, kind: type[Any], name: str, text: str, value: float) -> Metric:
+        family: Metric = kind(f"wallaroo_{name}", text, labels=("application",))
+        family.add_metric((self._application,), value)  # type: ignore[attr-defined]
+        return family
+
+    def _run(self) -> Iterator[Metric]:
+        document, run = self._document, self._document["run"]
+        counter, gauge = CounterMetricFamily, GaugeMetricFamily
+        yield self._one(gauge, "up", "Whether the application runs.", document["state"] == "running")
+        yield self._one(counter, "messages_in", "Messages that arrived in this run.", run["messages_in"])
+        yield self._one(counter, "messages_out", "Messages that receivers took in this run.", run["messages_out"])
+        yield self._one(counter, "dead_letters", "Messages that user code failed on in this run.", run["dead_letters"])
+        yield self._one(counter, "micro_batches", "Micro-batches of this run.", run["batches"])
+        yield self._one(gauge, "lag_messages", "Messages that arrived, not processed.", document["lag"]["messages"])
+        lag = sum(gateway["lag_bytes"] for gateway in document["gateways"])
+        yield self._one(gauge, "journal_lag_bytes", "Bytes of journals that are not processed.", lag)
+        phases = gauge("wallaroo_micro_batch_phase_seconds", "Latest micro-batch.", labels=("application", "phase"))
+        for phase, duration in document["batch"].get("phases_ms", {}).items():
+            phases.add_metric((self._application, phase), duration / 1000)
+        yield phases
+
+    def _steps(self) -> Iterator[Metric]:
+        texts = {
+            "messages_in": "Messages that came to a source, step or sink.",
+            "messages_out": "Messages that it emitted.",
+            "dead_letters": "Messages that failed in it.",
+        }
+        for name, text in texts.items():
+            family = CounterMetricFamily(f"wallaroo_step_{name}", text, labels=STEP_LABELS)
+            for part in self._document["parts"]:
+                family.add_metric((self._application, part["pipeline"], part["name"], part["path"]), part[name])
+            yield family
+
+    def _sinks(self) -> Iterator[Metric]:
+        sinks = self._document["sinks"]
+        yield self._table(
+            "sink_pending_messages", "Messages that wait for a sink.", "sink", _rows(sinks, "name", "pending_messages")
+        )
+        yield self._table(
+            "sink_pending_bytes", "Bytes that wait for a sink.", "sink", _rows(sinks, "name", "pending_bytes")
+        )
+        connected = ((sink["name"], sink.get("state") != "unreachable") for sink in sinks)
+        yield self._table("sink_reachable", "Whether a sink's receiver is reached.", "sink", connected)
+
+    def _states(self) -> Iterator[Metric]:
+        states = [{**state, "state": ",".join(state["names"])} for state in self._document["states"]]
+        yield self._table("state_keys", "Keys, of the buckets that ran.", "state", _rows(states, "state", "keys"))
+        yield self._table("state_bytes", "Bytes, of the buckets that ran.", "state", _rows(states, "state", "bytes"))
+
+    def _processes(self) -> Iterator[Metric]:
+        workers, others = self._document["workers"], self._document["processes"]
+        restarts = CounterMetricFamily(
+            "wallaroo_worker_restarts", "Restarts of a worker.", labels=("application", "worker")
+        )
+        for worker in workers:
+            restarts.add_metric((self._application, worker["name"]), worker["restarts"])
+        yield restarts
+        yield self._table(
+            "worker_memory_bytes", "Memory of a worker.", "worker", _rows(workers, "name", "memory_bytes")
+        )
+        yield self._table(
+            "process_memory_bytes", "Memory of a process.", "process", _rows(others, "name", "memory_bytes")
+        )
+
+    def _table(self, name: str, text: str, label: str, rows: Iterable[tuple[str, float]]) -> Metric:
+        family = GaugeMetricFamily(f"wallaroo_{name}", text, labels=("application", label))
+        for key, value in rows:
+            family.add_metric((self._application, key), value)
+        return family
+
+    def _latency(self) -> Metric:
+        text = "Time that messages took, by stage."
+        family = HistogramMetricFamily("wallaroo_latency_seconds", text, labels=("application", "stage"))
+        for stage, histogram in self._latencies.items():
+            counts = zip(BOUNDS_MS, histogram.below(BOUNDS_MS), strict=True)
+            buckets = [(str(bound / 1000), float(count)) for bound, count in counts]
+            buckets.append(("+Inf", float(histogram.count)))
+            family.add_metric((self._application, stage), buckets, histogram.sum_ms / 1000)
+        return family
+
+
+def _rows(rows: Iterable[Mapping[str, Any]], name: str, value: str) -> Iterator[tuple[str, float]]:
+    return ((row[name], row.get(value, 0)) for row in rows)
+
+
+def render(document: Mapping[str, Any], latencies: Mapping[str, Histogram], accept: str) -> tuple[bytes, str]:
+    """Return the metrics, and their content type.
+
+    Args:
+        document: Of the board.
+        latencies: Of the whole run, by stage.
+        accept: The request's header: OpenMetrics if it names that, else the text format of Prometheus.
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collector(document, latencies))
+    write, content_type = exposition.choose_encoder(accept)
+    return write(registry), content_type

@@ -1,0 +1,55 @@
+"""Processes of a run on this machine: how much memory they use."""
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the memory that a process has in use, shared pages included; 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * PAGE_BYTES
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+class Family:
+    """The processes of this machine as they are now, by parent."""
+
+    def __init__(self) -> None:
+        self._children: Mapping[int, list[int]] = _children()
+
+    def resident_bytes(self, pid: int) -> int:
+        """Return the memory of a process and of all that it has started."""
+        return sum(map(resident_bytes, self._with_descendants(pid)))
+
+    def named(self, parent: int, name: str) -> list[int]:
+        """Return the children of a process whose program has this name."""
+        return [child for child in self._children.get(parent, ()) if _name_of(child) == name]
+
+    def _with_descendants(self, pid: int) -> Iterator[int]:
+        yield pid
+        for child in self._children.get(pid, ()):
+            yield from self._with_descendants(child)
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _children() -> dict[int, list[int]]:
+    found: dict[int, list[int]] = defaultdict(list)
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            stat = Path(entry.path, "stat").read_bytes()
+            found[int(stat[stat.rindex(b")") + 2 :].split()[1])].append(int(entry.name))
+    return found

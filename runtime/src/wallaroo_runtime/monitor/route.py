@@ -1,0 +1,88 @@
+"""What each path of the monitor answers."""
+
+import base64
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+
+from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo_runtime.checkpoint.dead_letter import find_letter, find_letters, is_chosen, latest_letters
+from wallaroo_runtime.monitor.answer import Answer, Query
+from wallaroo_runtime.monitor.board import Board
+from wallaroo_runtime.monitor.state import StateRoutes
+
+API = "/api/v1/"
+STATE = f"{API}state"
+MOST_LETTERS = 500
+
+
+@cache
+def _file(name: str) -> bytes:
+    return resources.files(__package__).joinpath(name).read_bytes()
+
+
+class Routes:
+    """The paths, over one board.
+
+    Attributes:
+        states: Those below `/api/v1/state`.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self._board, self.states = board, StateRoutes()
+        self._paths: Mapping[str, Callable[[Query, str], Answer]] = {
+            "/": lambda query, accept: Answer(_file("page.html"), "text/html; charset=utf-8"),
+            "/readyz": self._ready,
+            "/metrics": self._metrics,
+            f"{API}status": lambda query, accept: Answer.of(board.read()),
+            f"{API}findings": lambda query, accept: Answer.of({"findings": board.read()["findings"]}),
+            f"{API}dead-letters": self._letters,
+            f"{API}openapi.json": lambda query, accept: Answer(_file("openapi.json")),
+        }
+
+    def answer(self, path: str, query: Query, accept: str) -> Answer:
+        """Return what belongs to a path.
+
+        Args:
+            path: Of the URL, decoded.
+            query: Of the URL.
+            accept: The header that says what the reader takes.
+        """
+        try:
+            if path in self._paths:
+                return self._paths[path](query, accept)
+            letter = path.removeprefix(f"{API}dead-letters/")
+            if letter != path:
+                return self._letter(letter)
+            if path == STATE or path.startswith(f"{STATE}/"):
+                return self.states.answer(path.removeprefix(STATE), query)
+        except DiagnosticError as error:
+            found = error.diagnostics[0]
+            return Answer.error(503 if found.code == "R771" or found.code.startswith("W") else 404, found)
+        known = ", ".join(sorted({*self._paths, "/healthz", f"{API}events", STATE}))
+        return Answer.error(404, Diagnostic.of("R767", path=path[:80], known=known))
+
+    def _ready(self, query: Query, accept: str) -> Answer:
+        state = self._board.read()["state"]
+        return Answer.of({"state": state}, 200 if state == "running" else 503)
+
+    def _metrics(self, query: Query, accept: str) -> Answer:
+        from wallaroo_runtime.monitor.metrics import render  # late: who is not scraped need not import the library
+
+        latencies = {stage: latency.total for stage, latency in self._board.latencies.histograms().items()}
+        return Answer(*render(self._board.read(), latencies, accept))
+
+    def _letters(self, query: Query, accept: str) -> Answer:
+        text = query.get("limit", ["50"])[0]
+        if not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST_LETTERS):
+            wanted = f"a number from 1 to {MOST_LETTERS}"
+            return Answer.error(400, Diagnostic.of("R768", name="limit", value=text[:80], wanted=wanted))
+        choose = is_chosen(query.get("code", [""])[0], query.get("step", [""])[0])
+        found = latest_letters(find_letters(str(self._board.checkpoint)), int(text), choose)
+        return Answer.of({"dead_letters": [letter.summary() for letter in found]})
+
+    def _letter(self, name: str) -> Answer:
+        letter = find_letter(find_letters(str(self._board.checkpoint)), name)
+        record = letter.record
+        more = {"path": record.path, "traceback": record.traceback, "encoding": record.encoding}
+        return Answer.of({**letter.summary(), **more, "input": {"base64": base64.b64encode(record.input).decode()}})

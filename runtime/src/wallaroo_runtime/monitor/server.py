@@ -1,0 +1,162 @@
+"""Serves what a run says over HTTP: the page, JSON, metrics and events, to those who have the run's token."""
+
+import secrets
+import socket
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.monitor.access import has_token, is_own_name, parse_address
+from wallaroo_runtime.monitor.answer import Answer
+from wallaroo_runtime.monitor.board import Board
+from wallaroo_runtime.monitor.route import API, Routes
+
+TOKEN_BYTES = 24
+REQUEST_S = 10.0
+MOST_CONNECTIONS = 32
+MOST_PARAMETERS = 10
+BEAT_S = 15.0
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+}
+
+
+class Server(ThreadingHTTPServer):
+    """The server of a run; each connection has a thread, and there are at most 32.
+
+    Args:
+        board: What is shown.
+        address: HOST:PORT; port 0 is any free one.
+
+    Attributes:
+        url: Of the page, with the token.
+
+    Raises:
+        RunError: R765, the address is none, or is in use.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, board: Board, address: str) -> None:
+        parsed = parse_address(address)
+        if parsed is None:
+            raise RunError.of("R765", USAGE, address=address, reason="it is not HOST:PORT")
+        self.host, port = parsed
+        self.board, self.routes = board, Routes(board)
+        self.token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._slots = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        try:
+            self.address_family, *_, place = socket.getaddrinfo(self.host, port, type=socket.SOCK_STREAM)[0]
+            super().__init__((str(place[0]), port), Handler)
+        except OSError as error:
+            raise RunError.of("R765", USAGE, address=address, reason=error.strerror or str(error)) from error
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        self.url = f"http://{shown}:{self.server_address[1]}/?token={self.token}"
+        self._thread = threading.Thread(target=self.serve_forever, name="monitor", daemon=True)
+
+    def server_bind(self) -> None:
+        """Bind without asking for the machine's name, as the base class does: that may take seconds."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+
+    def start(self) -> None:
+        """Serve until `stop`."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; readers of events have got the last one."""
+        self.board.end()
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread; close it if there are too many."""
+        if not self._slots.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection, and make room for another one."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._slots.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print what went wrong, but for a reader that went away."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one connection; it takes GET and HEAD alone, and no body."""
+
+    server: Server
+    server_version, sys_version = "wallaroo", ""
+    protocol_version = "HTTP/1.1"
+    timeout = REQUEST_S
+
+    def do_GET(self) -> None:  # noqa: N802 - the base class's name
+        """Answer a request."""
+        self.close_connection = True  # a thread for each connection: none is kept for a reader that says nothing
+        path, _, text = self.path.partition("?")
+        query = parse_qs(text) if text.count("&") < MOST_PARAMETERS else {}
+        if not is_own_name(self.headers.get("Host", ""), self.server.host):
+            self._send(Answer.error(421, Diagnostic.of("R766", reason="its Host is not this server's")))
+        elif path == "/healthz":
+            self._send(Answer(b"ok\n", "text/plain; charset=utf-8"))
+        elif not has_token(self.server.token, query, self.headers.get("Authorization", "")):
+            self._send(Answer.error(401, Diagnostic.of("R766", reason="it has not the token of this run")))
+        elif path == f"{API}events":
+            self._send_events()
+        else:
+            self._send(self.server.routes.answer(unquote(path), query, self.headers.get("Accept", "")))
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def _send(self, answer: Answer) -> None:
+        self._head(answer.status, answer.content_type, len(answer.body))
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    def _head(self, status: int, content_type: str, length: int | None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        self.send_header("Connection", "close")
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _send_events(self) -> None:
+        """Send each new document as a server-sent event, until the run or the reader ends."""
+        self._head(200, "text/event-stream; charset=utf-8", None)
+        if self.command == "HEAD":
+            return
+        seen = 0
+        while True:
+            number, text, is_last = self.server.board.wait(seen, BEAT_S)
+            self.wfile.write(f"data: {text}\n\n".encode() if number != seen else b": still here\n\n")
+            self.wfile.flush()
+            seen = number
+            if is_last:
+                return
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Write nothing: lines would have the token."""

@@ -1,0 +1,94 @@
+"""What the monitor answers about states: names, pages and single keys, as of the last committed micro-batch."""
+
+import threading
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Protocol
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.monitor.answer import Answer, Query
+
+MOST_KEYS = 1000
+WAIT_S = 30.0
+
+
+class States(Protocol):
+    """Answers questions about the states of the application."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the states."""
+
+    def batch(self) -> int:
+        """Return the last committed micro-batch."""
+
+    def get(self, name: str, key: str) -> tuple[int, dict[str, Any]]:
+        """Return the micro-batch and the state of a key."""
+
+    def page(
+        self, name: str, *, prefix: str = "", after: str = "", limit: int | None = None
+    ) -> tuple[int, Iterator[dict[str, Any]]]:
+        """Return the micro-batch and the states of keys, in the order of their keys."""
+
+
+class StateRoutes:
+    """The paths below `/api/v1/state`; one question at a time, since each is a job of Spark's.
+
+    Attributes:
+        states: Set once the query runs.
+        reason: Why there are none.
+    """
+
+    def __init__(self) -> None:
+        self.states: States | None = None
+        self.reason = "the application is starting"
+        self._turn = threading.Lock()
+
+    def answer(self, path: str, query: Query) -> Answer:
+        """Return what belongs to a path.
+
+        Args:
+            path: After `/api/v1/state`: nothing, `/NAME` or `/NAME/KEY`.
+            query: Of the URL.
+
+        Raises:
+            DiagnosticError: R720, R770, there is no such thing; others: the states cannot be read.
+        """
+        states = self.states
+        if states is None:
+            return _unavailable(self.reason)
+        if not self._turn.acquire(timeout=WAIT_S):
+            return _unavailable(f"other questions have not been answered within {WAIT_S:g} s")
+        try:
+            return self._answer(states, path.removeprefix("/"), query)
+        finally:
+            self._turn.release()
+
+    def _answer(self, states: States, path: str, query: Query) -> Answer:
+        if not path:
+            return Answer.of({"batch": states.batch(), "states": states.names})
+        name, key = _split(path, states.names)
+        if key is not None:
+            batch, row = states.get(name, key)
+            return Answer.of({**row, "batch": batch})
+        text = query.get("limit", ["100"])[0]
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= MOST_KEYS):
+            wanted = f"a number from 1 to {MOST_KEYS}"
+            return Answer.error(400, Diagnostic.of("R768", name="limit", value=text[:80], wanted=wanted))
+        limit = int(text)
+        prefix, after = (query.get(each, [""])[0] for each in ("prefix", "after"))
+        batch, rows = states.page(name, prefix=prefix, after=after, limit=limit + 1)
+        found = list(rows)
+        following = found[limit - 1]["key"] if len(found) > limit else None
+        return Answer.of({"state": name, "batch": batch, "keys": list(islice(found, limit)), "next": following})
+
+
+def _split(path: str, names: list[str]) -> tuple[str, str | None]:
+    """Return name and key of `NAME/KEY`; a name or key may have slashes itself."""
+    known = [name for name in names if path == name or path.startswith(f"{name}/")]
+    name = max(known, key=len, default=path.partition("/")[0])
+    return (name, None) if path == name else (name, path[len(name) + 1 :])
+
+
+def _unavailable(reason: str) -> Answer:
+    return Answer.error(503, Diagnostic.of("R771", path="the application", reason=reason, fix="ask again later"))

@@ -1,0 +1,72 @@
+"""What keeps an application from Spark's real-time mode."""
+
+from collections.abc import Iterator
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.plan.stage import NodeKind, Plan
+from wallaroo_runtime.topology.model import GeneratorSource, Part, Sink, Source, Topology
+
+PARTITIONS, BUCKETS = 1, 8  # one task does everything, so that no shuffle is needed; buckets run side by side
+MICROBATCH = "leave out --mode"
+_SERVED = {"tcp", "generator"}
+
+
+def obstacles(plan: Plan, topology: Topology, on_error: str = "") -> list[Diagnostic]:
+    """Return the obstacles, R755 each; empty: the application can run in real-time mode.
+
+    Args:
+        plan: Of the topology, with any number of partitions.
+        topology: Of the application.
+        on_error: What the command line says of it; empty: nothing.
+    """
+    return [*_of_plan(plan, topology), *_of_parts(topology), *_of_policies(topology, on_error)]
+
+
+def _obstacle(what: str, remedy: str = MICROBATCH, part: Part | None = None) -> Diagnostic:
+    return Diagnostic.of("R755", what=what, fix=remedy, pointer=f"/{part.path}" if part else "")
+
+
+def _of_plan(plan: Plan, topology: Topology) -> Iterator[Diagnostic]:
+    readers = [stage for stage in plan.levels[0] if any(node.kind is NodeKind.SOURCE for node in stage.entries)]
+    if len(readers) > 1:
+        workers = ", ".join(sorted(stage.worker for stage in readers))
+        yield _obstacle(f"sources of {len(readers)} workers, {workers}; one worker has all")
+    parts = {part.path: part for part in topology.parts()}
+    for stage in plan.stages:
+        for node in stage.nodes:
+            if node.visits:
+                yield _obstacle(f'visits of "{parts[node.path].name}"', part=parts[node.path])
+
+
+def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
+    part: Source | Sink
+    for part in topology.sources():
+        if part.kind not in _SERVED and not isinstance(part, GeneratorSource):
+            yield _obstacle(f'the {part.kind} source "{part.name}"', part=part)
+    for part in topology.sinks():
+        if part.kind != "tcp":
+            yield _obstacle(f'the {part.kind} sink "{part.name}"', part=part)
+
+
+def _of_policies(topology: Topology, on_error: str) -> Iterator[Diagnostic]:
+    remedy = f'{MICROBATCH}, or let failures become dead letters: on_error "dead_letter"'
+    if (on_error or topology.on_error) == "fail":
+        yield _obstacle('on_error "fail"', remedy)
+    for part in topology.parts():
+        if part.on_error == "fail":
+            yield _obstacle(f'on_error "fail" of "{part.name}"', remedy, part)
+
+
+def in_realtime(plan: Plan, topology: Topology) -> list[str]:
+    """Return lines that say what Spark is asked to run in real-time mode, or the obstacles."""
+    found = obstacles(plan, topology)
+    if found:
+        places = (f" at {finding.pointer}" if finding.pointer else "" for finding in found)
+        return ["refused:", *(f"  {finding.message}{place}" for finding, place in zip(found, places, strict=True))]
+    first, *rest = plan.levels
+    names = ", ".join(stage.id for stage in first)
+    lines = ["source             the journal, as soon as it has something", f"mapPartitions      {names}"]
+    if rest:
+        names = "; then ".join(", ".join(stage.id for stage in level) for level in rest)
+        lines.append(f"transformWithState {names}: {BUCKETS} buckets, calls that stay open")
+    return [*lines, "sink               the egress, which drops what it has already", "all of it is one task"]

@@ -1,0 +1,71 @@
+"""Runs a worker as one process in the foreground terminal, where a debugger can talk to the user: `run --debug`."""
+
+import contextlib
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.launch import SOCKET, environment, explain_refusal, explain_start, status_text
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+START_S = 120.0
+LOOK_S = 0.05
+STOP_S = 10.0
+
+
+@contextlib.contextmanager
+def foreground(topology: Topology) -> Iterator[tuple[str, Path, int]]:
+    """Start the first worker of an application in this terminal; it ends with the context.
+
+    Args:
+        topology: The application.
+
+    Yields:
+        Name of the worker, the socket on which it serves, and its process id.
+
+    Raises:
+        RunError: It did not start: W401, W404 or what its program reports.
+    """
+    worker = topology.workers[0]
+    with tempfile.TemporaryDirectory(prefix="wallaroo-debug-") as folder:
+        directory = Path(folder)
+        spec = replace(WorkerSpec.of(topology, worker), processes=1)
+        # Ctrl-C ends the run; the worker then ends after it.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            variables = environment(spec, directory) | {"WALLAROO_DEBUG": "1"}
+            child = subprocess.Popen(spec.program(), cwd=spec.directory, env=variables)
+        except OSError as error:
+            raise RunError([explain_refusal(spec, error)], WORKER) from error
+        finally:
+            signal.signal(signal.SIGINT, before)
+        try:
+            _wait(spec, child, directory)
+            yield worker.name, directory / SOCKET, child.pid
+        finally:
+            _end(child)
+
+
+def _wait(spec: WorkerSpec, child: "subprocess.Popen[bytes]", directory: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while not (directory / SOCKET).exists():
+        ended = child.poll() is not None
+        if ended or time.monotonic() > deadline:
+            ending = status_text(child.returncode) if ended else f"it did not serve within {START_S:g} s"
+            raise RunError(explain_start(spec, directory, f"{ending}; see above", "", log=directory), WORKER)
+        time.sleep(LOOK_S)
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    child.terminate()
+    try:
+        child.wait(STOP_S)
+    except subprocess.TimeoutExpired:  # it waits at a breakpoint
+        child.kill()
+        child.wait()

@@ -1,0 +1,168 @@
+"""Shows a run to the monitor: gathers what its parts say, and starts the server."""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.lowering.batch_report import BatchReport
+from wallaroo_runtime.monitor.board import Board, Sample
+from wallaroo_runtime.monitor.endpoint import MONITOR_FILE
+from wallaroo_runtime.monitor.resource import Family, resident_bytes
+from wallaroo_runtime.monitor.state import StateRoutes
+from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.run.peers import Peers
+from wallaroo_runtime.run.snapshot import Reporter, Snapshot
+from wallaroo_runtime.run.state_query import StateQuery
+from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker import control
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.spark.query import RunningQuery
+    from wallaroo_runtime.spark.realtime.query import RealTimeQuery
+
+UNIX = "unix:"
+ASK_S = 0.5
+PROCESSES_S = 5.0
+
+
+class Watch:
+    """A run as its monitor sees it; a `Reporter` that hands everything on.
+
+    Args:
+        reporter: Notifies the user.
+        board: Shows the run.
+        topology: Of the application.
+        states: Gets what answers questions about states.
+    """
+
+    def __init__(self, reporter: Reporter, board: Board, topology: Topology, states: StateRoutes) -> None:
+        self._reporter, self._board, self._states = reporter, board, states
+        self._languages = {worker.name: worker.language for worker in topology.workers}
+        self._peers: Peers | None = None
+        self._query: RunningQuery | RealTimeQuery | None = None
+        self._looked_at = -PROCESSES_S
+        self._workers: list[dict[str, Any]] = []
+        self._processes: list[dict[str, Any]] = []
+
+    def tell_batch(self, report: BatchReport) -> None:
+        """Take what a micro-batch came to."""
+        self._board.tell_batch(report)
+
+    def begin(self, peers: Peers) -> None:
+        """Take gateways and egress, before the first micro-batch."""
+        self._peers = peers
+        self._board.begin(peers.egress.status())
+
+    def attach(self, query: "RunningQuery | RealTimeQuery", states: StateQuery | None) -> None:
+        """Take the query, once it was started, and what reads its states; None: nothing can."""
+        self._query, self._states.states = query, states
+        self._states.reason = "in real-time mode Spark's operators keep them in another way"
+
+    def look(self) -> None:
+        """Look how far sinks have come; called often, since that decides how exact latencies are."""
+        if self._peers is not None:
+            self._board.look(self._peers.egress.status())
+
+    def note(self, text: str) -> None:
+        """Hand on."""
+        self._reporter.note(text)
+
+    def output(self, worker: str, line: str) -> None:
+        """Hand on."""
+        self._reporter.output(worker, line)
+
+    def warn(self, finding: Diagnostic) -> None:
+        """Hand on, and keep the finding."""
+        self._board.warn(finding)
+        self._reporter.warn(finding)
+
+    def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
+        """Hand on."""
+        self._reporter.initialized(addresses, checkpoint)
+
+    def progress(self, snapshot: Snapshot) -> None:
+        """Hand on, and show the numbers."""
+        self._reporter.progress(snapshot)
+        self.look()
+        assert self._peers is not None and self._query is not None
+        gateways = [gateway.status() for gateway in self._peers.gateways]
+        egress = self._peers.egress.status()
+        self._measure(gateways, egress)
+        sample = Sample(
+            snapshot.to_json(), gateways, egress, self._query.latest(), list(self._workers), list(self._processes)
+        )
+        self._board.update(snapshot.state, sample)
+
+    def _measure(self, gateways: list[dict[str, Any]], egress: Mapping[str, Any]) -> None:
+        """Look at the processes of this machine: every five seconds, and when workers came or went."""
+        assert self._query is not None
+        now, shown = time.monotonic(), {worker["name"] for worker in self._workers}
+        if now - self._looked_at < PROCESSES_S and shown == set(self._query.targets):
+            return
+        self._looked_at, family, own = now, Family(), os.getpid()
+        self._workers = list(self._workers_of(self._query.targets, family))
+        spark = sum(map(family.resident_bytes, family.named(own, "java")))
+        self._processes = [
+            {"name": "driver", "pid": own, "memory_bytes": resident_bytes(own)},
+            {"name": "spark", "memory_bytes": spark},
+        ]
+        names = ["gateway", *(f"gateway {number}" for number in range(2, len(gateways) + 1)), "egress"]
+        for name, status in zip(names, (*gateways, egress), strict=True):
+            pid = int(status.get("pid", 0))
+            if pid and process_start_time(pid) == status.get("start_time"):
+                self._processes.append({"name": name, "pid": pid, "memory_bytes": resident_bytes(pid)})
+
+    def _workers_of(self, targets: Mapping[str, str], family: Family) -> Iterator[dict[str, Any]]:
+        """Yield the workers that a supervisor of this machine has; those that were attached have none."""
+        for name, target in targets.items():
+            reply: dict[str, Any] = {}
+            if target.startswith(UNIX):
+                with contextlib.suppress(OSError):
+                    reply = control.ask(Path(target.removeprefix(UNIX)).parent, {"op": "status"}, ASK_S)
+            pid = int(reply.get("pid") or 0)
+            yield {
+                "name": name,
+                "language": self._languages.get(name, ""),
+                "state": reply.get("state", "unknown"),
+                "pid": pid,
+                "restarts": max(0, int(reply.get("generation") or 1) - 1),
+                "memory_bytes": family.resident_bytes(pid) if pid else 0,
+            }
+
+
+def start_watch(
+    address: str, reporter: Reporter, topology: Topology, plan: Plan, checkpoint: Path, stack: ExitStack
+) -> Watch:
+    """Serve what a run says until `stack` ends, and notify the user of where.
+
+    Args:
+        address: HOST:PORT.
+        reporter: Notifies the user.
+        topology: Of the application.
+        plan: Of the topology.
+        checkpoint: Directory of the run.
+        stack: Ends it.
+
+    Raises:
+        RunError: R765, it cannot listen there.
+    """
+    from wallaroo_runtime.monitor.server import Server  # late: who asks for no monitor need not import a server
+
+    board = Board(topology, plan, checkpoint)
+    server = Server(board, address)
+    path = checkpoint / MONITOR_FILE
+    process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
+    replace_file(path, json.dumps({**process, "url": server.url}).encode())
+    stack.callback(path.unlink, missing_ok=True)
+    server.start()
+    stack.callback(server.stop)
+    reporter.note(f"monitor at {server.url}")
+    return Watch(reporter, board, topology, server.routes.states)

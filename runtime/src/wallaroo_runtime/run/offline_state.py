@@ -1,0 +1,118 @@
+"""Opens the states of a checkpoint for people: Spark reads them, and workers of the application show them."""
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
+from wallaroo_runtime.checkpoint.directory import SPARK
+from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory, manifest_in, read_manifest
+from wallaroo_runtime.checkpoint.rescale import plan_of
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.run.state_query import StateQuery
+from wallaroo_runtime.spark.java import check_java
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import Topology
+
+RAW = "give --raw, which shows the bytes of states and starts no worker"
+
+
+@contextmanager
+def open_states(place: Path | str, conf: Mapping[str, str], *, raw: bool = False) -> Iterator[StateQuery]:
+    """Give the states of a checkpoint; Spark and the workers that were asked end afterwards.
+
+    A run may go on meanwhile: what is read is what it has committed.
+
+    Args:
+        place: The directory, or a URL.
+        conf: Settings of Spark, e.g. for the file system of a URL.
+        raw: Whether states are shown as their bytes; no worker is started then.
+
+    Raises:
+        RunError: R616, R698, there is no checkpoint; R602, no Java; R771, its states cannot be shown; R684.
+    """
+    if isinstance(place, Path):
+        check_mode(read_manifest(place), place)  # before Spark is started
+    check_java()
+    # Late: pyspark takes a second to import.
+    from wallaroo_runtime.checkpoint.url import check_answer, is_remote
+    from wallaroo_runtime.spark.hadoop import HadoopDirectory
+    from wallaroo_runtime.spark.session import create_session, stop_session
+    from wallaroo_runtime.spark.settings import REMOTE_FILES
+    from wallaroo_runtime.spark.state_reader import SparkLogs
+
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-state-")))
+        settings = dict(conf)
+        if isinstance(place, str):
+            check_answer(place)
+            settings = (REMOTE_FILES if is_remote(place) else {}) | settings
+        session = create_session(
+            "state", master="local[*]", shuffle_partitions=1, directory=work / "logs", settings=settings
+        )
+        stack.callback(stop_session, session)
+        directory: Directory = HadoopDirectory(session, place) if isinstance(place, str) else LocalDirectory(place)
+        manifest = manifest_in(directory)
+        check_mode(manifest, place)
+        logs = SparkLogs(session, directory, manifest.get("spark", SPARK))
+        topology = load_document(manifest["topology"])
+        showers = None if raw else Showers(topology, work / "workers", stack)
+        yield StateQuery(plan_of(manifest), logs, showers.of if showers else None)
+
+
+def check_mode(manifest: Mapping[str, Any], place: object) -> None:
+    """Refuse a checkpoint of real-time mode, whose operators keep state in another way.
+
+    Raises:
+        RunError: R771.
+    """
+    if "mode" in manifest:
+        reason = "it was begun with --mode realtime, whose operators keep them in another way"
+        raise RunError.of("R771", USAGE, path=place, reason=reason, fix="look at what the application emits")
+
+
+class Showers:
+    """Starts workers of an application that show its states.
+
+    Args:
+        topology: Of the application.
+        logs: Directory for what they print.
+        stack: Ends them.
+    """
+
+    def __init__(self, topology: Topology, logs: Path, stack: ExitStack) -> None:
+        self._topology, self._logs, self._stack = topology, logs, stack
+        self._started: dict[str, Any] = {}
+        self._run = f"state-{os.getpid()}-{uuid.uuid4().hex}"
+
+    def of(self, name: str) -> Any:
+        """Return what asks a worker; it is started when it is asked for first.
+
+        Raises:
+            RunError: R771, its program is in an archive; what its start reports.
+        """
+        if name not in self._started:
+            self._started[name] = self._start(name)
+        return self._started[name]
+
+    def _start(self, name: str) -> Any:
+        from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
+        from wallaroo_runtime.worker.show import WorkerShower
+        from wallaroo_runtime.worker.spec import WorkerSpec
+
+        worker = self._topology.worker(name)
+        spec = WorkerSpec.of(self._topology, worker)
+        if any(ARCHIVE_PLACEHOLDER in text for text in (*spec.command, spec.directory)):
+            reason = f'the program of worker "{name}" is in an archive'
+            raise RunError.of("R771", path=self._topology.name, reason=reason, fix=RAW)
+        self._logs.mkdir(exist_ok=True)
+        spec = replace(spec, run=self._run, processes=1, log_directory=str(self._logs))
+        self._stack.callback(stop_worker, spec)
+        shower = WorkerShower(ensure_worker(spec).target, name)
+        self._stack.callback(shower.close)
+        return shower

@@ -1,0 +1,36 @@
+"""The states of a run that is under way, read by its own Spark and shown by its own workers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.run.state_query import StateQuery
+
+ANSWER_S = 20.0
+
+
+def states_of_run(
+    session: Any, checkpoint: Checkpoint, plan: Plan, targets: Mapping[str, str], *, asks: bool
+) -> StateQuery:
+    """Return what answers questions about the states of a run.
+
+    Args:
+        session: Of Spark, that runs the query.
+        checkpoint: Of the run.
+        plan: Of the application.
+        targets: Name of each worker to the gRPC target of its first endpoint.
+        asks: Whether workers are on this machine, so that they can be asked; else states are shown as their bytes.
+    """
+    # Late: the modules import much, which the run needs by now.
+    from wallaroo_runtime.spark.state_reader import SparkLogs
+    from wallaroo_runtime.worker.show import WorkerShower
+
+    showers: dict[str, WorkerShower] = {}
+
+    def shower(name: str) -> WorkerShower:
+        if name not in showers:
+            showers[name] = WorkerShower(targets[name], name, ANSWER_S)
+        return showers[name]
+
+    return StateQuery(plan, SparkLogs(session, checkpoint.directory, checkpoint.spark), shower if asks else None)

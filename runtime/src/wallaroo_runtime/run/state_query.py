@@ -1,0 +1,226 @@
+"""The states of an application for people: names, pages and single keys, as of the last committed micro-batch."""
+
+import base64
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from wallaroo.key import bucket_of
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.checkpoint.dead_letter import shown_key
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.stage_message import stage_message
+from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow
+from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.plan.stage import STATE_ENTRIES
+from wallaroo_runtime.worker.show import Shown
+
+SHOW_BYTES = 4 * 1024 * 1024  # of states that a worker is asked for at once
+MOST_BYTES = 16 * 1024 * 1024  # a larger state is shown as its size alone
+MOST_DIGITS = 20  # of a key that is a number
+HEX = "0x"
+KEY_BYTES = 8  # of a key that is a number
+
+
+class Logs(Protocol):
+    """Reads the logs of states, wherever they are."""
+
+    def batch(self) -> int:
+        """Return the last committed micro-batch; -1: there is none."""
+
+    def rows(self, stage: str, choice: StateChoice, batch: int, bucket_ids: tuple[int, ...] = ()) -> Iterator[StateRow]:
+        """Yield the chosen states of a stage, as of a micro-batch; only of these buckets, if any are named."""
+
+
+class Shower(Protocol):
+    """Asks a worker what its states are."""
+
+    def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
+        """Return the states that a log has at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateOf:
+    """A state of the application.
+
+    Attributes:
+        name: As the application names it; of a window, the name of its aggregation.
+        stage: The stage that keeps it.
+        ports: Of its entries in the log.
+    """
+
+    name: str
+    stage: Stage
+    ports: frozenset[int]
+
+
+class StateQuery:
+    """Answers questions about the states of one application.
+
+    Args:
+        plan: Of the application, with the numbers of its checkpoint.
+        logs: Where its states are.
+        shower: Returns what asks a worker; None: states are shown as their bytes.
+    """
+
+    def __init__(self, plan: Plan, logs: Logs, shower: Callable[[str], Shower] | None) -> None:
+        self._plan, self._logs, self._shower = plan, logs, shower
+        self.states = {state.name: state for state in _states_of(plan)}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the states."""
+        return sorted(self.states)
+
+    def batch(self) -> int:
+        """Return the last committed micro-batch; -1: there is none."""
+        return self._logs.batch()
+
+    def listed(self, name: str = "") -> tuple[int, list[dict[str, Any]]]:
+        """Return the micro-batch and for each state its name, stage, worker, number of keys, and bytes.
+
+        Args:
+            name: Only of this state; empty: of all.
+        """
+        batch, found = self._logs.batch(), []
+        for state in [self._state(name)] if name else self.states.values():
+            keys = size = 0
+            for row in self._rows(state, StateChoice(state.ports, has_values=False), batch):
+                keys, size = keys + 1, size + row.size
+            found.append(
+                {
+                    "state": state.name,
+                    "stage": state.stage.id,
+                    "worker": state.stage.worker,
+                    "keys": keys,
+                    "bytes": size,
+                }
+            )
+        return batch, found
+
+    def get(self, name: str, key: str) -> tuple[int, dict[str, Any]]:
+        """Return the micro-batch and the state of a key.
+
+        Args:
+            name: Of the state.
+            key: As text, or as `0x` and hexadecimal digits, or as a number, in this order.
+
+        Raises:
+            RunError: R720, there is no such state; R770, the key has none.
+        """
+        state, batch = self._state(name), self._logs.batch()
+        wanted = keys_of(key)
+        buckets = sorted({bucket_of(each, self._plan.bucket_count) for each in wanted})
+        ids = tuple(self._plan.bucket_ids[bucket] for bucket in buckets)
+        choice = StateChoice(state.ports, keys=frozenset(wanted), most_bytes=MOST_BYTES)
+        found = {row.key: row for row in self._rows(state, choice, batch, ids)}
+        row = next((found[each] for each in wanted if each in found), None)
+        if row is None:
+            raise RunError.of("R770", name=name, key=key[:80], batch=batch)
+        return batch, next(self._shown(state, [row]))
+
+    def page(
+        self, name: str, *, prefix: str = "", after: str = "", limit: int | None = None
+    ) -> tuple[int, Iterator[dict[str, Any]]]:
+        """Return the micro-batch and the states of keys: with a limit in the order of their keys, else by bucket.
+
+        Args:
+            name: Of the state.
+            prefix: Only of keys that begin so; see `get` for how a key is written.
+            after: Only of keys after this one.
+            limit: At most so many.
+
+        Raises:
+            RunError: R720, there is no such state.
+        """
+        state, batch = self._state(name), self._logs.batch()
+        after_key = keys_of(after)[-1 if after.startswith(HEX) else 0] if after else None
+        begins = tuple(each for each in keys_of(prefix)[: 2 if prefix.startswith(HEX) else 1] if each or not prefix)
+        choice = StateChoice(state.ports, prefix=begins, after=after_key, limit=limit, most_bytes=MOST_BYTES)
+        return batch, self._shown(state, self._rows(state, choice, batch))
+
+    def _state(self, name: str) -> StateOf:
+        if name not in self.states:
+            known = ", ".join(f'"{each}"' for each in sorted(self.states)) or "none"
+            raise RunError.of("R720", what="state", name=f'"{name[:80]}"', known=known)
+        return self.states[name]
+
+    def _rows(
+        self, state: StateOf, choice: StateChoice, batch: int, bucket_ids: tuple[int, ...] = ()
+    ) -> Iterator[StateRow]:
+        return self._logs.rows(state.stage.id, choice, batch, bucket_ids) if batch >= 0 else iter(())
+
+    def _shown(self, state: StateOf, rows: Iterable[StateRow]) -> Iterator[dict[str, Any]]:
+        part: list[StateRow] = []
+        size = 0
+        for row in rows:
+            if part and size + row.size > SHOW_BYTES:
+                yield from self._shown_part(state, part)
+                part, size = [], 0
+            part.append(row)
+            size += row.size + len(row.key)
+        if part:
+            yield from self._shown_part(state, part)
+
+    def _shown_part(self, state: StateOf, rows: Sequence[StateRow]) -> Iterator[dict[str, Any]]:
+        values = self._asked(state, [row for row in rows if row.size <= MOST_BYTES])
+        for row in rows:
+            shown: dict[str, Any] = {"state": state.name, "key": key_text(row.key), "bytes": row.size}
+            if values is not None and (row.port, row.key) in values:
+                yield {**shown, "value": values[row.port, row.key]}
+            elif row.size > MOST_BYTES:
+                yield shown
+            else:
+                yield {**shown, "encoding": row.encoding, "base64": base64.b64encode(row.value).decode()}
+
+    def _asked(self, state: StateOf, rows: Sequence[StateRow]) -> Mapping[tuple[int, bytes], Any] | None:
+        """Return what a worker says of some states; None: nobody is asked, or the worker has not learned it."""
+        from wallaroo_runtime.spark.rescale_log import bucket_frames  # late: pyspark takes a second to import
+
+        if self._shower is None or not rows:
+            return None
+        entries = bucket_frames({(row.port, row.key): (row.encoding, row.value) for row in rows}, 1)
+        try:
+            return self._shower(state.stage.worker).show(stage_message(state.stage), [frame for _, frame in entries])
+        except RunError as error:
+            if error.diagnostics[0].code != "W416":
+                raise
+            return None
+
+
+def _states_of(plan: Plan) -> Iterator[StateOf]:
+    for stage in plan.stages:
+        ports: dict[str, set[int]] = {}
+        for node in stage.nodes:
+            if node.kind in STATE_ENTRIES:
+                ports.setdefault(node.state, set()).add(node.state_port)
+        for name, found in sorted(ports.items()):
+            yield StateOf(name, stage, frozenset(found))
+
+
+def key_text(key: bytes) -> str:
+    r"""Return a key as text that means this key alone where a page goes on after it: `0x` begins hexadecimal digits.
+
+    Example:
+        >>> key_text(b"AAPL"), key_text(b"\xff"), key_text(b"0xff")
+        ('AAPL', '0xff', '0x30786666')
+    """
+    return f"{HEX}{key.hex()}" if key.startswith(HEX.encode()) else shown_key(key)
+
+
+def keys_of(text: str) -> list[bytes]:
+    r"""Return the keys that a text may mean: itself, its hexadecimal digits after `0x`, or a number's 8 bytes.
+
+    Example:
+        >>> keys_of("7"), keys_of("0xff"), keys_of("AAPL")
+        ([b'7', b'\x00\x00\x00\x00\x00\x00\x00\x07'], [b'0xff', b'\xff'], [b'AAPL'])
+    """
+    found = [text.encode("utf-8", "surrogateescape")]
+    if text.startswith(HEX):
+        try:
+            found.append(bytes.fromhex(text.removeprefix(HEX)))
+        except ValueError:
+            return found
+    elif text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS and int(text) < 1 << (8 * KEY_BYTES):
+        found.append(int(text).to_bytes(KEY_BYTES, "big"))
+    return found

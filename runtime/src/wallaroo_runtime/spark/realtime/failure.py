@@ -1,0 +1,35 @@
+"""Errors of the operators in Java, which know codes and values but not the texts of the catalogue."""
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import RUN, WORKER, RunError
+from wallaroo_runtime.spark.failure import translated
+from wallaroo_runtime.worker.endpoint import remote_error
+
+_MARKED = re.compile("wallaroo-operator:([A-Za-z0-9+/=]+):")
+
+
+def translated_operator(report: str, checkpoint: str, log: Path) -> RunError:
+    """Return the error that Spark's report of a failed query is about.
+
+    Args:
+        report: What Spark says.
+        checkpoint: Spark's own.
+        log: Where Spark writes.
+    """
+    marked = _MARKED.search(report)
+    if marked is None:
+        return translated(report, checkpoint, log)
+    value: dict[str, Any] = json.loads(base64.b64decode(marked[1]))
+    if "reported" in value:
+        return remote_error(value["worker"], pb.Failure(**value["reported"]))
+    if "found" in value:
+        return RunError([Diagnostic.from_json(finding) for finding in value["found"]], WORKER)
+    code = value["code"]
+    return RunError.of(code, WORKER if code.startswith("W") else RUN, **value["values"])

@@ -1,0 +1,324 @@
+"""Starts a plan as a query in Spark's real-time mode, and watches it."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo.handshake import RELEASE
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.plan import Plan
+from wallaroo_runtime.spark.executor import located
+from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java
+from wallaroo_runtime.spark.letter_watch import LetterWatch
+from wallaroo_runtime.spark.planned import Planned
+from wallaroo_runtime.spark.progress import Progress, past_progress
+from wallaroo_runtime.spark.query import QueryOptions
+from wallaroo_runtime.spark.realtime.failure import translated_operator
+from wallaroo_runtime.spark.realtime.letters import LetterTail
+from wallaroo_runtime.spark.realtime.settings import (
+    BATCH_S,
+    BATCH_SETTING,
+    RunningWorker,
+    Services,
+    operator_settings,
+)
+from wallaroo_runtime.spark.worker_start import worker_specs
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.channel import WorkerChannel
+from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
+from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+END_S, LOOK_S, LETTERS_S = 30.0, 0.02, 0.5
+Commit = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Workers:
+    """Those of a query.
+
+    Attributes:
+        owner: The Java virtual machine, whose tasks call them.
+        running: By name.
+        targets: Name to the gRPC target of its first endpoint.
+    """
+
+    owner: Owner
+    running: dict[str, RunningWorker] = field(default_factory=dict)
+    targets: dict[str, str] = field(default_factory=dict)
+
+    def start(self, spec: WorkerSpec) -> None:
+        """Start one.
+
+        Raises:
+            RunError: W416, it cannot keep calls open; or why it does not start.
+        """
+        connection = ensure_worker(spec, self.owner, retry=True)
+        self.running[spec.name] = RunningWorker(spec, connection.directory)
+        self.targets[spec.name] = connection.target
+        channel = WorkerChannel(spec, self.owner)
+        try:
+            offered = channel.endpoints().init.capabilities
+        finally:
+            channel.close()
+        if RELEASE not in offered:
+            raise RunError.of("W416", WORKER, worker=spec.name, names=f'"{RELEASE}"', what="real-time mode")
+
+    def stop(self) -> None:
+        """Stop all."""
+        for worker in self.running.values():
+            stop_worker(worker.spec, self.owner)
+
+
+class RealTimeQuery:
+    """A query in real-time mode that was started; has what the `RunningQuery` of micro-batches has.
+
+    Attributes:
+        targets: Name of a worker to the gRPC target of its first endpoint.
+        letters: Knows which dead letters are to be reported.
+        is_busy: Whether Spark's own sources have something; there are none.
+        is_held: Whether a batch waits for sinks; the egress lets its deliveries wait instead.
+    """
+
+    def __init__(
+        self,
+        query: StreamingQuery,
+        session: SparkSession,
+        *,
+        workers: _Workers,
+        settings: str,
+        outbox: Outbox,
+        before: Mapping[int, int],
+        letters: LetterTail,
+        options: QueryOptions,
+        commit: Commit,
+    ) -> None:
+        self.targets, self.letters = workers.targets, letters.watch
+        self._operators = _operators(session)
+        self.is_busy = self.is_held = False
+        self._query, self._session, self._workers, self._settings = query, session, workers, settings
+        self._outbox, self._commit = outbox, commit
+        self._planned = Planned(session, options.checkpoint)
+        count = before.get(DEAD_LETTER_PORT, 0)
+        past = past_progress(session, options.checkpoint)
+        self._progress = replace(past, dead_letters=count, dead_letters_before=count)
+        self._before = sum(before.values())
+        self._letter_tail, self._letters_at = letters, 0.0
+        self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
+        self._is_stopped, self._batch = False, -1
+        self._look, self._looked_at = _Look(), 0.0
+
+    def exception(self) -> RunError | None:
+        """Return why the query stopped by itself, or None."""
+        with needing_java(self._log):
+            if self._looked().is_active or self._query.isActive:
+                return None
+            error = self._query.exception()
+        if error is not None:
+            return translated_operator(str(error), self._checkpoint, self._log)
+        return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
+
+    def progress(self) -> Progress:
+        """Return how far the query has come; messages count when all their output is in the outbox."""
+        if self._is_stopped:
+            return self._progress
+        with needing_java(self._log):
+            look = self._looked()
+            report = self._query.lastProgress if look.batch > self._batch else None
+        if time.monotonic() - self._letters_at > LETTERS_S:
+            self._find_letters()
+        self._progress = replace(self._progress, messages_in=max(look.messages, self._progress.messages_in))
+        self._record(report)
+        return self._progress
+
+    def _find_letters(self) -> None:
+        self._letter_tail.look()
+        self._letters_at = time.monotonic()
+        count = self._progress.dead_letters_before + self._letter_tail.count
+        self._progress = replace(self._progress, dead_letters=count)
+
+    def _looked(self) -> "_Look":
+        """Return what the operators say; it is asked for several times at once, and an answer costs processor time."""
+        now = time.monotonic()
+        if now >= self._looked_at + LOOK_S:
+            self._look, self._looked_at = _look(self._operators, self._query, self._settings), now
+        return self._look
+
+    def wait_until_reading(self) -> None:
+        """Wait until messages are read as they come, or the query ends."""
+        with needing_java(self._log):
+            while (look := _look(self._operators, self._query, self._settings)).is_active and not look.is_reading:
+                time.sleep(LOOK_S)
+
+    def _record(self, report: Mapping[str, Any] | None) -> None:
+        """Record batches that Spark has committed, so that the checks of the next start know where Spark is."""
+        batch = report["batchId"] if report is not None else -1
+        if batch <= self._batch or report is None or not report["sources"][0]["endOffset"]:
+            return
+        offset = report["sources"][0]["endOffset"]
+        found = json.loads(offset) if isinstance(offset, str) else offset
+        self._batch = batch
+        self._progress = replace(self._progress, batches=self._progress.batches + 1, offsets=(int(found["offset"]),))
+        self._outbox.publish(self._planned.query, batch, (), self._planned.offsets(batch))
+        self._commit(int(found["offset"]))
+
+    def new_findings(self) -> list[Diagnostic]:
+        """Return what was found wrong since the last call: what is wrong here ends the query."""
+        return []
+
+    def latest(self) -> Mapping[str, Any]:
+        """Return Spark's own report of the latest batch; empty: there is none."""
+        if self._is_stopped:
+            return {}
+        report: Any = self._query.lastProgress
+        return {} if report is None else json.loads(report.json)
+
+    def recent(self) -> list[dict[str, Any]]:
+        """Return Spark's own reports of the latest batches."""
+        return [json.loads(report.json) for report in self._query.recentProgress]
+
+    def stop(self) -> None:
+        """End the batch, so that the next run need not repeat it, then query and worker."""
+        if self._is_stopped:
+            return
+        try:
+            if self._query.isActive:
+                self._end_batch()
+            self._query.stop()
+            self._looked_at = 0.0
+            self.progress()
+            self._find_letters()
+            emitted = sum(self._outbox.messages().values()) - self._before - self._letter_tail.count
+            self._progress = replace(self._progress, messages_out=emitted)
+        except (Py4JError, ConnectionError, JavaEnded) as error:
+            if not isinstance(error, JavaEnded) and not is_end_of_java(error):
+                raise
+        finally:
+            self._is_stopped = True
+            self._workers.stop()
+
+    def _end_batch(self) -> None:
+        before = self._query.lastProgress
+        last = before["batchId"] if before is not None else -1
+        self._operators.endBatches()
+        end = time.monotonic() + END_S
+        while time.monotonic() < end and self._query.isActive:
+            report = self._query.lastProgress
+            if report is not None and report["batchId"] > last:
+                return
+            time.sleep(LOOK_S)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the operators say of a query: see `RealTime.look`."""
+
+    is_active: bool = False
+    is_reading: bool = False
+    messages: int = -1
+    batch: int = -1
+
+
+def _look(operators: Any, query: StreamingQuery, settings: str) -> _Look:
+    is_active, is_reading, messages, batch = map(int, operators.look(query._jsq, settings).split())
+    return _Look(bool(is_active), bool(is_reading), messages, batch)
+
+
+def _operators(session: SparkSession) -> Any:
+    return session._jvm.org.wallaroo.spark.realtime.RealTime  # type: ignore[union-attr]
+
+
+def start_realtime(
+    session: SparkSession,
+    plan: Plan,
+    topology: Topology,
+    options: QueryOptions,
+    services: Callable[[Mapping[str, str]], Services],
+    commit: Commit,
+) -> RealTimeQuery:
+    """Start the workers, then the query.
+
+    Args:
+        session: From `create_session`, with the settings of `session_settings`.
+        plan: Has no obstacle to real-time mode.
+        topology: Says how workers are started.
+        options: See there.
+        services: Returns where gateway and egress serve; gets name and gRPC target of each worker.
+        commit: Releases the journal below an offset.
+
+    Raises:
+        RunError: A worker does not start or must not be used.
+    """
+    specs = worker_specs(
+        session,
+        topology,
+        logs=options.logs,
+        cache_bytes=options.cache_bytes,
+        check_persist=options.check_persist,
+        archive=options.archive,
+        python=options.python,
+    )
+    workers = _start_workers(session, [located(specs[name]) for name in sorted({s.worker for s in plan.stages})])
+    try:
+        return _start_query(session, plan, options, workers, services(workers.targets), commit)
+    except BaseException:
+        workers.stop()
+        raise
+
+
+def _start_query(
+    session: SparkSession,
+    plan: Plan,
+    options: QueryOptions,
+    workers: _Workers,
+    services: Services,
+    commit: Commit,
+) -> RealTimeQuery:
+    settings = operator_settings(plan, workers.running, services)
+    session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
+    operators = _operators(session)
+    frame = DataFrame(operators.lower(session._jsparkSession, settings), session)
+    output = options.output
+    outbox = Outbox(output.outbox, output.dead_letters, output.staging)
+    before, letters = outbox.messages(), LetterTail(Path(output.dead_letters), LetterWatch())
+    writer: Any = frame.writeStream.format(operators.sink()).option("settings", settings)
+    writer = writer.option("checkpointLocation", options.checkpoint).outputMode("update")
+    seconds = session.conf.get(BATCH_SETTING, str(BATCH_S))
+    query = writer.trigger(realTime=f"{seconds} seconds").start()  # PySpark's types do not know it yet
+    found = RealTimeQuery(
+        query,
+        session,
+        workers=workers,
+        settings=settings,
+        outbox=outbox,
+        before=before,
+        letters=letters,
+        options=options,
+        commit=commit,
+    )
+    found.wait_until_reading()
+    return found
+
+
+def _start_workers(session: SparkSession, specs: Iterable[WorkerSpec]) -> _Workers:
+    """Start workers; stop all when one does not start."""
+    pid = int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    workers = _Workers(Owner(pid, process_start_time(pid) or 0))
+    try:
+        for spec in specs:
+            workers.start(spec)
+    except BaseException:
+        workers.stop()
+        raise
+    return workers

@@ -1,0 +1,140 @@
+"""Starts Spark's Java virtual machine before PySpark is imported: all else that a start does goes on meanwhile."""
+
+import atexit
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.master import SUBMITTED
+from wallaroo_runtime.spark.settings import FORKS, is_local, spark_home, start_settings
+from wallaroo_runtime.spark.temporary import temporary_directory
+
+PRIVATE = 0o077  # umask
+POLL_S = 0.02
+# Of the small one that works out the command of the large one.
+LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class VirtualMachine:
+    """A Java virtual machine that starts; it ends when its standard input does, thus with this process.
+
+    It is a session of its own: a signal for the process group, as shells and `timeout` send it, must not end Spark
+    before the query is stopped.
+
+    Args:
+        settings: Of Spark.
+        output: File for what it prints.
+
+    Attributes:
+        settings: Those with which it starts.
+        process: The process, which is Java's from some moment on.
+
+    Raises:
+        OSError: The program of Spark that starts it is not there.
+    """
+
+    def __init__(self, settings: dict[str, str], output: Path) -> None:
+        self.settings, self._is_used = settings, False
+        self._told = Path(tempfile.mkdtemp(prefix="gateway-", dir=temporary_directory()), "address")
+        options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+        more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+        environment = {"SPARK_LAUNCHER_OPTS": LAUNCHER_OPTIONS, **os.environ}
+        environment |= {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told)}
+        with open(output, "ab", opener=_private) as log:
+            self.process = subprocess.Popen(
+                [os.path.join(spark_home(), "bin", "spark-submit"), *options, *more],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                umask=PRIVATE,
+                preexec_fn=_ignore_interrupts,
+            )
+
+    def wait(self) -> tuple[int, str]:
+        """Return port and secret for PySpark, which then holds the process.
+
+        Raises:
+            OSError: It has ended.
+        """
+        while not self._told.is_file():
+            if self.process.poll() is not None:
+                self.cancel()
+                reason = f"its process has ended with exit code {self.process.returncode}"
+                raise OSError(reason)
+            time.sleep(POLL_S)
+        told = self._told.read_bytes()
+        self._is_used = True
+        length = int.from_bytes(told[4:8], "big")
+        return int.from_bytes(told[:4], "big"), told[8 : 8 + length].decode()
+
+    def cancel(self) -> None:
+        """End it, unless PySpark has it."""
+        if not self._is_used:
+            self.process.kill()
+            self.process.communicate()
+
+
+def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMachine | None:
+    """Begin to start Java; None where it runs already.
+
+    Args:
+        master: As spark-submit takes it.
+        directory: Where the logs go; made when it is missing.
+        settings: Further settings of Spark.
+
+    Raises:
+        RunError: R611, the program of Spark that starts it is not there.
+    """
+    pyspark = sys.modules.get("pyspark")
+    if SUBMITTED in os.environ or (pyspark is not None and pyspark.SparkContext._gateway is not None):
+        return None
+    output = directory / "spark.out"
+    try:
+        machine = VirtualMachine(start_settings(master, directory, settings), output)
+    except OSError as error:
+        raise RunError.of("R611", reason=f"Spark did not start: {error}", fix="install PySpark again") from error
+    if is_local(master):
+        _start_fork_server(temporary_directory() / FORKS, output)
+    return machine
+
+
+def _start_fork_server(path: Path, output: Path) -> None:
+    """Start the server of which Spark's Python processes are forks, once; without it they start by themselves."""
+    if path.exists() or os.environ.get("WALLAROO_FAULT"):
+        return
+    seed = os.environ.get("PYTHONHASHSEED", "0")  # as PySpark sets it
+    with open(output, "ab", opener=_private) as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "wallaroo_runtime.spark.fork_server", str(path)],
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            umask=PRIVATE,
+        )
+    atexit.register(_end, server, os.getpid())
+
+
+def _end(server: "subprocess.Popen[bytes]", parent: int) -> None:
+    """End the server with the process that has started it."""
+    if os.getpid() == parent:
+        server.kill()
+        server.communicate()
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only the user can read."""
+    return os.open(path, flags, 0o600)
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,40 @@
+"""Waiting for a journal to grow, in the process that writes it."""
+
+import threading
+
+from wallaroo_runtime.storage.journal.head import Position
+
+
+class HeadWatch:
+    """Reports to those who wait how far the journal may be read; who is slow hears of the latest position alone."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._safe: Position | None = None
+        self._version = 0
+
+    def move(self, safe: Position) -> None:
+        """Take note that the journal may be read up to `safe`; from any thread."""
+        with self._changed:
+            self._safe = safe
+            self._turn()
+
+    def wake(self) -> None:
+        """Let everybody look again why they wait."""
+        with self._changed:
+            self._turn()
+
+    def _turn(self) -> None:
+        self._version += 1
+        self._changed.notify_all()
+
+    @property
+    def version(self) -> int:
+        """Differs after each change."""
+        return self._version
+
+    def wait(self, version: int) -> tuple[int, Position | None]:
+        """Wait until the version is another one; returns it, and how far the journal may be read; None: not known."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._version != version)
+            return self._version, self._safe

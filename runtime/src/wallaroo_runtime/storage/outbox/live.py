@@ -1,0 +1,241 @@
+"""The live log: output of micro-batches that are still running, in the order in which it must be delivered.
+
+It lies in `live` of the outbox, in segments `<base offset, 20 digits>.live`: entries, of which the first one states all
+that is known of the segments before. `head` says how far it is safe.
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wallaroo.frame import HEADER_BYTES, MAX_FRAME_BYTES, FrameError, check_frame
+from wallaroo_runtime.durable.line import unpack_line
+from wallaroo_runtime.errors import RunError
+
+FOLDER = "live"
+_SUFFIX = ".live"
+_MAGIC = b"WLE1"
+_HEADER = struct.Struct("<4sBBHiIIIQI")
+_CHECKSUM = struct.Struct("<I")
+ENTRY_BYTES = _HEADER.size + _CHECKSUM.size
+BEGIN, OPENING, OUTPUT = 1, 2, 3
+_BLOCK_BYTES = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of the live log.
+
+    Attributes:
+        kind: BEGIN: a line with what is known at the beginning of a segment; OPENING: a line that states whose output
+            follows; OUTPUT: a frame.
+        port: Of the frame; 65535: dead letters.
+        bucket: Whose state gave it; -1: of a stage without state.
+        partition: Spark's partition that delivered it.
+        skip: So many messages at the beginning of the frame were in the log before.
+        sequence: Of the frame's last message; of dead letters, where the frame begins in their file.
+        count: How many results of that sequence are in the log, this frame's included.
+        content: The line or frame.
+        offset: Where it begins.
+    """
+
+    kind: int
+    port: int = 0
+    bucket: int = 0
+    partition: int = 0
+    skip: int = 0
+    sequence: int = 0
+    count: int = 0
+    content: bytes = b""
+    offset: int = 0
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.offset + ENTRY_BYTES + len(self.content)
+
+    def head(self) -> bytes:
+        """Return what is in front of the content."""
+        numbers = (self.port, self.bucket, self.partition, self.skip, len(self.content), self.sequence, self.count)
+        head = _HEADER.pack(_MAGIC, self.kind, 0, *numbers)
+        return head + _CHECKSUM.pack(zlib.crc32(head))
+
+    def fits(self) -> bool:
+        """Return whether the content fits its checksum."""
+        if self.kind != OUTPUT:
+            return self.line() is not None
+        try:
+            return check_frame(self.content).body_bytes + HEADER_BYTES == len(self.content)
+        except FrameError:
+            return False
+
+    def line(self) -> dict[str, Any] | None:
+        """Return the content of a line; None when it is damaged."""
+        return unpack_line(self.content.rstrip(b"\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSegment:
+    """A file of the live log; `base` is the offset of its first entry."""
+
+    path: Path
+    base: int
+
+    @property
+    def end(self) -> int:
+        """The offset at its end now."""
+        return self.base + self.path.stat().st_size
+
+
+def segment_at(directory: Path, base: int) -> LiveSegment:
+    """Return the segment that begins at an offset; `directory` is that of the live log."""
+    return LiveSegment(directory / f"{base:020d}{_SUFFIX}", base)
+
+
+def live_segments(directory: Path) -> list[LiveSegment]:
+    """Return the segments of the live log in `directory`, in order; empty when there is none."""
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return []
+    stems = sorted(name[: -len(_SUFFIX)] for name in names if name.endswith(_SUFFIX))
+    return [segment_at(directory, int(stem)) for stem in stems if stem.isdigit()]
+
+
+def first_offset(outbox: Path) -> int:
+    """Return where what is left of an outbox's live log begins."""
+    segments = live_segments(outbox / FOLDER)
+    return segments[0].base if segments else 0
+
+
+def entry_at(block: bytes, at: int, offset: int) -> tuple[Entry | None, int]:
+    """Read the entry at `at` of a block.
+
+    Returns:
+        The entry, None when the block has not all of it; and how many bytes it has, as far as known.
+
+    Raises:
+        ValueError: No entry begins there.
+    """
+    if len(block) - at < ENTRY_BYTES:
+        return None, ENTRY_BYTES
+    magic, kind, _, port, bucket, partition, skip, size, sequence, count = _HEADER.unpack_from(block, at)
+    (checksum,) = _CHECKSUM.unpack_from(block, at + _HEADER.size)
+    if magic != _MAGIC or checksum != zlib.crc32(block[at : at + _HEADER.size]) or size > 2 * MAX_FRAME_BYTES:
+        reason = f"no entry begins at {offset}"
+        raise ValueError(reason)
+    begin = at + ENTRY_BYTES
+    if begin + size > len(block):
+        return None, ENTRY_BYTES + size
+    content = block[begin : begin + size]
+    return Entry(kind, port, bucket, partition, skip, sequence, count, content, offset), ENTRY_BYTES + size
+
+
+def whole_entries(segment: LiveSegment) -> list[Entry]:
+    """Return the entries of a segment up to the first that is not whole or does not fit its checksums."""
+    content = segment.path.read_bytes()
+    found: list[Entry] = []
+    at = 0
+    while at < len(content):
+        try:
+            entry, size = entry_at(content, at, segment.base + at)
+        except ValueError:
+            break
+        if entry is None or not entry.fits():
+            break
+        found.append(entry)
+        at += size
+    return found
+
+
+class LiveReader:
+    """Reads the live log while it is written; also what is not safe yet.
+
+    Args:
+        directory: The outbox.
+        offset: Where to begin; an entry's beginning.
+
+    Attributes:
+        offset: Of the next entry.
+    """
+
+    def __init__(self, directory: Path, offset: int = 0) -> None:
+        self._outbox, self._directory, self.offset = directory, directory / FOLDER, offset
+        self._segment: LiveSegment | None = None
+        self._descriptor = -1
+
+    def entries(self, end: int | None = None) -> Iterator[Entry]:
+        """Yield the entries that are there, those that begin before `end` alone if one is given.
+
+        Raises:
+            RunError: R620, the log is damaged.
+        """
+        while end is None or self.offset < end:
+            entry = None
+            for entry in self._block(end):
+                self.offset = entry.end
+                yield entry
+            if entry is None and not self._open():
+                return
+
+    def _block(self, end: int | None) -> Iterator[Entry]:
+        """Yield the whole entries of the bytes that one look at the segment finds; what begins at `end` is not read."""
+        if self._segment is None:
+            return
+        begin, size = self.offset, _BLOCK_BYTES
+        block = os.pread(self._descriptor, size, begin - self._segment.base)
+        at = 0
+        while at < len(block) and (end is None or begin + at < end):
+            entry, needed = self._entry(block, at, begin + at)
+            if entry is None and not at and needed > len(block) == size:
+                size = needed  # it is larger than a block
+                block = os.pread(self._descriptor, size, begin - self._segment.base)
+                entry, _ = self._entry(block, 0, begin)
+            if entry is None:
+                return  # it is not whole here, or not yet
+            yield entry
+            at += needed
+
+    def _entry(self, block: bytes, at: int, offset: int) -> tuple[Entry | None, int]:
+        try:
+            return entry_at(block, at, offset)
+        except ValueError as error:
+            raise RunError.of("R620", path=self._outbox, reason=f"its live log: {error}") from error
+
+    def _open(self) -> bool:
+        """Open the segment that has the next entry, if it is another one than the open one; returns whether it is.
+
+        Segments that were removed are passed over: nothing of them was still to be read.
+        """
+        if self._segment is not None and not self._is_over():
+            return False
+        segments = live_segments(self._directory)
+        if not segments or self._segment is not None and segments[-1].base <= self._segment.base:
+            return False
+        found = [segment for segment in segments if segment.base <= self.offset] or segments[:1]
+        self.close()
+        try:
+            self._descriptor = os.open(found[-1].path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return True  # removed meanwhile: look again
+        self._segment, self.offset = found[-1], max(self.offset, found[-1].base)
+        return True
+
+    def _is_over(self) -> bool:
+        """Return whether the open segment was read to its end, and gets no more."""
+        assert self._segment is not None
+        stat = os.fstat(self._descriptor)
+        if self.offset < self._segment.base + stat.st_size:
+            return False  # an entry that is not whole yet
+        is_removed = not stat.st_nlink
+        return is_removed or self.offset > self._segment.base and segment_at(self._directory, self.offset).path.exists()
+
+    def close(self) -> None:
+        """Close the open segment; the next call opens it again."""
+        if self._segment is not None:
+            os.close(self._descriptor)
+        self._segment = None

@@ -1,0 +1,184 @@
+"""The writing side of the live log: appended by the egress alone, made safe for all that has arrived at once."""
+
+import errno
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+from wallaroo.fault import reach
+from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo_runtime.durable.file import sync_directory
+from wallaroo_runtime.durable.line import pack_line
+from wallaroo_runtime.storage.journal.head import Position, pack_head
+from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, Entry, live_segments, segment_at
+from wallaroo_runtime.storage.outbox.live_recovery import recover
+
+SEGMENT_BYTES = 32 * 1024 * 1024
+
+
+class LiveLog:
+    """Appends to the live log of an outbox.
+
+    One thread at a time appends; `sync` may run at the same time, in any number of threads.
+
+    Args:
+        outbox: The directory of the outbox.
+        dead_letters: Where files of dead letters go.
+        segment_bytes: A segment that has so many bytes gets no more.
+
+    Attributes:
+        state: What it says up to its end.
+        end: Where it ends.
+        safe: How much of it survives a loss of power.
+        dropped: How many messages came that it had before; its writer counts them.
+        is_broken: Whether it is not known what is on the disk: it must be opened again.
+
+    Raises:
+        RunError: R620, it is damaged.
+    """
+
+    def __init__(self, outbox: Path, dead_letters: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self._outbox, self._letters, self._segment_bytes = outbox, dead_letters, segment_bytes
+        self.directory = outbox / FOLDER
+        self.directory.mkdir(mode=0o700, exist_ok=True)
+        self._appending, self._syncing = threading.Lock(), threading.Lock()
+        self._retired: list[int] = []
+        self._letter_files: dict[str, int] = {}
+        self.state, self.end = recover(outbox, dead_letters)
+        self.safe = self.end
+        self.dropped, self.is_broken = 0, False
+        self._segments = live_segments(self.directory)
+        if self._segments:
+            self._descriptor = os.open(self._segments[-1].path, os.O_WRONLY | os.O_CLOEXEC)
+        self._head = os.open(self.directory / "head", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not self._segments:
+            self._begin()
+        self._write_head()
+        os.fsync(self._head)
+        sync_directory(self.directory)
+
+    def append(self, entry: Entry) -> Entry:
+        """Append an entry; returns it as it is in the log.
+
+        Raises:
+            OSError: The disk failed; nothing of the entry is left.
+        """
+        self._check()
+        if self.end - self._segments[-1].base >= self._segment_bytes:
+            self._roll()
+        placed = replace(entry, offset=self.end)
+        if entry.kind != BEGIN and entry.port == DEAD_LETTER_PORT:
+            self._write_letters(placed)
+        at = self.end - self._segments[-1].base
+        try:
+            _write(self._descriptor, placed.head() + placed.content, at)
+        except OSError:
+            os.ftruncate(self._descriptor, at)
+            raise
+        self.state.add(placed)
+        with self._appending:
+            self.end = placed.end
+        return placed
+
+    def _check(self) -> None:
+        """Refuse to go on after a sync that failed: a second one would succeed without having written anything."""
+        if self.is_broken:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(self.directory))
+
+    def _write_letters(self, entry: Entry) -> None:
+        """Write dead letters to their file; the log has them, too, until the file is safe."""
+        name = self.state.writers[entry.partition].letters
+        if name not in self._letter_files:
+            path = self._letters / name
+            self._letter_files[name] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _write(self._letter_files[name], entry.content, entry.sequence)
+        except OSError:
+            os.ftruncate(self._letter_files[name], entry.sequence)
+            raise
+
+    def sync(self) -> None:
+        """Make safe all that was appended before this call, together with what other threads wait for.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        wanted = self.end
+        with self._syncing:
+            if self.safe >= wanted:
+                return
+            self._check()
+            with self._appending:
+                end, descriptor = self.end, self._descriptor
+                retired, self._retired = self._retired, []
+            try:
+                os.fdatasync(descriptor)
+            except OSError:
+                self.is_broken = True
+                raise
+            reach("egress.after_sync")
+            for old in retired:
+                os.close(old)
+            self.safe = max(self.safe, end)
+            self._write_head()
+
+    def _write_head(self) -> None:
+        _write(self._head, pack_head(Position(self.safe, 0, 0)), 0)
+
+    def _begin(self) -> None:
+        """Begin a segment, with all that is known; everything before is safe."""
+        segment = segment_at(self.directory, self.end)
+        first = Entry(BEGIN, content=pack_line(self.state.to_json()), offset=self.end)
+        new = segment.path.with_suffix(".new")
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            _write(descriptor, first.head() + first.content, 0)
+            os.fsync(descriptor)
+            new.rename(segment.path)
+        except OSError:
+            os.close(descriptor)
+            new.unlink(missing_ok=True)
+            raise
+        sync_directory(self.directory)
+        with self._appending:
+            self._descriptor, self.end, self.safe = descriptor, first.end, first.end
+        self._segments.append(segment)
+
+    def _roll(self) -> None:
+        os.fsync(self._descriptor)
+        self._close_letters()
+        before = self._descriptor
+        self._begin()
+        with self._appending:
+            self._retired.append(before)  # `sync` may be using it
+
+    def _close_letters(self) -> None:
+        """Make files of dead letters safe: what the log has of them may go with its segment."""
+        for descriptor in self._letter_files.values():
+            os.fsync(descriptor)
+            os.close(descriptor)
+        if self._letter_files:
+            sync_directory(self._letters)
+        self._letter_files = {}
+
+    def remove(self, before: int) -> None:
+        """Remove segments that end at or before an offset; the last one always stays."""
+        while len(self._segments) > 1 and self._segments[1].base <= before:
+            self._segments.pop(0).path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Make everything safe and close the files."""
+        if not self.is_broken:
+            self.sync()
+        self._close_letters()
+        os.fsync(self._head)
+        for descriptor in (*self._retired, self._descriptor, self._head):
+            os.close(descriptor)
+
+
+def _write(descriptor: int, content: bytes, at: int) -> None:
+    rest = memoryview(content)
+    while rest:
+        written = os.pwrite(descriptor, rest, at)
+        rest, at = rest[written:], at + written

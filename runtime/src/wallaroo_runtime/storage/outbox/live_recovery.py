@@ -1,0 +1,57 @@
+"""The live log after its writer has ended in whatever way: what is whole is kept, and made safe."""
+
+import os
+from pathlib import Path
+
+from wallaroo_runtime.durable.file import sync_directory
+from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
+from wallaroo_runtime.storage.outbox.live_state import LiveState, Read, read_last
+
+
+def recover(outbox: Path, dead_letters: Path) -> tuple[LiveState, int]:
+    """Cut what is not whole from the end of the live log, and bring files of dead letters to what it says.
+
+    Reads the last segment alone.
+
+    Returns:
+        What the log says, and where it ends.
+
+    Raises:
+        RunError: R620, something is lost that was safe.
+    """
+    directory = outbox / FOLDER
+    for path in directory.glob("*.new"):
+        path.unlink()
+    found = read_last(outbox)
+    segments = live_segments(directory)
+    if segments:
+        _cut(segments[-1].path, found.end - segments[-1].base)
+        _restore_letters(dead_letters, found)
+        sync_directory(directory)
+    return found.state, found.end
+
+
+def _cut(path: Path, size: int) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, size)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _restore_letters(folder: Path, found: Read) -> None:
+    """Write dead letters of the last segment once more where they belong, and cut what the log does not have."""
+    sizes = {writer.letters: found.state.letter_bytes[part] for part, writer in found.state.writers.items()}
+    for name in {name for name, _ in found.letters} | {name for name, size in sizes.items() if size}:
+        descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            for _, entry in (each for each in found.letters if each[0] == name):
+                os.pwrite(descriptor, entry.content, entry.sequence)
+            if name in sizes:
+                os.ftruncate(descriptor, sizes[name])
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    if found.letters:
+        sync_directory(folder)

@@ -1,0 +1,177 @@
+"""What is known at a place of the live log: a segment begins with it, and entries continue it."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wallaroo.frame import DEAD_LETTER_PORT, HEADER_BYTES, read_header, read_sequences
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.journal.head import read_head
+from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, live_segments, whole_entries
+from wallaroo_runtime.storage.outbox.mark import Mark, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """An attempt of a task that delivers.
+
+    Attributes:
+        epoch: Of its driver.
+        query: Id of Spark's query.
+        batch: The same for all attempts that begin at one place of the input, and for no other.
+        partition: Spark's partition.
+        attempt: Spark's id of the attempt.
+    """
+
+    epoch: int
+    query: str
+    batch: int
+    partition: int
+    attempt: int
+
+    @property
+    def letters(self) -> str:
+        """Name of the file of its dead letters."""
+        return f"{self.query}-{self.batch}-{self.partition}.frames"
+
+
+@dataclass(slots=True)
+class LiveState:
+    """What the live log says up to a place.
+
+    Attributes:
+        marks: What was delivered of each port and bucket.
+        writers: The latest attempt of each partition.
+        letters: Dead letters of each partition's latest micro-batch, by bucket and sequence.
+        letter_bytes: Bytes of each partition's file of dead letters.
+        messages: How many messages of each port there ever were.
+    """
+
+    marks: dict[Place, Mark] = field(default_factory=dict)
+    writers: dict[int, Writer] = field(default_factory=dict)
+    letters: dict[int, dict[Mark, int]] = field(default_factory=dict)
+    letter_bytes: dict[int, int] = field(default_factory=dict)
+    messages: Counter[int] = field(default_factory=Counter)
+
+    def open(self, writer: Writer) -> None:
+        """Take in who delivers from now on."""
+        before = self.writers.get(writer.partition)
+        if before is None or before.letters != writer.letters:
+            self.letters[writer.partition], self.letter_bytes[writer.partition] = {}, 0
+        self.writers[writer.partition] = writer
+
+    def add(self, entry: Entry) -> None:
+        """Take in the entry that comes next.
+
+        Raises:
+            ValueError: It cannot be one.
+        """
+        if entry.kind == BEGIN:
+            return
+        if entry.kind == OPENING:
+            self.open(Writer(**_line(entry)))
+            return
+        header = read_header(entry.content)
+        self.messages[entry.port] += header.count - entry.skip
+        if entry.port == DEAD_LETTER_PORT:
+            self._add_letters(entry)
+        else:
+            self.marks[entry.port, entry.bucket] = (entry.sequence, entry.count)
+
+    def _add_letters(self, entry: Entry) -> None:
+        header, known = read_header(entry.content), self.letters[entry.partition]
+        for difference in read_sequences(header, entry.content, HEADER_BYTES):
+            mark = (entry.bucket, header.sequence + difference)
+            known[mark] = known.get(mark, 0) + 1
+        self.letter_bytes[entry.partition] = entry.sequence + len(entry.content)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is at the beginning of a segment."""
+        return {
+            "marks": [[*place, *mark] for place, mark in self.marks.items()],
+            "writers": [asdict(writer) for writer in self.writers.values()],
+            "letters": [
+                [partition, *mark, count] for partition, known in self.letters.items() for mark, count in known.items()
+            ],
+            "letter_bytes": list(map(list, self.letter_bytes.items())),
+            "messages": list(map(list, self.messages.items())),
+        }
+
+    @classmethod
+    def of(cls, entry: Entry) -> "LiveState":
+        """Read the entry at the beginning of a segment.
+
+        Raises:
+            ValueError: It is damaged.
+        """
+        value = _line(entry) if entry.kind == BEGIN else {}
+        try:
+            state = cls(
+                {(port, bucket): (sequence, count) for port, bucket, sequence, count in value["marks"]},
+                {each["partition"]: Writer(**each) for each in value["writers"]},
+                {each["partition"]: {} for each in value["writers"]},
+                {int(partition): int(size) for partition, size in value["letter_bytes"]},
+                Counter({int(port): int(count) for port, count in value["messages"]}),
+            )
+            for partition, bucket, sequence, count in value["letters"]:
+                state.letters[partition][bucket, sequence] = count
+        except (KeyError, TypeError) as error:
+            reason = f"the segment at {entry.offset} does not begin with what is known"
+            raise ValueError(reason) from error
+        return state
+
+
+def _line(entry: Entry) -> dict[str, Any]:
+    value = entry.line()
+    if value is None:
+        reason = f"the entry at {entry.offset} does not fit its checksum"
+        raise ValueError(reason)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The last segment of a live log, read.
+
+    Attributes:
+        state: What the log says up to its end.
+        end: Where it ends; what is not whole does not count.
+        letters: Entries of dead letters in the segment, with the names of their files.
+    """
+
+    state: LiveState
+    end: int
+    letters: tuple[tuple[str, Entry], ...] = ()
+
+
+def read_last(directory: Path) -> Read:
+    """Read the last segment of the live log of an outbox.
+
+    Raises:
+        RunError: R620, it is damaged, or ends before what was safe.
+    """
+    segments = live_segments(directory / FOLDER)
+    if not segments:
+        return Read(LiveState(), 0)
+    safe = safe_live(directory)  # before the segment is read, which its writer makes longer
+    first, *entries = whole_entries(segments[-1]) or (Entry(0, offset=segments[-1].base),)
+    letters: list[tuple[str, Entry]] = []
+    try:
+        state = LiveState.of(first)
+        for entry in entries:
+            state.add(entry)
+            if entry.port == DEAD_LETTER_PORT:
+                letters.append((state.writers[entry.partition].letters, entry))
+    except (ValueError, KeyError) as error:
+        raise RunError.of("R620", path=directory, reason=f"its live log: {error}") from error
+    end = entries[-1].end if entries else first.end
+    if end < safe:
+        raise RunError.of("R620", path=directory, reason=f"its live log is whole up to {end}; up to {safe} it was safe")
+    return Read(state, end, tuple(letters))
+
+
+def safe_live(directory: Path) -> int:
+    """Return how much of the live log of an outbox is safe; 0 when there is none."""
+    head = read_head(directory / FOLDER)
+    return 0 if head is None else head.offset

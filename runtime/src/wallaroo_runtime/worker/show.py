@@ -1,0 +1,54 @@
+"""Lets a worker show its states to people."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from wallaroo.handshake import SHOW_STATE
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.worker.asking import RESTART_SECONDS, Asking
+from wallaroo_runtime.worker.endpoint import remote_error
+
+Shown = dict[tuple[int, bytes], Any]  # by port and key
+
+
+def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
+    """Return what an answer has.
+
+    Raises:
+        RunError: What the worker reports; W410, it gives no JSON.
+    """
+    if reply.HasField("failure"):
+        raise remote_error(worker, reply.failure)
+    try:
+        return {(state.port, state.key): json.loads(state.json) for state in reply.states}
+    except ValueError as error:
+        raise RunError.of("W410", WORKER, worker=worker, reason=f"ShowStateReply, field json: {error}") from error
+
+
+class WorkerShower(Asking):
+    """Asks the worker at a gRPC target.
+
+    Args:
+        target: First endpoint of the worker, `unix:PATH`.
+        worker: Its name.
+        timeout: How long to wait for an answer, in seconds.
+    """
+
+    def __init__(self, target: str, worker: str, timeout: float = RESTART_SECONDS) -> None:
+        super().__init__(target, worker, timeout, SHOW_STATE, "showing states")
+
+    def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
+        """Return the states that a log has at its end.
+
+        Args:
+            stage: It begins with state.
+            entries: Of its log, about as many bytes as a message may have at most.
+
+        Raises:
+            RunError: W410, the worker cannot be reached in time, or gives something else; W416, it cannot show states;
+                what it reports, e.g. C507.
+        """
+        request = pb.ShowStateRequest(stage=stage, entries=entries)
+        return shown_of(self.path, self.ask("ShowState", request, "states"))

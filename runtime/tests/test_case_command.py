@@ -1,0 +1,161 @@
+"""`wallaroo test`: case folders in memory and on Spark, and how a difference is shown."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wallaroo_runtime.cli.case import Case, Found, read_case
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.cli.test import differences
+from wallaroo_runtime.errors import RunError
+
+PROGRAM = """
+import wallaroo
+
+def application_setup(args):
+    (in_host, in_port), *_ = wallaroo.tcp_parse_input_addrs(args)
+    (out_host, out_port), *_ = wallaroo.tcp_parse_output_addrs(args)
+    numbers = wallaroo.source("numbers", wallaroo.TCPSourceConfig(in_host, in_port, decode))
+    sink = wallaroo.TCPSinkConfig(out_host, out_port, encode)
+    return wallaroo.build_application("Squares", numbers.to(square).to_sink(sink))
+
+@wallaroo.line_decoder
+def decode(bs):
+    return int(bs)
+
+@wallaroo.computation("square")
+def square(number):
+    return "%d %d" % (number, number * number)
+
+@wallaroo.line_encoder
+def encode(line):
+    return line
+"""
+SETTINGS = 'order = "any"\ndead_letters = 1\n[[input]]\nfile = "numbers.txt"\nkind = "lines"\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a project with one case, which passes."""
+    (tmp_path / "app.py").write_text(PROGRAM)
+    case = tmp_path / "cases" / "small"
+    case.mkdir(parents=True)
+    (case / "case.toml").write_text(SETTINGS)
+    (case / "numbers.txt").write_text("3\nx\n2\n")
+    (case / "expected.txt").write_text("2 4\n3 9\n")
+    return tmp_path
+
+
+def test_a_case_below_the_application_passes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", str(project)]) == 0
+    assert capsys.readouterr().out == f"ok    {project}/cases/small: lines 2, dead letters 1\n1 passed\n"
+
+
+def test_a_difference_is_shown(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = project / "cases" / "small"
+    (case / "expected.txt").write_text("1 1\n2 4\n3 10\n")
+    (case / "case.toml").write_text(SETTINGS.replace("dead_letters = 1\n", 'app = "../../app.py"\n'))
+    assert main(["test", str(case)]) == 1
+    assert capsys.readouterr().out == (
+        f"FAIL  {case}\n"
+        "  --- expected.txt\n"
+        "  +++ came\n"
+        "  @@ -1,3 +1,2 @@\n"
+        "  -1 1\n"
+        "   2 4\n"
+        "  -3 10\n"
+        "  +3 9\n"
+        "  dead letters: expected 0, came 1\n"
+        "    C505 numbers: ValueError: invalid literal for int() with base 10: b'x'\n"
+        "1 of 1 failed\n"
+    )
+    assert main(["test", str(case), "--json"]) == 1
+    outcome = json.loads(capsys.readouterr().out)
+    assert (outcome["lines"], outcome["dead_letters"], outcome["problems"][0]) == (2, 1, "--- expected.txt")
+
+
+def test_what_came_is_written_as_expected(project: Path) -> None:
+    expected = project / "cases" / "small" / "expected.txt"
+    expected.unlink()
+    assert main(["test", str(project)]) == 1
+    assert main(["test", str(project), "--write"]) == 0
+    assert expected.read_text() == "2 4\n3 9\n"
+    assert main(["test", str(project)]) == 0
+
+
+BAD = {
+    "a key that means nothing": ("ordr = 'key'", "ordr means nothing", "did you mean order?"),
+    "a value of another type": ("dead_letters = 'two'", "dead_letters is 'two'", "see `wallaroo test --help`"),
+    "no TOML": ("order =", "Invalid value", "correct it"),
+    "an input without a kind": ("[[input]]\nfile = 'a'", "an input is {'file': 'a'}", "write [[input]]"),
+    "an unknown kind": (
+        "[[input]]\nfile = 'a'\nkind = 'line'",
+        "there is no kind 'line' of input",
+        "use lines, float32",
+    ),
+    "an input that is missing": ("[[input]]\nfile = 'a'\nkind = 'lines'", "No such file", "correct the file"),
+    "an input of another kind": (
+        "[[input]]\nfile = 'numbers.txt'\nkind = 'float32'",
+        "line 2 is no float32; could not convert",
+        "correct the file, or its kind",
+    ),
+    "another runner": ("runner = 'kafka'", 'its runner is "kafka"', '`wallaroo test` runs those of runner "tcp"'),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_case_is_explained(name: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, reason, fix = BAD[name]
+    (project / "cases" / "small" / "case.toml").write_text(text)
+    assert main(["test", str(project)]) in (1, 2)
+    said = "".join(capsys.readouterr())
+    assert "R745 case " in said
+    assert reason in said
+    assert f"fix: {fix}" in said
+
+
+def test_without_a_case_or_an_application(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", str(tmp_path)]) == 2
+    assert "there is no case.toml in or below it" in capsys.readouterr().err
+    (tmp_path / "case.toml").write_text("")
+    assert main(["test", str(tmp_path)]) == 2
+    assert "it has no application\n  fix: say where it is in case.toml" in capsys.readouterr().err
+
+
+KEYED = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)).map("{0[0]} {0[1]}".format), max_size=6)
+
+
+@given(KEYED, st.randoms(use_true_random=False), st.booleans(), st.sampled_from(["key", "any"]))
+def test_only_the_order_that_is_free_may_differ(expected: list[str], random, changes: bool, order: str) -> None:  # type: ignore[no-untyped-def]
+    lines = list(expected)
+    random.shuffle(lines)
+    if changes and lines:
+        lines[0] = "d 1"
+    by_key = {key: [line for line in lines if line[0] == key] for key in "abcd"}
+    same = by_key == {key: [line for line in expected if line[0] == key] for key in "abcd"}
+    if order == "any":
+        same = sorted(lines) == sorted(expected)
+
+    class Given(Case):
+        def expected(self, language: str) -> list[str]:
+            return expected
+
+    case = Given(Path(), {"order": order})
+    assert (differences(case, "python", Found(lines, 0, [])) == []) == same
+
+
+def test_the_cases_of_this_repository_are_read(tmp_path: Path) -> None:
+    cases = Path(__file__).parents[2] / "tests" / "cases"
+    assert all(read_case(file.parent).apps() for file in cases.glob("*/case.toml"))
+    with pytest.raises(RunError, match="R745"):
+        read_case(tmp_path)
+
+
+@pytest.mark.jvm
+@pytest.mark.long
+def test_a_case_on_spark(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", str(project), "--engine", "spark"]) == 0
+    assert capsys.readouterr().out == f"ok    {project}/cases/small: lines 2, dead letters 1\n1 passed\n"

@@ -1,0 +1,174 @@
+"""`wallaroo explain CODE`, `doctor` and `completion`; what is said of options that are misspelt or not used."""
+
+import json
+import resource
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wallaroo.diagnostic import catalogue
+from wallaroo_runtime.cli import doctor
+from wallaroo_runtime.cli.completion import levels, options
+from wallaroo_runtime.cli.explain import meaning
+from wallaroo_runtime.cli.main import command_parser, main
+from wallaroo_runtime.cli.option import OWN, VISIBLE, WITHOUT_EFFECT, split
+from wallaroo_runtime.cli.parser import tell_split
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.program.application import unused_addresses
+from wallaroo_runtime.topology.load import load
+
+VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
+USED = frozenset(OWN)
+
+
+@pytest.mark.parametrize("code", catalogue())
+def test_every_code_is_explained(code: str) -> None:
+    first, *others = meaning(code, as_json=False).splitlines()
+    assert first.startswith(f"{code} {catalogue()[code]['name']}: about ")
+    assert others[-1].startswith("  fix: ")
+    assert "{" not in "".join(others).replace("func main() {}", "")
+    assert json.loads(meaning(code, as_json=True)) == catalogue()[code]
+
+
+def test_explain_of_a_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "w408"]) == 0
+    assert capsys.readouterr().out == (
+        "W408 no_go: about a worker\n"
+        "  the go command was not found; <reason>\n"
+        "  fix: install Go 1.24 or newer and put it on PATH\n"
+    )
+    assert main(["explain", "R601"]) == 0
+    assert "  cause: another program uses the port\n" in capsys.readouterr().out
+    assert main(["explain", "R999"]) == 2
+    assert capsys.readouterr().err.startswith("R608 R999 is no code of the error catalogue\n  fix: did you mean R")
+
+
+def outcome(what: str) -> doctor.Outcome:
+    """Return what one look finds; those that start a process are left out."""
+    (found,) = [each for look in (doctor.memory, doctor.limits, doctor.ports, doctor.directories, doctor.pyspark)
+                for each in look() if each.what == what]  # fmt: skip
+    return found
+
+
+@pytest.mark.slow
+def test_doctor_of_a_machine_that_has_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    found = {look["what"]: look["state"] for look in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert list(found) == [
+        *("Java", "PySpark", "Go", "memory", "open files", "processes", "ports", "checkpoints", "caches"),
+        "temporary files",
+    ]
+    assert (found["Java"], found["PySpark"], found["Go"], found["ports"]) == ("ok", "ok", "ok", "ok")
+
+
+def test_doctor_says_what_is_missing_and_what_to_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "state").write_text("in the way")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state" / "of me"))
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "missing  R602 Java was not found; there is no `java` on PATH and JAVA_HOME is not set\n" in out
+    assert "         fix: install Java 17 and put `java` on PATH, or set JAVA_HOME\n" in out
+    assert "warning  W408 the go command was not found; it is not on PATH\n" in out
+    assert f"missing  R742 checkpoints: {tmp_path / 'state'} cannot be written to\n" in out
+    assert "         fix: give another directory with XDG_STATE_HOME\n" in out
+
+
+def test_doctor_looks_at_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda number: (256, 4096 if number == resource.RLIMIT_NOFILE else 300))
+    assert str(outcome("open files").finding) == (
+        "R742 open files: the limit is 256; at least 1024 are good\n  fix: ulimit -n 1024"
+    )
+    assert str(outcome("processes").finding).endswith("fix: ulimit -u 512, which an administrator has to allow")
+    monkeypatch.setattr(doctor, "NEEDED_BYTES", 1 << 60)
+    monkeypatch.setattr(doctor, "FREE_DISK_BYTES", 1 << 60)
+    assert [outcome(what).state for what in ("memory", "caches")] == ["warning", "warning"]
+
+    def refuse(address: object) -> socket.socket:
+        raise OSError(99, "Cannot assign requested address")
+
+    monkeypatch.setattr(socket, "create_server", refuse)
+    assert "no server can listen at 127.0.0.1; Cannot assign" in str(outcome("ports").finding)
+    assert outcome("ports").state == "missing"
+
+
+def completed(script: Path, *words: str) -> list[str]:
+    """Return what bash offers for the last word."""
+    asked = " ".join(f"'{word}'" for word in words)
+    text = f'source {script}; COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; _wallaroo; echo "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, check=True)
+    assert not done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.slow
+def test_bash_completes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "wallaroo.bash"
+    script.write_text(capsys.readouterr().out)
+    assert completed(script, "wallaroo", "dead") == ["dead-letters"]
+    assert completed(script, "wallaroo", "dead-letters", "") == ["ls", "show", "replay", "-h", "--help"]
+    assert completed(script, "wallaroo", "run", "app.py", "--check") == ["--checkpoint", "--check-persist"]
+    assert completed(script, "wallaroo", "run", "--engine", "") == ["spark", "memory"]
+    assert completed(script, "wallaroo", "run", "--checkpoint", "") == []
+    assert completed(script, "wallaroo", "new", "p") == ["python"]
+    assert completed(script, "wallaroo", "--ver") == ["--version"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_has_every_command_and_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    for level in levels(command_parser()[0]):
+        for name in (name for action in options(level) for name in action.option_strings):
+            assert (f" {'-l' if name[:2] == '--' else '-s'} {name.lstrip('-')}" if shell == "fish" else name) in text
+        assert all(name in text for name in level.commands)
+
+
+KNOWN = {**OWN, **VISIBLE, **WITHOUT_EFFECT}
+LONG = sorted(name for name in OWN if len(name) > 8)
+
+
+@given(st.sampled_from(LONG), st.data())
+def test_an_option_with_two_letters_exchanged_is_refused(name: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(2, len(name) - 2))
+    wrong = name[:at] + name[at + 1] + name[at] + name[at + 2 :]
+    parts = split(["app.py", wrong, "value"], USED)
+    if wrong in KNOWN:
+        return
+    with pytest.raises(RunError) as caught:
+        tell_split(parts)
+    assert str(caught.value).startswith(f"R608 {wrong} is no option of `wallaroo`\n  fix: did you mean --")
+    tell_split(split(["app.py", "--", wrong, "value"], USED))
+
+
+def test_a_misspelt_option_of_run_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "app.py", "--checkpont", "here"]) == 2
+    assert "did you mean --checkpoint? After -- the application" in capsys.readouterr().err
+
+
+ports = st.integers(0, 65535)
+
+
+@given(st.lists(ports, max_size=3), ports, ports)
+def test_addresses_that_no_source_has_are_named(given_ports: list[int], source: int, sink: int) -> None:
+    document = json.loads((VALID / "word_count.json").read_bytes())
+    (pipeline,) = document["pipelines"]
+    pipeline["sources"][0]["port"], pipeline["sinks"][0]["port"] = source, sink
+    topology = load(json.dumps(document).encode())
+    inputs = ",".join(f"127.0.0.1:{port}" for port in given_ports)
+    found = unused_addresses(topology, inputs, f"name@127.0.0.1:{sink}")
+    if not given_ports or source in given_ports:
+        assert found == []
+    else:
+        assert str(found[0]) == (
+            f"R743 --in is not used by this program: it fixes 127.0.0.1:{source}\n"
+            "  fix: let the program take its addresses from its arguments, or leave --in out"
+        )

@@ -1,0 +1,220 @@
+"""`wallaroo status`, `ps`, `stop` and `logs`, over checkpoints of this process and of others."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from wallaroo_runtime.cli.logs import Log
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.monitor.board import Board, Sample
+from wallaroo_runtime.monitor.endpoint import MONITOR_FILE, driver_of, registered
+from wallaroo_runtime.monitor.server import Server
+from wallaroo_runtime.peer.local import announce
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.system.process import process_start_time
+from wallaroo_runtime.topology.load import load
+
+WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
+EGRESS = {"sinks": [{"name": "out", "address": "h:1", "messages": 5, "pending_messages": 2}]}
+
+
+@pytest.fixture
+def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a checkpoint that nobody drives."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "checkpoint"
+    (path / "logs").mkdir(parents=True)
+    (path / "application.json").write_text(json.dumps({"name": "Word Count"}))
+    (path / "gateway.json").write_text(json.dumps({"state": "stopped", "messages": 7}))
+    (path / "egress.json").write_text(json.dumps(EGRESS))
+    return path
+
+
+@contextmanager
+def monitored(checkpoint: Path) -> Iterator[Server]:
+    """Run the monitor of a checkpoint in this process, which drives it."""
+    announce(checkpoint)
+    topology = load(WORD_COUNT.read_bytes())
+    board = Board(topology, compile_topology(topology, shuffle_partitions=2), checkpoint)
+    board.update("running", Sample({"run": {"messages_in": 3}}))
+    server = Server(board, "127.0.0.1:0")
+    process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
+    (checkpoint / MONITOR_FILE).write_text(json.dumps({**process, "url": server.url}))
+    server.start()
+    yield server
+    server.stop()
+
+
+def out(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main([str(each) for each in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def objects(text: str) -> list[Any]:
+    found = [json.loads(line) for line in text.splitlines()]
+    assert all("time" in each for each in found)
+    return found
+
+
+def test_status_of_a_run_is_what_its_monitor_says(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with monitored(stopped) as server:
+        (found,) = objects(out(capsys, "status", stopped, "--json"))
+        text = out(capsys, "status", stopped)
+    assert (found["state"], found["pid"], found["monitor"]) == ("running", os.getpid(), server.url)
+    assert found["run"]["messages_in"] == 3
+    assert f"monitor    {server.url}\nin this run: in 3  out 0" in text
+    assert "  sink Split and Count " in text
+
+
+def test_status_of_a_checkpoint_that_is_not_driven(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (found,) = objects(out(capsys, "status", stopped, "--json"))
+    assert (found["application"], found["state"], found["pid"]) == ("Word Count", "stopped", None)
+    assert found["gateway"] == {"state": "stopped", "messages": 7}
+    assert found["sinks"] == EGRESS["sinks"]
+    assert 'sink "out": 5 messages since the checkpoint began, 2 wait' in out(capsys, "status", stopped)
+
+
+def test_a_monitor_that_is_gone_is_not_asked(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its address may be another process's by now."""
+    with monitored(stopped):
+        pass
+    (stopped / MONITOR_FILE).write_text(json.dumps({"pid": os.getpid(), "start_time": 1, "url": "http://127.0.0.1:1/"}))
+    assert objects(out(capsys, "status", stopped, "--json"))[0]["monitor"] == ""
+
+
+def test_ps_lists_runs_and_forgets_those_that_were_killed(
+    stopped: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert out(capsys, "ps", "--json") == ""
+    with monitored(stopped) as server, registered(stopped, "Word Count"):
+        killed = tmp_path / "state" / "wallaroo" / "running" / "1.json"
+        killed.write_text(json.dumps({"pid": os.getpid(), "start_time": 1}))
+        (found,) = objects(out(capsys, "ps", "--json"))
+        assert (found["pid"], found["application"], found["monitor"]) == (os.getpid(), "Word Count", server.url)
+        assert str(stopped) in out(capsys, "ps")
+        assert not killed.exists()
+    assert out(capsys, "ps").split() == ["pid", "application", "checkpoint"]
+
+
+def test_a_home_that_cannot_be_written_does_no_harm(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(stopped / "application.json"))
+    with registered(stopped, "Word Count"):
+        pass
+
+
+@pytest.mark.slow
+def test_stop_ends_the_driver(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        driver = {"pid": child.pid, "start_time": process_start_time(child.pid)}
+        (stopped / "driver.json").write_text(json.dumps(driver))
+        (found,) = objects(out(capsys, "stop", stopped, "--json"))
+        assert (found["pid"], found["state"]) == (child.pid, "stopped")
+        assert child.wait(60) == -15
+    assert driver_of(stopped) is None
+
+
+@pytest.mark.slow
+def test_a_driver_that_does_not_end_is_named(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = "import signal; signal.signal(15, signal.SIG_IGN); print(flush=True); input()"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        driver = {"pid": child.pid, "start_time": process_start_time(child.pid)}
+        (stopped / "driver.json").write_text(json.dumps(driver))
+        assert main(["stop", str(stopped), "--timeout", "0.1"]) == 1
+        assert f"R769 {stopped}: process {child.pid} was asked to end" in capsys.readouterr().err
+        child.kill()
+
+
+def test_stop_of_what_does_not_run(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (stopped / "driver.json").write_text(json.dumps({"pid": os.getpid(), "start_time": 1}))
+    assert main(["stop", str(stopped)]) == 1
+    assert capsys.readouterr().err == (
+        f"R769 {stopped}: no application runs on it\n  fix: `wallaroo ps` lists those that run\n"
+    )
+
+
+def test_logs_show_the_last_lines_of_each(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (stopped / "logs" / "gateway.log").write_text("one\ntwo\nthree\nnot who")
+    (stopped / "logs" / "spark.out").write_bytes(b"\x1b[31m\xff\n")
+    assert (
+        out(capsys, "logs", stopped, "-n", 2)
+        == "gateway | two\ngateway | three\nspark | \\x1b[31m\N{REPLACEMENT CHARACTER}\n"
+    )
+    assert [each["line"] for each in objects(out(capsys, "logs", stopped, "gate", "--json"))] == ["one", "two", "three"]
+    assert main(["logs", str(stopped), "worker"]) == 2
+    assert "has no log worker; there are: gateway, spark" in capsys.readouterr().err
+    assert main(["logs", str(stopped), "--lines", "-1"]) == 2
+
+
+def test_following_ends_with_ctrl_c(
+    stopped: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = iter([lambda: (stopped / "logs" / "egress.log").write_text("later\n")])
+
+    def sleep(_: float) -> None:
+        step: Callable[[], Any] | None = next(pauses, None)
+        if step is None:
+            raise KeyboardInterrupt
+        step()
+
+    monkeypatch.setattr("wallaroo_runtime.cli.logs.sleep", sleep)  # not of other threads
+    assert main(["logs", "-f", str(stopped)]) == 130
+    assert capsys.readouterr().out == "egress | later\n"
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from(["", "a", "b\n", "cc\nd", "\n"]), st.booleans()), max_size=20))
+def test_each_line_of_a_log_is_shown_once(tmp_path: Path, steps: list[tuple[str, bool]]) -> None:
+    path = tmp_path / "any.log"
+    path.write_text("first\n")
+    log, expected = Log(path), "first\n"
+    found: list[str] = []
+    found += log.last(5)
+    for text, reads in steps:
+        with path.open("a") as file:
+            file.write(text)
+        expected += text
+        if reads:
+            found += log.more()
+    found += log.more()
+    assert found == expected[: expected.rfind("\n") + 1].splitlines()
+    path.rename(tmp_path / "any.log.1")
+    path.write_text("new\n")
+    assert list(log.more()) == ["new"]
+
+
+def test_du_lists_checkpoints_and_caches(
+    stopped: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "cache" / "wallaroo" / "jars").mkdir(parents=True)
+    state = tmp_path / "state" / "wallaroo"
+    state.mkdir(parents=True)
+    stopped.rename(state / "word-count")
+    (state / "word-count" / "journal").write_bytes(bytes(1 << 20))
+    os.link(state / "word-count" / "journal", state / "word-count" / "same")
+    (state / "word-count" / "link").symlink_to(tmp_path)
+    first, *others = objects(out(capsys, "du", "--json"))
+    assert (first["kind"], first["state"], first["path"]) == ("checkpoint", "stopped", str(state / "word-count"))
+    assert 1 << 20 <= first["bytes"] < (1 << 20) + (1 << 17)
+    assert [each["kind"] for each in others] == ["cache"]
+    lines = out(capsys, "du").splitlines()
+    assert (len(lines), lines[-1].split()[-2:]) == (4, ["in", "all"])
+    announce(state / "word-count")
+    assert objects(out(capsys, "du", "--json"))[0]["state"] == "running"
+
+
+def test_one_of_the_two_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(WORD_COUNT), "--monitor", ":8080", "--no-monitor"]) == 2
+    assert capsys.readouterr().err.startswith("R608 --no-monitor leaves no use for --monitor")

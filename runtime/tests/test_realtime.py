@@ -1,0 +1,165 @@
+"""What real-time mode refuses before anything starts, and what `explain` says of it."""
+
+import base64
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.rescale import rescale
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.plan import NodeKind, compile_topology
+from wallaroo_runtime.plan.realtime import in_realtime, obstacles
+from wallaroo_runtime.spark.realtime import jar
+from wallaroo_runtime.spark.realtime.failure import translated_operator
+from wallaroo_runtime.spark.realtime.settings import blocks_of
+from wallaroo_runtime.topology.load import load_document
+
+VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
+NAMES = sorted(path.name for path in VALID.glob("*.json"))
+WORD_COUNT = json.loads((VALID / "word_count.json").read_bytes())
+
+
+def found_in(document: dict[str, Any], on_error: str = "") -> list[str]:
+    topology = load_document(document)
+    plan = compile_topology(topology, shuffle_partitions=1)
+    findings = obstacles(plan, topology, on_error)
+    assert {finding.code for finding in findings} <= {"R755"}
+    return [f"{finding.message.partition(': ')[2]}{finding.pointer}" for finding in findings]
+
+
+def test_a_word_count_can_run() -> None:
+    assert found_in(WORD_COUNT) == []
+
+
+def test_on_error_fail_is_refused_wherever_it_is_said() -> None:
+    document = copy.deepcopy(WORD_COUNT)
+    step = document["pipelines"][0]["steps"][0]
+    step["on_error"] = "fail"
+    assert found_in(document) == [f'on_error "fail" of "{step["name"]}"/0/steps/0']
+    assert found_in(WORD_COUNT, "fail") == ['on_error "fail"']
+
+
+def test_sources_in_the_code_of_two_workers_are_refused() -> None:
+    document = json.loads((VALID / "shared_state.json").read_bytes())
+    document["workers"].append({**document["workers"][0], "name": "other"})
+    (second,) = document["pipelines"][1]["sources"]
+    second |= {"worker": "other", "codec": "string"}
+    assert found_in(document) == ["sources of 2 workers, main, other; one worker has all"]
+
+
+@given(st.sampled_from(NAMES))
+def test_what_is_not_refused_has_the_shape_that_the_operators_take(name: str) -> None:
+    topology = load_document(json.loads((VALID / name).read_bytes()))
+    plan = compile_topology(topology, shuffle_partitions=1)
+    nodes = [node for stage in plan.stages for node in stage.nodes]
+    fits = (
+        len([stage for stage in plan.levels[0] if stage.entries[0].kind is NodeKind.SOURCE]) == 1
+        and not any(node.visits for node in nodes)
+        and {source.kind for source in topology.sources()} <= {"tcp", "generator"}
+        and {sink.kind for sink in topology.sinks()} <= {"tcp"}
+        and not any(said == "fail" for said in (topology.on_error, *(part.on_error for part in topology.parts())))
+    )
+    assert (obstacles(plan, topology) == []) == fits
+    assert (in_realtime(plan, topology)[0] == "refused:") == (not fits)
+
+
+@given(st.sampled_from(NAMES))
+def test_blocks_of_states_depend_on_no_other_stage(name: str) -> None:
+    plan = compile_topology(load_document(json.loads((VALID / name).read_bytes())), shuffle_partitions=1)
+    blocks = blocks_of(plan)
+    with_state = [stage.id for stage in plan.stages if stage.has_state]
+    assert [blocks[each] for each in with_state] == list(range(len(with_state)))
+    receiving = [stage for stage in plan.stages if not stage.has_state and stage is not plan.levels[0][0]]
+    end = len(with_state)
+    for stage in receiving:
+        assert blocks[stage.id] == end
+        end += len(stage.entries) * (end + 1)
+
+
+def test_explain_says_both_modes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(VALID / "word_count.json")]) == 0
+    text = capsys.readouterr().out
+    assert "foreachBatch" in text
+    assert "transformWithState s1: 8 buckets, calls that stay open" in text.partition("in real-time mode")[2]
+
+
+@pytest.mark.slow
+def test_options_that_it_cannot_serve(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    app = VALID.parents[3] / "tests" / "cases" / "word_count" / "app.py"
+    options = ["--mode", "realtime", "--on-error", "fail", "--checkpoint", str(tmp_path / "new"), "--json"]
+    code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
+    assert code == 2
+    assert "R755" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jar, "version", lambda name: "4.2.0")
+    with pytest.raises(RunError, match="R755 real-time mode cannot run this: PySpark 4.2.0"):
+        jar.check_spark()
+
+
+def test_a_missing_jar_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jar, "NAME", "other.jar")
+    with pytest.raises(RunError, match=r"R758 the operators of real-time mode are not built; there is no .*other.jar"):
+        jar.operator_jar()
+
+
+def test_a_checkpoint_keeps_its_mode(tmp_path: Path) -> None:
+    topology = load_document(WORD_COUNT)
+    for mode, other in (("realtime", "microbatch"), ("microbatch", "realtime")):
+        place = Place.take(tmp_path / mode)
+        try:
+            Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode=mode)
+            assert Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode=mode).continues
+            with pytest.raises(RunError, match=f"R757 .* was begun in the mode {mode}"):
+                Checkpoint.open(place, topology, shuffle_partitions=1, buckets_per_partition=8, mode=other)
+        finally:
+            place.release()
+
+
+def test_a_checkpoint_in_real_time_mode_is_not_rescaled(tmp_path: Path) -> None:
+    place = Place.take(tmp_path / "checkpoint")
+    try:
+        Checkpoint.open(
+            place, load_document(WORD_COUNT), shuffle_partitions=1, buckets_per_partition=8, mode="realtime"
+        )
+    finally:
+        place.release()
+    with pytest.raises(RunError, match="R663 .* it was begun with --mode realtime"):
+        rescale(tmp_path / "checkpoint", 2, None)
+
+
+def report_of(value: dict[str, Any]) -> str:
+    packed = base64.b64encode(json.dumps(value).encode()).decode()
+    return f"Job aborted: R756\nwallaroo-operator:{packed}:\n\tat org.apache.spark"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (
+            {"code": "R756", "values": {"start": "10", "end": "90", "covered": "50"}},
+            "R756 a batch from 10 of the journal would end at 90, and its changes and outputs are safe up to 50",
+        ),
+        ({"code": "W410", "values": {"worker": "main", "reason": "it said so"}}, "W410"),
+        ({"worker": "main", "reported": {"code": "W413", "message": "no such step", "line": 0}}, "W413 no such step"),
+        ({"found": [{"code": "R644", "message": "another driver", "fix": "stop it"}]}, "R644 another driver"),
+    ],
+)
+def test_errors_of_operators_keep_their_code(value: dict[str, Any], expected: str, tmp_path: Path) -> None:
+    error = translated_operator(report_of(value), "", tmp_path / "spark.log")
+    assert str(error).startswith(expected)
+
+
+def test_other_errors_of_spark_are_translated_as_in_micro_batches(tmp_path: Path) -> None:
+    error = translated_operator("java.lang.IllegalStateException: no", "", tmp_path / "spark.log")
+    assert error.diagnostics[0].code == "R611"

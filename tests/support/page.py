@@ -1,0 +1,45 @@
+"""Pages of docs/ as tests read them: their blocks of commands and of output, and what the site shows of a snippet."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+FENCE = re.compile(r'( *)```(\w*)(?: title="([^"]*)")?')
+TAB = re.compile(r'=== "(.*)"')
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code.
+
+    Attributes:
+        language: What follows the fence, "" for none.
+        title: Its title, "" for none.
+        tab: The tab that it belongs to, "" for none.
+        text: Its lines, without the indentation of a tab.
+    """
+
+    language: str
+    title: str
+    tab: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return the blocks of code of a page, in their order."""
+    found, tab = [], ""
+    lines = iter(page.read_text(encoding="utf-8").splitlines())
+    for line in lines:
+        if line and not line.startswith(" "):
+            tab = match[1] if (match := TAB.match(line)) else ""
+        if not (fence := FENCE.fullmatch(line)):
+            continue
+        indent, language, title = fence[1], fence[2], fence[3] or ""
+        body = []
+        for inner in lines:
+            if inner.strip() == "```":
+                break
+            body.append(inner.removeprefix(indent))
+        found.append(Block(language, title, tab, "\n".join(body) + "\n"))
+    return found

@@ -1,0 +1,358 @@
+"""State queries over drawn updates: pages, keys and names against a dictionary, with the workers of both languages."""
+
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from support.run import TESTS
+from wallaroo.frame import encode_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
+from wallaroo_runtime.checkpoint.manifest import sealed
+from wallaroo_runtime.cli.main import command_parser, main
+from wallaroo_runtime.cli.state_query import print_states
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow
+from wallaroo_runtime.memory.channel import LocalChannel
+from wallaroo_runtime.memory.run import MemoryRun
+from wallaroo_runtime.memory.start import start
+from wallaroo_runtime.monitor.board import Board
+from wallaroo_runtime.monitor.server import Server
+from wallaroo_runtime.run.offline_state import Showers
+from wallaroo_runtime.run.state_query import StateQuery, key_text, keys_of
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.worker.show import Shown, WorkerShower, shown_of
+
+ARGS = ["--in", "127.0.0.1:7010,127.0.0.1:7011,127.0.0.1:7012", "--out", "127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004"]
+KEYS = st.text("ab€1 ", min_size=1, max_size=3).map(str.strip).filter(bool) | st.sampled_from(["0xff", "0x12ab", "0xz"])
+TEXTS = st.lists(st.lists(KEYS, min_size=1, max_size=4).map(",".join), max_size=12)
+BATCH = 4
+VECTORS = TESTS.parent / "topology-schema" / "vectors" / "topologies" / "valid"
+
+
+class MemoryLogs:
+    """The logs of a run in memory."""
+
+    def __init__(self, run: MemoryRun) -> None:
+        self.run, self.asked = run, list[tuple[int, ...]]()
+
+    def batch(self) -> int:
+        return BATCH
+
+    def rows(self, stage: str, choice: StateChoice, batch: int, bucket_ids: tuple[int, ...] = ()) -> Iterator[StateRow]:
+        assert batch == BATCH
+        self.asked.append(bucket_ids)
+        found = [row for log in self.run._engine.store.logs(stage) for row in choice.rows(log)]
+        yield from sorted(found)[: choice.limit] if choice.limit is not None else found
+
+
+class LocalShower:
+    """Asks the worker of this process."""
+
+    def __init__(self, channel: LocalChannel) -> None:
+        self._calls = channel.calls
+
+    def show(self, stage: pb.Stage, entries: Any) -> Shown:
+        return shown_of("main", self._calls.show_state(pb.ShowStateRequest(stage=stage, entries=entries)))
+
+
+def query_of(run: MemoryRun) -> StateQuery:
+    channel = run._channels["main"]
+    if isinstance(channel, LocalChannel):
+        return StateQuery(run.plan, MemoryLogs(run), lambda worker: LocalShower(channel))
+    target = channel.endpoints().connection.target
+    return StateQuery(run.plan, MemoryLogs(run), lambda worker: WorkerShower(target, worker))
+
+
+@pytest.fixture(scope="module", params=["python", pytest.param("go", marks=pytest.mark.slow)])
+def app(request: pytest.FixtureRequest) -> str:
+    if request.param == "python":
+        return str(TESTS / "conformance" / "app.py")
+    return str(request.getfixturevalue("go_conformance"))
+
+
+@pytest.fixture(scope="module")
+def run(app: str) -> Iterator[MemoryRun]:
+    found = start(app, ARGS)
+    yield found
+    found.close()
+
+
+def count_of(value: dict[str, Any]) -> int:
+    """Return the count in a state of the conformance application, whatever its fields are called."""
+    return next(number for name, number in value.items() if name.lower() in ("count", "n"))
+
+
+def pages(query: StateQuery, name: str, limit: int, prefix: str) -> Iterator[dict[str, Any]]:
+    """Yield all states of a name, page by page."""
+    after = ""
+    while True:
+        _, found = query.page(name, prefix=prefix, after=after, limit=limit)
+        rows = list(found)
+        assert len(rows) <= limit
+        yield from rows
+        if len(rows) < limit:
+            return
+        after = rows[-1]["key"]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    texts=TEXTS,
+    limit=st.integers(1, 5),
+    prefix=st.text("ab€", max_size=2) | st.sampled_from(["0x", "0x12"]),
+    absent=KEYS,
+)
+@example(texts=["a,b,a"], limit=1, prefix="", absent="x")
+@example(texts=["0xff,0x12ab,a"], limit=1, prefix="0x12", absent="x")
+def test_states_are_what_a_dictionary_says(
+    run: MemoryRun, totals: dict[str, int], texts: list[str], limit: int, prefix: str, absent: str
+) -> None:
+    run.send([text.encode() for text in texts], "Words")
+    for key in (key for text in texts for key in text.split(",")):
+        totals[key] = totals.get(key, 0) + 1
+    query = query_of(run)
+    batch, whole = query.page("totals")
+    assert batch == BATCH
+    rows = list(whole)
+    named = {key: key_text(key.encode()) for key in totals}
+    assert {row["key"]: count_of(row["value"]) for row in rows} == {named[key]: totals[key] for key in totals}
+    wanted = sorted((key for key in totals if key.startswith(prefix)), key=str.encode)
+    paged = list(pages(query, "totals", limit, prefix))
+    assert [(row["key"], count_of(row["value"])) for row in paged] == [(named[key], totals[key]) for key in wanted]
+    for key in totals:
+        batch, row = query.get("totals", key)
+        assert (batch, row["key"], count_of(row["value"])) == (BATCH, named[key], totals[key])
+    if absent not in totals:
+        with pytest.raises(RunError, match="R770"):
+            query.get("totals", absent)
+    _, listed = query.listed()
+    by_name = {state["state"]: state for state in listed}
+    assert sorted(by_name) == ["numbers", "tallies", "totals"]
+    assert by_name["totals"]["keys"] == len(totals)
+    assert by_name["totals"]["bytes"] == sum(row["bytes"] for row in rows)
+
+
+@pytest.fixture(scope="module")
+def totals(run: MemoryRun) -> dict[str, int]:
+    """What the run has counted so far."""
+    return {}
+
+
+def test_a_key_is_read_from_its_bucket_alone(run: MemoryRun) -> None:
+    run.send([b"one"], "Words")
+    query = query_of(run)
+    logs = query._logs
+    assert isinstance(logs, MemoryLogs)
+    query.get("totals", "one")
+    (ids,) = logs.asked
+    assert len(ids) == 1
+    assert ids[0] in run.plan.bucket_ids
+
+
+def test_a_number_is_a_key_too(run: MemoryRun) -> None:
+    run.send([b"7"], "Numbers")
+    query = query_of(run)
+    for text in ("7", "0x0000000000000007"):
+        _, row = query.get("numbers", text)
+        assert row["key"] == "0x0000000000000007"
+        assert count_of(row["value"]) >= 1
+
+
+def test_without_a_worker_the_bytes_are_shown(run: MemoryRun) -> None:
+    run.send([b"raw"], "Words")
+    _, row = StateQuery(run.plan, MemoryLogs(run), None).get("totals", "raw")
+    assert {"state", "key", "bytes", "encoding", "base64"} == set(row)
+    assert row["bytes"] > 0
+
+
+def test_an_unknown_state_is_named_with_the_known_ones(run: MemoryRun) -> None:
+    with pytest.raises(RunError) as caught:
+        query_of(run).page("total")
+    assert str(caught.value).startswith(
+        'R720 the application has no state "total"; it has "numbers", "tallies", "totals"'
+    )
+    with pytest.raises(RunError) as caught:
+        query_of(run).get("totals", "never")
+    assert str(caught.value).startswith('R770 state "totals" has nothing for key never as of micro-batch 4')
+
+
+def test_before_the_first_micro_batch_there_is_nothing(run: MemoryRun) -> None:
+    class Empty(MemoryLogs):
+        def batch(self) -> int:
+            return -1
+
+    query = StateQuery(run.plan, Empty(run), None)
+    assert query.listed("totals") == (-1, [{"state": "totals", "stage": "s1", "worker": "main", "keys": 0, "bytes": 0}])
+    batch, rows = query.page("totals")
+    assert (batch, list(rows)) == (-1, [])
+
+
+@given(
+    st.dictionaries(st.binary(max_size=3), st.binary(max_size=5)),
+    st.binary(max_size=2),
+    st.none() | st.binary(max_size=2),
+)
+def test_a_choice_is_what_a_filter_gives(states: dict[bytes, bytes], prefix: bytes, after: bytes | None) -> None:
+    keys = list(states)
+    entry = encode_frame(list(states.values()), port=3, encoding=17, keys=keys, key_indexes=range(len(keys)))
+    expected = [key for key in sorted(states) if key.startswith(prefix) and (after is None or key > after)]
+    entries = [entry] if states else []
+    for limit in (None, 1, 2):
+        rows = StateChoice(frozenset({3}), prefix=prefix, after=after, limit=limit).rows(entries)
+        assert [(row.key, row.value, row.size) for row in rows] == [
+            (key, states[key], len(states[key])) for key in expected[:limit]
+        ]
+    assert StateChoice(frozenset({4})).rows(entries) == []
+
+
+def test_windows_show_their_accumulators() -> None:
+    program = TESTS / "cases" / "alerts_windowed" / "app.py"
+    with closing(start(str(program), ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"])) as run:
+        run.send([b"1000 ann 5", b"1200 bob 7", b"1500 ann 6", b"4000 ann 8"])
+        query = query_of(run)
+        (name,) = query.states
+        _, rows = query.page(name)
+        assert {row["key"]: row["value"] for row in rows} == {"ann": [[11], [8]], "bob": [[7]]}
+
+
+@pytest.mark.parametrize("text", ["0xzz", "0x1", "€", "", "18446744073709551616", "1" * 5000])
+def test_a_text_that_is_nothing_else_is_a_key_as_it_is(text: str) -> None:
+    assert keys_of(text) == [text.encode()]
+
+
+@pytest.fixture
+def ask(run: MemoryRun, tmp_path: Path) -> Iterator[Callable[[str], tuple[int, Any]]]:
+    """Give what asks a monitor that shows the states of the run."""
+    run.send([b"a,b,c/d"], "Words")
+    (tmp_path / "application.json").write_text("{}")
+    server = Server(Board(run.topology, run.plan, tmp_path), "127.0.0.1:0")
+    server.start()
+
+    def ask(path: str) -> tuple[int, Any]:
+        with closing(http.client.HTTPConnection(*server.server_address[:2], timeout=60)) as connection:
+            connection.request("GET", f"/api/v1/state{path}", headers={"Authorization": f"Bearer {server.token}"})
+            reply = connection.getresponse()
+            return reply.status, json.loads(reply.read())
+
+    status, found = ask("")
+    assert (status, found["code"]) == (503, "R771"), "before the query runs"
+    server.routes.states.states = query_of(run)
+    yield ask
+    server.stop()
+
+
+def test_the_monitor_answers_with_pages_and_keys(
+    run: MemoryRun, ask: Callable[[str], tuple[int, Any]], described: Callable[[str, str, Any], None]
+) -> None:
+    status, found = ask("")
+    assert (status, found) == (200, {"batch": BATCH, "states": ["numbers", "tallies", "totals"]})
+    described("/api/v1/state", "200", found)
+    _, whole = query_of(run).page("totals", limit=1000)
+    expected = list(whole)
+    assert ask("/totals?limit=1000") == (
+        200,
+        {"state": "totals", "batch": BATCH, "keys": expected, "next": None},
+    )
+    seen, after = [], ""
+    while True:
+        status, found = ask(f"/totals?limit=2&after={quote(after)}")
+        described("/api/v1/state/{name}", "200", found)
+        seen += found["keys"]
+        if not (after := found["next"]):
+            break
+    assert seen == expected
+    for row in expected:
+        status, found = ask(f"/totals/{quote(row['key'], safe='/')}")
+        assert (status, found) == (200, {**row, "batch": BATCH})
+        described("/api/v1/state/{name}/{key}", "200", found)
+    status, found = ask("/totals?prefix=c%2F")
+    assert [row["key"] for row in found["keys"]] == ["c/d"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/total", 404, "R720"),
+        ("/totals/never", 404, "R770"),
+        ("/totals?limit=0", 400, "R768"),
+        ("/totals?limit=x", 400, "R768"),
+    ],
+)
+def test_the_monitor_refuses_what_there_is_not(
+    ask: Callable[[str], tuple[int, Any]], path: str, status: int, code: str
+) -> None:
+    answered, found = ask(path)
+    assert (answered, found["code"]) == (status, code)
+
+
+@pytest.fixture
+def described() -> Callable[[str, str, Any], None]:
+    """Give what compares an answer with its description."""
+    document = json.loads(resources.files("wallaroo_runtime.monitor").joinpath("openapi.json").read_bytes())
+
+    def check(path: str, status: str, answer: Any) -> None:
+        content = document["paths"][path]["get"]["responses"][status]["content"]["application/json"]
+        schema = {**content["schema"], "components": document["components"]}
+        jsonschema.Draft202012Validator(schema).validate(answer)
+
+    return check
+
+
+def test_a_checkpoint_of_real_time_mode_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "application.json").write_bytes(sealed({"format_version": 2, "name": "a", "mode": "realtime"}))
+    assert main(["state", "get", str(tmp_path), "totals", "a"]) == 2
+    assert (
+        f"R771 the states of {tmp_path} cannot be shown; it was begun with --mode realtime" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--limit", "0"], "R608 --limit 0 is no number of keys"),
+        (["--after", "a"], "R608 --after is for pages, which have a limit"),
+    ],
+)
+def test_pages_need_a_limit(options: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["state", "dump", ".", "totals", *options]) == 2
+    assert capsys.readouterr().err.startswith(told)
+
+
+def test_a_worker_of_an_archive_is_not_started(tmp_path: Path) -> None:
+    document = json.loads((VECTORS / "word_count.json").read_bytes())
+    document["workers"][0]["directory"] = ARCHIVE_PLACEHOLDER
+    with ExitStack() as stack, pytest.raises(RunError) as caught:
+        Showers(load_document(document), tmp_path, stack).of(document["workers"][0]["name"])
+    assert "R771" in str(caught.value)
+    assert "is in an archive" in str(caught.value)
+    assert "give --raw" in str(caught.value)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_answers_of_the_command(run: MemoryRun, capsys: pytest.CaptureFixture[str], as_json: bool) -> None:
+    run.send([b"said"], "Words")
+    query = query_of(run)
+    for action in ("ls", "get", "dump"):
+        words = {"ls": ["totals"], "get": ["totals", "said"], "dump": ["totals", "--prefix", "sai"]}[action]
+        arguments = command_parser()[0].parse_args(["state", action, ".", *words, *(["--json"] if as_json else [])])
+        print_states(query, arguments)
+        printed = capsys.readouterr()
+        if as_json:
+            (row,) = map(json.loads, printed.out.splitlines())
+            assert (row["state"], row["batch"], printed.err) == ("totals", BATCH, "")
+            assert "time" in row
+        else:
+            assert printed.err == f"as of micro-batch {BATCH}\n"
+            line = printed.out.splitlines()[-1]
+            assert line.startswith({"ls": "totals ", "get": "{", "dump": "said\t{"}[action])

@@ -1,0 +1,203 @@
+"""The tutorial: its programs pass their tests, and its commands do in a shell what the pages show."""
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wallaroo
+from support.kafka import free_port
+from support.page import DOCS, Block, blocks
+from support.run import READY, TESTS, WALLAROO, wait_until
+from wallaroo.testing import run
+from wallaroo.topology import topology
+from wallaroo_runtime.program.build import init
+
+EXAMPLES = TESTS.parent / "examples" / "tutorial"
+PAGES = sorted(page.stem for page in (DOCS / "tutorial").glob("*.md") if page.stem != "index")
+LIVE = ("word_count", "fraud", "averages")
+PORTS = ("7002", "7003", "7010")
+
+
+def python_tests() -> Iterator[tuple[Path, str]]:
+    for file in sorted(EXAMPLES.glob("*/test_app.py")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith("def test_"):
+                yield file, line.removeprefix("def ").partition("(")[0]
+
+
+@pytest.mark.parametrize(("file", "name"), [pytest.param(*each, id=each[1]) for each in python_tests()])
+def test_a_python_program_passes_its_test(file: Path, name: str) -> None:
+    spec = importlib.util.spec_from_file_location(f"tutorial_{file.parent.name}", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    getattr(module, name)()
+
+
+def test_each_page_prints_the_four_files_of_its_example() -> None:
+    assert sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()) == PAGES
+    for name in PAGES:
+        printed = {block.title: block.text.strip() for block in blocks(DOCS / "tutorial" / f"{name}.md")}
+        for file in ("app.py", "test_app.py", "main.go", "main_test.go"):
+            assert printed[file] == f'--8<-- "examples/tutorial/{name}/{file}"'
+            assert (EXAMPLES / name / file).is_file()
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the examples, at ports of its own."""
+    folder = tmp_path_factory.mktemp("tutorial") / "tutorial"
+    shutil.copytree(EXAMPLES, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    ports = {port: str(free_port()) for port in PORTS}
+    for file in folder.glob("*/*.*"):
+        file.write_text(at(file.read_text(encoding="utf-8"), ports), encoding="utf-8")
+    (folder / "ports").write_text(" ".join(ports.values()), encoding="utf-8")
+    return folder
+
+
+def at(text: str, ports: dict[str, str]) -> str:
+    """Return a program's or a page's text with other ports."""
+    for port, other in ports.items():
+        text = text.replace(port, other)
+    return text
+
+
+def printed(page: str, language: str) -> str:
+    """Return the part of a program that a page prints."""
+    (block,) = [block for block in blocks(DOCS / page) if block.language == language]
+    return block.text
+
+
+def test_the_source_and_sink_of_the_page_on_files_are_taken() -> None:
+    names: dict[str, Any] = {"decode": wallaroo.decoder(4, ">I")(bytes.decode), "encode": wallaroo.encoder(str.encode)}
+    exec(printed("files.md", "python"), names)
+    ends = wallaroo.source("orders", names["source"]).to_sink(names["sink"])
+    (pipeline,) = topology(wallaroo.build_application("Files", ends), "/data", "app.py", [])["pipelines"]
+    paths = [end["options"]["path"] for end in (*pipeline["sources"], *pipeline["sinks"])]
+    assert paths == ["/data/orders", "/data/totals"]
+
+
+def test_the_lines_of_the_page_on_tcp_are_messages(tmp_path: Path) -> None:
+    (tmp_path / "lines.py").write_text(printed("tcp.md", "python"), encoding="utf-8")
+    with run(tmp_path / "lines.py") as app:
+        app.send([b'{"price": 2, "amount": 3}', b"", b"no JSON"])
+        assert app.output() == [b'{"total": 6}\n']
+        assert [letter.step for letter in app.dead_letters] == ["orders"]
+
+
+GO_FILES = """package main
+
+import (
+	"testing"
+
+	"wallarooapi/stream"
+)
+
+func TestFiles(t *testing.T) {
+	decode := stream.Value(stream.Text.Decode)
+	encode := func(text string) (stream.Record, error) { return stream.Record{Value: []byte(text)}, nil }
+	%s
+	app := stream.New("Files")
+	stream.From(app, "orders", source).To(sink)
+	if text := app.ToJson(); len(text) == 0 {
+		t.Fatal(text)
+	}
+}
+"""
+
+
+@pytest.mark.slow
+def test_the_go_programs_pass_their_tests(copy: Path) -> None:
+    (copy / "howto").mkdir()
+    (copy / "howto" / "files_test.go").write_text(GO_FILES % printed("files.md", "go"), encoding="utf-8")
+    init(copy)
+    done = subprocess.run(["go", "test", "./..."], cwd=copy, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ok") == len(PAGES) + 1
+
+
+class Terminal:
+    """A block of commands in a shell of its own, with what it has printed."""
+
+    def __init__(self, commands: str, folder: Path, output: Path) -> None:
+        self.output = output
+        path = f"{WALLAROO.parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, "XDG_STATE_HOME": str(folder / "state"), "PYTHONUNBUFFERED": "1"}
+        with output.open("wb") as file:
+            self.process = subprocess.Popen(
+                ["bash", "-ec", commands], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+
+    def said(self) -> str:
+        return self.output.read_text(encoding="utf-8", errors="replace")
+
+    def wait_for(self, text: str) -> None:
+        wait_until(lambda: text in self.said() or self.process.poll() is not None, lambda: f"{text}: {self.said()}")
+        assert text in self.said(), self.said()
+
+    def wait_for_lines(self, count: int) -> None:
+        wait_until(lambda: self.said().count("\n") >= count, self.said)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGTERM)
+        self.process.wait(60)
+
+
+def terminals(page: str, ports: dict[str, str]) -> list[Block]:
+    """Return the blocks of a page that are typed for a first look at the program in Python."""
+    return [
+        Block(block.language, block.title, block.tab, at(block.text, ports))
+        for block in blocks(DOCS / "tutorial" / f"{page}.md")
+        if block.title.startswith("Terminal") and block.tab != "Go"
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", LIVE)
+def test_the_first_look_shows_what_is_printed(page: str, copy: Path, tmp_path: Path) -> None:
+    ports = dict(zip(PORTS, (copy / "ports").read_text(encoding="utf-8").split(), strict=True))
+    started: dict[str, Terminal] = {}
+    with ExitStack() as ends:
+        for block in terminals(page, ports):
+            if block.title.endswith(" shows"):
+                terminal = started[block.title.removesuffix(" shows")]
+                wanted = block.text.splitlines()
+                terminal.wait_for_lines(len(wanted))
+                assert sorted(terminal.said().splitlines()) == sorted(wanted)
+                continue
+            terminal = Terminal(block.text, copy / page, tmp_path / f"{block.title}.txt")
+            started[block.title] = terminal
+            ends.callback(terminal.end)
+            if "wallaroo run" in block.text:
+                terminal.wait_for(READY)
+            elif "wallaroo send" in block.text:
+                assert terminal.process.wait(60) == 0, terminal.said()
+    assert any(title.endswith(" shows") for title in (block.title for block in terminals(page, ports)))
+
+
+def commands(page: str) -> list[str]:
+    """Return what a page says to type that ends by itself, for the program in Python."""
+    return [
+        block.text
+        for block in blocks(DOCS / "tutorial" / f"{page}.md")
+        if block.language == "sh" and not block.title and block.tab != "Go"
+    ]
+
+
+@pytest.mark.slow
+def test_commands_that_end_succeed(copy: Path, tmp_path: Path) -> None:
+    typed = commands("word_count")
+    assert all(commands(page) == typed[:1] for page in PAGES if page != "word_count")
+    terminal = Terminal("".join(typed), copy / "word_count", tmp_path / "said.txt")
+    assert terminal.process.wait(120) == 0, terminal.said()
+    assert "2 passed" in terminal.said() and "is correct" in terminal.said() and "2 stages" in terminal.said()
