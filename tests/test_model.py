@@ -100,6 +100,12 @@ def test_drawn_applications_in_realtime() -> None:
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-8000:]
 
 
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_those_of_the_code(fault: str) -> None:
+    with planted(fault):
+        pass
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, local: Run) -> None:

@@ -7,6 +7,7 @@ short enough that each measurement contains borders of them. The totals are chec
 
 import argparse
 import json
+import math
 import os
 import random
 import socket
@@ -109,7 +110,7 @@ class Bench:
     def _send_at_pace(self, messages: Sequence[bytes], rate: float, begin: float) -> None:
         at = 0
         while at < len(messages):
-            due = min(len(messages), int((time.monotonic() - begin) * rate) + 1)
+            due = min(len(messages), math.floor((time.monotonic() - begin) * rate) + 1)
             if due > at:
                 self.connection.sendall(b"".join(messages[at:due]))
                 at = due

@@ -101,8 +101,8 @@ def _twice_at_crossing() -> Planted:
 
 def _lost_ticks() -> Planted:
     """Ticks reach one bucket only."""
-    real = Engine._ticks
-    return Engine, "_ticks", lambda self, calls: (row for row in real(self, calls) if not row.bucket)
+    real = Engine._controls
+    return Engine, "_controls", lambda self, *given: (row for row in real(self, *given) if not row.bucket)
 
 
 def _lost_at_border() -> Planted:

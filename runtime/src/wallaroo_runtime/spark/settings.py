@@ -25,6 +25,9 @@ SETTINGS = {
     "spark.python.daemon.module": "wallaroo_runtime.spark.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
+    # A micro-batch has few rows: to generate code for it again each time took 15 % of its CPU (docs/measurements.md).
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
     # Rows are frames, few and long, or records of sources that Spark reads, many and short.
     "spark.sql.execution.arrow.maxBytesPerBatch": "8388608",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
