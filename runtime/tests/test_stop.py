@@ -12,6 +12,13 @@ from wallaroo_runtime.system.stop import Stop
 PROGRAM = """
 import contextlib, os, signal, time
 import wallaroo_runtime.{module} as module
+
+@contextlib.contextmanager
+def started(signals):
+    with signals as stopped:
+        stopped.is_started = True
+        yield stopped
+
 with {flag} as stopped:
     handler, until = signal.getsignal(signal.SIGTERM), time.monotonic() + 2
     signal.signal(signal.SIGALRM, lambda _, frame: handler(signal.SIGTERM, frame))
@@ -21,7 +28,7 @@ with {flag} as stopped:
     os._exit(7)
 """
 FLAGS = {
-    "run.run": "module._stop_signals()",
+    "run.signals": "started(module.stop_signals())",
     "service.server": "contextlib.nullcontext(module.stop_event())",
 }
 

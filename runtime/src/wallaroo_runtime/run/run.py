@@ -1,15 +1,11 @@
 """One run of an application, from its name to its end."""
 
 import os
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
@@ -33,14 +29,18 @@ from wallaroo_runtime.run.options import REALTIME, AppOptions, CheckpointOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import check_realtime, realtime_bounds, realtime_settings, start_in_realtime
 from wallaroo_runtime.run.running_state import states_of_run
+from wallaroo_runtime.run.signals import RunStop, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
 from wallaroo_runtime.spark.virtual_machine import VirtualMachine, launch
-from wallaroo_runtime.system.stop import Stop
 from wallaroo_runtime.topology.model import Topology
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.spark.query import RunningQuery
+    from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 
 BUCKETS_PER_PARTITION = 4
 LOOK_S = 0.1
@@ -54,54 +54,63 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
     Raises:
         RunError: It cannot start, or it failed; everything that was started has ended.
     """
-    with _stop_signals() as stopped:
-        application = _load(options.app)
-        topology = application.topology
-        for finding in unused_addresses(topology, options.app.inputs, options.app.outputs):
-            reporter.warn(finding)
-        check_runnable(topology)
-        running = application._replace(topology=attached(topology, options.app.attach))
-        if application.archive and cores(options.spark.master):
-            check_platform(application.path, application.archive.manifest)
-        check_services(options.checkpoint.location, options.remote)
-        check_java()
-        check_master(options.spark.master)
-        is_realtime = options.mode == REALTIME
-        if is_realtime:
-            check_realtime(
-                topology,
-                master=options.spark.master,
-                location=options.checkpoint.location,
-                remote=options.remote,
-                on_error=options.on_error,
-            )
-            options = replace(options, bounds=realtime_bounds(options.bounds))
-        check_answer(options.checkpoint.location)
-        place = Place.take(_path_of(options.checkpoint, application))
+    with stop_signals() as stopped:
         try:
-            if options.checkpoint.fresh:
-                stop_left_behind(place.path)
-                place.clear()
-            place.check_links()
-            checkpoint = Checkpoint.open(
-                place,
-                topology,
-                shuffle_partitions=PARTITIONS if is_realtime else options.spark.partitions,
-                buckets_per_partition=BUCKETS if is_realtime else BUCKETS_PER_PARTITION,
-                pin_code=options.checkpoint.pin_code,
-                remote=options.remote,
-                directory=_directory_of(options, topology, place),
-                mode=options.mode,
-            )
-            plan = compile_topology(
-                topology,
-                shuffle_partitions=checkpoint.shuffle_partitions,
-                buckets_per_partition=checkpoint.buckets_per_partition,
-                ports=checkpoint.ports,
-            )
-            _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, stopped=stopped)
-        finally:
-            place.release()
+            _execute(options, reporter, stopped)
+        except (KeyboardInterrupt, RunError) as error:
+            if not stopped.ended_start(error):
+                raise
+            reporter.note("stopped before it was ready")
+
+
+def _execute(options: RunOptions, reporter: Reporter, stopped: RunStop) -> None:
+    application = _load(options.app)
+    topology = application.topology
+    for finding in unused_addresses(topology, options.app.inputs, options.app.outputs):
+        reporter.warn(finding)
+    check_runnable(topology)
+    running = application._replace(topology=attached(topology, options.app.attach))
+    if application.archive and cores(options.spark.master):
+        check_platform(application.path, application.archive.manifest)
+    check_services(options.checkpoint.location, options.remote)
+    check_java()
+    check_master(options.spark.master)
+    is_realtime = options.mode == REALTIME
+    if is_realtime:
+        check_realtime(
+            topology,
+            master=options.spark.master,
+            location=options.checkpoint.location,
+            remote=options.remote,
+            on_error=options.on_error,
+        )
+        options = replace(options, bounds=realtime_bounds(options.bounds))
+    check_answer(options.checkpoint.location)
+    place = Place.take(_path_of(options.checkpoint, application))
+    try:
+        if options.checkpoint.fresh:
+            stop_left_behind(place.path)
+            place.clear()
+        place.check_links()
+        checkpoint = Checkpoint.open(
+            place,
+            topology,
+            shuffle_partitions=PARTITIONS if is_realtime else options.spark.partitions,
+            buckets_per_partition=BUCKETS if is_realtime else BUCKETS_PER_PARTITION,
+            pin_code=options.checkpoint.pin_code,
+            remote=options.remote,
+            directory=_directory_of(options, topology, place),
+            mode=options.mode,
+        )
+        plan = compile_topology(
+            topology,
+            shuffle_partitions=checkpoint.shuffle_partitions,
+            buckets_per_partition=checkpoint.buckets_per_partition,
+            ports=checkpoint.ports,
+        )
+        _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, stopped=stopped)
+    finally:
+        place.release()
 
 
 def _load(options: AppOptions) -> Application:
@@ -151,7 +160,7 @@ def _session(
     """Return the running Spark session; our signal handlers stay."""
     from wallaroo_runtime.spark.session import create_session
 
-    with _kept_signals():
+    with kept_signals():
         return create_session(
             topology.name,
             master=options.spark.master,
@@ -162,39 +171,13 @@ def _session(
         )
 
 
-@contextmanager
-def _stop_signals() -> Iterator[Stop]:
-    """Give a flag that SIGINT and SIGTERM set; a second SIGINT interrupts whatever goes on."""
-    stopped = Stop()
+class Started(NamedTuple):
+    """The parts of a run that is ready."""
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        if stopped.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        stopped.set()
-
-    if threading.current_thread() is not threading.main_thread():
-        yield stopped
-        return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _kept_signals() -> Iterator[None]:
-    """Put back our handlers: PySpark installs one for SIGINT when it starts."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    reporter: Reporter
+    flow: Flow
+    query: "RunningQuery | RealTimeQuery"
+    watch: Watch | None
 
 
 def _run(
@@ -204,10 +187,9 @@ def _run(
     application: Application,
     plan: Plan,
     checkpoint: Checkpoint,
-    stopped: Stop,
+    stopped: RunStop,
 ) -> None:
-    topology, is_realtime = application.topology, options.mode == REALTIME
-    logs = checkpoint.path / "logs"
+    topology, logs = application.topology, checkpoint.path / "logs"
     digest = application.archive.digest if application.archive else ""
     peers = Peers(
         topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, archive=digest
@@ -220,65 +202,22 @@ def _run(
         java = launch(options.spark.master, logs, _spark_settings(options, topology))
         if java is not None:
             stack.callback(java.cancel)
-        stack.enter_context(registered(checkpoint.path, topology.name))
-        watch = None
-        if options.monitor:
-            reporter = watch = start_watch(options.monitor, reporter, topology, plan, checkpoint.path, stack)
-        peers.launch(stack)
-        from wallaroo_runtime.spark.failure import JavaEnded, needing_java
-        from wallaroo_runtime.spark.kafka import check_kafka
-        from wallaroo_runtime.spark.query import QueryOptions, start_query
-        from wallaroo_runtime.spark.session import open_cluster, stop_session
+        local = java if cores(options.spark.master) else None
+        with ending_java(local, stopped):
+            started = _start(
+                options,
+                reporter,
+                stack=stack,
+                application=application,
+                plan=plan,
+                checkpoint=checkpoint,
+                java=java,
+                peers=peers,
+            )
+            stopped.is_started = True
+        reporter, flow, query, watch = started
+        from wallaroo_runtime.spark.failure import JavaEnded
 
-        peers.start()
-        for finding in checkpoint.repairs:
-            reporter.warn(finding)
-        output = WorkerOutput(logs)
-        tell_past(reporter, checkpoint, peers.received())
-        if stopped.is_set():
-            return
-        session = _session(options, topology, checkpoint.shuffle_partitions, logs, java)
-        stack.callback(stop_session, session)
-        if opened := open_cluster(session.sparkContext.getConf()):
-            reporter.warn(opened)
-        with needing_java(logs / "spark.log"):
-            check_kafka(session, topology)
-        if stopped.is_set():
-            return
-        if watch is not None:
-            watch.begin(peers)
-        query_options = QueryOptions(
-            checkpoint=f"{checkpoint.directory}/{checkpoint.spark}",
-            logs=logs,
-            journals=peers.journals,
-            output=peers.output,
-            on_error=options.on_error,
-            cache_bytes=options.bounds.state_cache_bytes,
-            check_persist=options.check_persist,
-            max_outbox_bytes=options.bounds.outbox_bytes,
-            archive=application.archive,
-            python=options.spark.worker_python,
-            tell_batch=watch.tell_batch if watch is not None else None,
-        )
-        try:
-            with needing_java(logs / "spark.log"):
-                query = (
-                    start_in_realtime(session, plan, topology, query_options, peers)
-                    if is_realtime
-                    else start_query(session, plan, topology, query_options, peers.tell_visits)
-                )
-        except RunError as error:
-            raise explained(error, topology) from error
-        stack.callback(query.stop)
-        if watch is not None:
-            asks = bool(cores(options.spark.master))
-            states = None if is_realtime else states_of_run(session, checkpoint, plan, query.targets, asks=asks)
-            watch.attach(query, states)
-        if peers.waits_for_worker:
-            peers.serve_sources(query.targets if cores(options.spark.master) else _beside(options, application, stack))
-        letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
-        flow = Flow(peers, query, reporter.note, letters, output)
-        flow.check()
         reporter.initialized(peers.addresses(), checkpoint.path)
         try:
             _watch(options, reporter, flow, stopped, watch)
@@ -297,6 +236,77 @@ def _run(
         reporter.progress(last)
         if (failure := flow.failure(last)) is not None:
             raise failure
+
+
+def _start(
+    options: RunOptions,
+    reporter: Reporter,
+    *,
+    stack: ExitStack,
+    application: Application,
+    plan: Plan,
+    checkpoint: Checkpoint,
+    java: VirtualMachine | None,
+    peers: Peers,
+) -> Started:
+    """Start all parts while Java starts; `stack` ends them."""
+    topology, is_realtime, logs = application.topology, options.mode == REALTIME, checkpoint.path / "logs"
+    stack.enter_context(registered(checkpoint.path, topology.name))
+    watch = None
+    if options.monitor:
+        reporter = watch = start_watch(options.monitor, reporter, topology, plan, checkpoint.path, stack)
+    peers.launch(stack)
+    from wallaroo_runtime.spark.failure import needing_java
+    from wallaroo_runtime.spark.kafka import check_kafka
+    from wallaroo_runtime.spark.query import QueryOptions, start_query
+    from wallaroo_runtime.spark.session import open_cluster, stop_session
+
+    peers.start()
+    for finding in checkpoint.repairs:
+        reporter.warn(finding)
+    output = WorkerOutput(logs)
+    tell_past(reporter, checkpoint, peers.received())
+    session = _session(options, topology, checkpoint.shuffle_partitions, logs, java)
+    stack.callback(stop_session, session)
+    if opened := open_cluster(session.sparkContext.getConf()):
+        reporter.warn(opened)
+    with needing_java(logs / "spark.log"):
+        check_kafka(session, topology)
+    if watch is not None:
+        watch.begin(peers)
+    query_options = QueryOptions(
+        checkpoint=f"{checkpoint.directory}/{checkpoint.spark}",
+        logs=logs,
+        journals=peers.journals,
+        output=peers.output,
+        on_error=options.on_error,
+        cache_bytes=options.bounds.state_cache_bytes,
+        check_persist=options.check_persist,
+        max_outbox_bytes=options.bounds.outbox_bytes,
+        archive=application.archive,
+        python=options.spark.worker_python,
+        tell_batch=watch.tell_batch if watch is not None else None,
+    )
+    try:
+        with needing_java(logs / "spark.log"):
+            query = (
+                start_in_realtime(session, plan, topology, query_options, peers)
+                if is_realtime
+                else start_query(session, plan, topology, query_options, peers.tell_visits)
+            )
+    except RunError as error:
+        raise explained(error, topology) from error
+    stack.callback(query.stop)
+    if watch is not None:
+        asks = bool(cores(options.spark.master))
+        states = None if is_realtime else states_of_run(session, checkpoint, plan, query.targets, asks=asks)
+        watch.attach(query, states)
+    if peers.waits_for_worker:
+        peers.serve_sources(query.targets if cores(options.spark.master) else _beside(options, application, stack))
+    letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
+    flow = Flow(peers, query, reporter.note, letters, output)
+    flow.check()
+    return Started(reporter, flow, query, watch)
 
 
 def _beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
@@ -330,7 +340,7 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:
         reporter.note(f"changed since the last run: {change.text}")
 
 
-def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: Stop, watch: Watch | None) -> None:
+def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: RunStop, watch: Watch | None) -> None:
     """Look after the run until it shall end; raises when a part of it fails."""
     now = time.monotonic()
     idle = IdleWatch(options.stop_when_idle, now) if options.stop_when_idle is not None else None

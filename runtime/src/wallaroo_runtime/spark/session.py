@@ -49,6 +49,7 @@ def create_session(
         RunError: R602 when Spark does not start for want of Java, R611 when it does not for another reason, R617
             when Java ends meanwhile.
     """
+    _keep_quiet()
     output = directory / "spark.out"
     begin = output.stat().st_size if output.exists() else 0
     java = java or launch(master, directory, settings or {})
@@ -68,7 +69,7 @@ def create_session(
         last = said.decode("utf-8", "replace").strip().splitlines()[-5:]
         reason = f"Spark did not start: {_first_line(error)}"
         raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(last)) from error
-    _keep_quiet(session)
+    _keep_accumulators_quiet(session)
     return session
 
 
@@ -100,12 +101,16 @@ def open_cluster(settings: SparkConf) -> Diagnostic | None:
     return None if is_closed else Diagnostic.of("R713", master=settings.get("spark.master"))
 
 
-def _keep_quiet(session: SparkSession) -> None:
-    """Let threads of PySpark and Py4J log, not print, that the JVM is gone; the query's caller gets R617."""
+def _keep_quiet() -> None:
+    """Let Py4J not print that the JVM is gone, for which the query's caller gets R617, or that it was interrupted."""
     of_py4j = logging.getLogger("py4j")
     of_py4j.addHandler(logging.NullHandler())
     of_py4j.propagate = False
     logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _keep_accumulators_quiet(session: SparkSession) -> None:
+    """Let PySpark's thread for accumulators log, not print, that the JVM is gone."""
     server = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: _note_error()

@@ -78,8 +78,12 @@ class VirtualMachine:
     def cancel(self) -> None:
         """End it, unless PySpark has it."""
         if not self._is_used:
-            self.process.kill()
-            self.process.communicate()
+            self.kill()
+
+    def kill(self) -> None:
+        """End it, whatever it does; PySpark then takes it for a crash."""
+        self.process.kill()
+        self.process.communicate()
 
 
 def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMachine | None:

@@ -1,0 +1,91 @@
+"""What SIGINT and SIGTERM do to a run: while it starts they interrupt it, later they set a flag."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.spark.virtual_machine import VirtualMachine
+from wallaroo_runtime.system.stop import Stop
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class RunStop(Stop):
+    """The flag of a run.
+
+    Attributes:
+        is_started: Whether signals only set the flag. Before that nothing needs to be brought to an end, and each
+            step of the start may take seconds.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_started, self._is_impatient = False, False
+
+    def take(self, number: int, frame: FrameType | None = None) -> None:
+        """Handle a signal: a second SIGINT interrupts whatever goes on, the first signal the start.
+
+        Raises:
+            KeyboardInterrupt: Something is to be interrupted.
+        """
+        is_first = not self.is_set()
+        self.set()
+        self._is_impatient = not is_first and number == signal.SIGINT
+        if self._is_impatient or (is_first and not self.is_started):
+            raise KeyboardInterrupt
+
+    def ended_start(self, error: BaseException) -> bool:
+        """Say whether an error is that a signal has ended the start, and Java with it; that is no failure."""
+        if self.is_started or self._is_impatient:
+            return False
+        if isinstance(error, RunError):
+            return self.is_set() and all(finding.code == "R617" for finding in error.diagnostics)
+        return isinstance(error, KeyboardInterrupt)
+
+
+@contextmanager
+def stop_signals() -> Iterator[RunStop]:
+    """Give the flag that SIGINT and SIGTERM set."""
+    stopped = RunStop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = {number: signal.signal(number, stopped.take) for number in SIGNALS}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def kept_signals() -> Iterator[None]:
+    """Put back our handlers: PySpark installs one for SIGINT when it starts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]:
+    """End Java first where a start is interrupted: it may take long over what it does, and holds nothing yet.
+
+    Args:
+        java: That of a local Spark; None: nobody's, or a cluster's, which is to know of its end.
+        stopped: The flag of the run.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if java is not None and not stopped.is_started:
+            java.kill()
+        raise
