@@ -1,4 +1,7 @@
-"""Applications drawn at random give what a sequential reference gives, on Spark and without it; planted faults show."""
+"""Applications drawn at random give what a sequential reference gives; planted faults show.
+
+Those in micro-batches of Spark are in runtime/tests/test_model_spark.py, which shares its session with other tests.
+"""
 
 import os
 import random
@@ -12,7 +15,6 @@ from model.application import GO, PYTHON
 from model.in_go import Memory, timed
 from model.in_memory import run_in_memory
 from model.mutation import FAULTS, planted
-from model.on_spark import run_on_spark
 from model.search import Run, search
 from model.worker import Nursery
 
@@ -34,17 +36,6 @@ def nursery() -> Iterator[Nursery]:
 def local(nursery: Nursery) -> Run:
     """Give what runs an application without Spark."""
     return lambda application, directory: run_in_memory(application, nursery, directory)
-
-
-@pytest.fixture(scope="module")
-def on_spark(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Give what runs an application on the one Spark session that all of them share."""
-    from wallaroo_runtime.spark.session import create_session
-
-    logs = tmp_path_factory.mktemp("spark")
-    session = create_session("model", master="local[2]", shuffle_partitions=2, directory=logs)
-    yield lambda application, directory: run_on_spark(session, application, nursery, directory)
-    session.stop()
 
 
 @pytest.mark.slow
@@ -69,23 +60,10 @@ def test_drawn_applications_in_the_memory_of_go() -> None:
         memory.close()
 
 
-@pytest.mark.jvm
-def test_drawn_applications_on_spark(on_spark: Run) -> None:
-    assert search(on_spark, 2, number=SEED, shrinks=False) >= 2
-    assert search(on_spark, 1, number=SEED, shrinks=False, begins=AFTER) >= 1
-
-
 @pytest.mark.long
 def test_many_drawn_applications(local: Run) -> None:
     assert search(local, 140, number=random.randrange(1 << 32)) >= 140
     assert search(local, 30, number=random.randrange(1 << 32), begins=AFTER) >= 30
-
-
-@pytest.mark.long
-@pytest.mark.jvm
-def test_many_drawn_applications_on_spark(on_spark: Run) -> None:
-    assert search(on_spark, 25, number=random.randrange(1 << 32), shrinks=False) >= 25
-    assert search(on_spark, 5, number=random.randrange(1 << 32), shrinks=False, begins=AFTER) >= 5
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.run import TESTS, Receiver, Run, wallaroo
+from wallaroo.testing import run
 
 ROOT = TESTS.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -26,19 +27,34 @@ def program(folder: Path) -> Path:
     return file
 
 
-@pytest.mark.jvm
-def test_the_first_application_runs_as_printed(tmp_path: Path) -> None:
-    expected = Counter(TEXT.read_text(encoding="utf-8").split())
-    with Receiver() as receiver, Run(program(tmp_path), receiver, tmp_path / "checkpoint") as run:
-        host, port = run.ready().addresses()[0]
-        sent = wallaroo("send", "--host", f"{host}:{port}", "--file", TEXT)
-        assert sent.returncode == 0, sent.stderr
-        lines = receiver.wait_for_lines(expected.total(), run)
-        assert run.stop() == 0, run.said()
+def test_the_first_application_counts_as_printed(tmp_path: Path) -> None:
+    """In this process; the long test runs it on Spark."""
+    text = TEXT.read_text(encoding="utf-8")
+    with run(str(program(tmp_path)), ["--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"]) as app:
+        app.send([line.encode() for line in text.splitlines()])
+    assert_counted([line for record in app.records() for line in record.value.decode().splitlines()], text)
+
+
+def assert_counted(lines: list[str], text: str) -> None:
+    """Assert that each word has a line for each time that it occurs, the last of which has its total."""
+    expected = Counter(text.split())
     assert Counter(line.rpartition(" => ")[0] for line in lines) == expected
     assert {line for line in lines if int(line.rpartition(" => ")[2]) == expected[line.rpartition(" => ")[0]]} == {
         f"{word} => {count}" for word, count in expected.items()
     }
+
+
+@pytest.mark.jvm
+@pytest.mark.long
+def test_the_first_application_runs_as_printed(tmp_path: Path) -> None:
+    text = TEXT.read_text(encoding="utf-8")
+    with Receiver() as receiver, Run(program(tmp_path), receiver, tmp_path / "checkpoint") as started:
+        host, port = started.ready().addresses()[0]
+        sent = wallaroo("send", "--host", f"{host}:{port}", "--file", TEXT)
+        assert sent.returncode == 0, sent.stderr
+        lines = receiver.wait_for_lines(len(text.split()), started)
+        assert started.stop() == 0, started.said()
+    assert_counted(lines, text)
 
 
 @pytest.mark.parametrize(("text", "languages"), [(LANGUAGES, ["go", "py"]), (GO, ["go"])])

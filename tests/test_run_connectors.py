@@ -14,10 +14,10 @@ from support.case import Case
 from support.kafka import free_port
 from support.run import WAIT_S, Run, wait_until
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.connector]
 
 
-@pytest.mark.parametrize("language", [pytest.param("python", marks=pytest.mark.long), "go"])
+@pytest.mark.parametrize("language", ["python", "go"])
 def test_celsius_through_connectors(language: str, tmp_path: Path) -> None:
     case = Case("celsius_connectors")
     expected = case.expected(language)

@@ -1,6 +1,7 @@
 """The word count end to end, in each language: all kinds of traffic on one run, a restart, checkpoints of others.
 
 Expected counts are made here with `collections.Counter` on the text that was sent, without the project's code.
+Go's run is a long one: test_realtime_run.py counts these words in Go, test_run_shared_state.py has its micro-batches.
 """
 
 import json
@@ -72,7 +73,7 @@ class Bench:
         self.receiver.close()
 
 
-@pytest.fixture(scope="module", params=["python", "go"])
+@pytest.fixture(scope="module", params=["python", pytest.param("go", marks=pytest.mark.long)])
 def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Give a running word count that the tests of this file use one after the other."""
     made = Bench(request.param, tmp_path_factory.mktemp("word_count") / "checkpoint")

@@ -214,6 +214,7 @@ def test_init_makes_go_tools_work(program: Path, monkeypatch: pytest.MonkeyPatch
     assert by_hand(build(program)).returncode == 2
 
 
+@pytest.mark.long  # compiles the SDK again, since its path is another
 def test_the_sdk_of_an_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: Path) -> None:
     sdk = tmp_path / "site-packages" / "sdk"
     shutil.copytree(build_module.sdk_directory(), sdk)
