@@ -267,7 +267,8 @@ def test_one_replay_at_a_time(checkpoint: Path, capsys: pytest.CaptureFixture[st
     lock = take_lock(checkpoint / "dead-letters", TRY)
     code, _, err = run(capsys, "replay", checkpoint, "10-0-0", "--to", "127.0.0.1:1")
     os.close(lock)
-    text = f"R718 another replay of {checkpoint} is running\n  fix: wait until it has ended, and run this one again\n"
+    fix = "wait until it has ended, and run this one again"
+    text = f"R718 another replay or prune of {checkpoint} is running\n  fix: {fix}\n"
     assert (code, err) == (1, text)
 
 

@@ -22,6 +22,10 @@ _ID = re.compile(r"(\d+)-(\d+)-(\d+)")
 _QUERY = re.compile(r"(?P<query>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-(?P<rest>.+)")
 
 
+# Batch, partition, number of the try and path of a file.
+LetterFile = tuple[int, int, int, Path]
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """A message that user code failed on.
@@ -79,7 +83,7 @@ def read_letters(checkpoint: Path) -> Iterator[DeadLetter]:
     Raises:
         RunError: R698, a file is damaged.
     """
-    yield from _read(_files(checkpoint / FOLDER))
+    yield from read_group(letter_files(checkpoint / FOLDER))
 
 
 def find_letter(checkpoint: Path, wanted: str) -> DeadLetter:
@@ -91,14 +95,14 @@ def find_letter(checkpoint: Path, wanted: str) -> DeadLetter:
     parts = _ID.fullmatch(wanted)
     if parts is not None:
         prefix = (int(parts[1]), int(parts[2]))
-        files = [entry for entry in _files(checkpoint / FOLDER) if entry[:2] == prefix]
-        for letter in _read(files):
+        files = [entry for entry in letter_files(checkpoint / FOLDER) if entry[:2] == prefix]
+        for letter in read_group(files):
             if letter.id == wanted:
                 return letter
     raise RunError.of("R624", USAGE, path=checkpoint, id=wanted)
 
 
-def _files(folder: Path) -> list[tuple[int, int, int, Path]]:
+def letter_files(folder: Path) -> list[LetterFile]:
     """Return batch, partition, number of the try and path of each file, in this order."""
     found = []
     for path in folder.glob("*.frames"):
@@ -109,14 +113,20 @@ def _files(folder: Path) -> list[tuple[int, int, int, Path]]:
     return sorted(found)
 
 
-def _read(files: list[tuple[int, int, int, Path]]) -> Iterator[DeadLetter]:
+def read_group(files: list[LetterFile]) -> Iterator[DeadLetter]:
+    """Yield the letters of files in their order; a removed letter has left an empty value in its place.
+
+    Raises:
+        RunError: R698, a file is damaged.
+    """
     at: tuple[int, int] | None = None
     number = 0
     for batch, partition, _, path in files:
         if at != (batch, partition):
             at, number = (batch, partition), 0
         for value in _values(path):
-            yield DeadLetter(f"{batch}-{partition}-{number}", pb.DeadLetter.FromString(value))
+            if value:
+                yield DeadLetter(f"{batch}-{partition}-{number}", pb.DeadLetter.FromString(value))
             number += 1
 
 
@@ -127,6 +137,8 @@ def _values(path: Path) -> Iterator[bytes]:
                 header: FrameHeader = read_header(head)
                 frame = head + file.read(header.body_bytes)
                 yield from read_frame(frame).values()
+    except FileNotFoundError:
+        return  # `wallaroo dead-letters prune` has removed it since it was found
     except (OSError, FrameError) as error:
         raise RunError.of("R698", path=path, reason=error) from error
 
@@ -143,13 +155,13 @@ def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_
     Raises:
         RunError: R698, a file is damaged.
     """
-    groups: dict[tuple[int, int], list[tuple[int, int, int, Path]]] = {}
-    for entry in _files(checkpoint / FOLDER):
+    groups: dict[tuple[int, int], list[LetterFile]] = {}
+    for entry in letter_files(checkpoint / FOLDER):
         groups.setdefault(entry[:2], []).append(entry)
     found: list[DeadLetter] = []
     for files in reversed(groups.values()):
         kept: deque[DeadLetter] = deque(maxlen=count - len(found))
-        for letter in _read(files):
+        for letter in read_group(files):
             most -= 1
             if choose(letter.record):
                 kept.append(letter)

@@ -19,7 +19,7 @@ from wallaroo.frame import FRAMED, PLAIN
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER, DeadLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.durable.file import sync_file
+from wallaroo_runtime.durable.file import replace_file, sync_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
 from wallaroo_runtime.service.store import ATTACHMENT_FILE
@@ -94,7 +94,7 @@ class Replay:
             RunError: R618, the source cannot be reached or did not take the messages.
         """
         result = Replayed()
-        with _locked(self._checkpoint):
+        with letters_locked(self._checkpoint):
             blocks: dict[int, _Block] = {}
             for letter in self._replayable(letters, result):
                 port = letter.record.port
@@ -218,6 +218,12 @@ def read_marks(checkpoint: Path) -> Iterator[str]:
         return
 
 
+def replace_marks(checkpoint: Path, ids: Iterable[str]) -> None:
+    """Leave the marks of these letters only; `letters_locked` is held."""
+    content = "".join(f"{each}\n" for each in ids).encode("ascii")
+    replace_file(checkpoint / FOLDER / MARKS, content, durable=True)
+
+
 def _mark(checkpoint: Path, ids: list[str]) -> None:
     path = checkpoint / FOLDER / MARKS
     torn = path.exists() and not path.read_bytes().endswith(b"\n")
@@ -227,8 +233,12 @@ def _mark(checkpoint: Path, ids: list[str]) -> None:
 
 
 @contextmanager
-def _locked(checkpoint: Path) -> Iterator[None]:
-    """Let only one replay of a checkpoint run at a time."""
+def letters_locked(checkpoint: Path) -> Iterator[None]:
+    """Let only one replay or prune of a checkpoint run at a time.
+
+    Raises:
+        RunError: R718, another one runs.
+    """
     folder = checkpoint / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     try:

@@ -1,4 +1,4 @@
-"""`wallaroo dead-letters`: list, show and replay the messages that user code failed on."""
+"""`wallaroo dead-letters`: list, show, replay and prune the messages that user code failed on."""
 
 import argparse
 import base64
@@ -10,6 +10,7 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, find_letter, find_letters, is_chosen, read_letters
 from wallaroo_runtime.checkpoint.replay import Replay, read_marks
+from wallaroo_runtime.cli.dead_letters_prune import declare_prune, run_prune
 from wallaroo_runtime.cli.parser import Parser, usage_error
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
@@ -27,13 +28,14 @@ HEX_BYTES = 16
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser(
-        "dead-letters", help="list, show and replay messages that user code failed on", description=__doc__
+        "dead-letters", help="list, show, replay and prune messages that user code failed on", description=__doc__
     )
-    actions = parser.add_subparsers(dest="action", metavar="ls|show|replay", parser_class=Parser, required=True)
+    actions = parser.add_subparsers(dest="action", metavar="ls|show|replay|prune", parser_class=Parser, required=True)
     listing = actions.add_parser("ls", help="list them, in the order of micro-batches")
     showing = actions.add_parser("show", help="show everything about one")
     replaying = actions.add_parser("replay", help="send those that a decoder failed on to their source again")
-    for action in (listing, showing, replaying):
+    pruning = actions.add_parser("prune", help="remove those that are no longer needed; the application may run")
+    for action in (listing, showing, replaying, pruning):
         action.add_argument(
             "checkpoint",
             metavar="CHECKPOINT|APP|DIR",
@@ -41,7 +43,7 @@ def add_parser(subparsers: Any) -> None:
         )
     showing.add_argument("id", metavar="ID", help="as `ls` shows it")
     replaying.add_argument("ids", metavar="ID", nargs="*", help="as `ls` shows them")
-    for action in (listing, replaying):
+    for action in (listing, replaying, pruning):
         action.add_argument("--code", metavar="C", default="", help="only those with this error code, e.g. C505")
         action.add_argument("--step", metavar="NAME", default="", help="only those of this source, step or sink")
     listing.add_argument("--group", action="store_true", help="one line for each step and code, with their number")
@@ -53,12 +55,13 @@ def add_parser(subparsers: Any) -> None:
     replaying.add_argument("--to", metavar="H:P", default="", help="send there; default: the running application")
     replaying.add_argument("--again", action="store_true", help="also those that were replayed before")
     replaying.add_argument("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
+    declare_prune(pruning)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the action says."""
     checkpoint = find_letters(arguments.checkpoint)
-    actions = {"ls": _list, "show": _show, "replay": _replay}
+    actions = {"ls": _list, "show": _show, "replay": _replay, "prune": run_prune}
     return actions[arguments.action](checkpoint, arguments)
 
 

@@ -1,0 +1,61 @@
+"""`wallaroo dead-letters prune`."""
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+
+from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, is_chosen
+from wallaroo_runtime.checkpoint.prune import prune
+from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.stamp import print_json
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def declare_prune(parser: argparse.ArgumentParser) -> None:
+    """Declare what `prune` alone has."""
+    parser.add_argument("--older-than", type=_age, metavar="AGE", help="only those older than e.g. 90s, 30m, 12h or 7d")
+    parser.add_argument("--replayed", action="store_true", help="only those that were replayed")
+    parser.add_argument("--all", action="store_true", help="all; needed when nothing else says which")
+    parser.add_argument("--dry-run", action="store_true", help="only count them")
+    parser.add_argument("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
+
+
+def run_prune(checkpoint: Path, arguments: argparse.Namespace) -> int:
+    """Remove the letters that the arguments choose."""
+    has_age = arguments.older_than is not None
+    if arguments.all == bool(arguments.code or arguments.step or has_age or arguments.replayed):
+        reason = "--all leaves no use for a choice" if arguments.all else "prune needs a choice, or --all"
+        fix = "give --step, --code, --older-than or --replayed, or --all alone"
+        raise usage_error(reason, "", (), fix, "wallaroo dead-letters prune")
+    concerns = is_chosen(arguments.code, arguments.step)
+    before_ms = (time.time() - arguments.older_than) * 1000 if has_age else float("inf")
+
+    def choose(letter: DeadLetter, is_replayed: bool) -> bool:
+        is_wanted = is_replayed or not arguments.replayed
+        return is_wanted and letter.record.timestamp_ms < before_ms and concerns(letter.record)
+
+    result = prune(checkpoint, choose, dry_run=arguments.dry_run)
+    if arguments.json:
+        counts = {"removed": result.removed, "kept": result.kept, "bytes": result.bytes}
+        print_json({**counts, "dry_run": arguments.dry_run})
+    else:
+        verb = "would be removed" if arguments.dry_run else f"removed, {result.bytes:,} bytes"
+        print(f"{result.removed} {verb}; {result.kept} kept", file=sys.stderr)
+    return 0
+
+
+def _age(text: str) -> int:
+    """Return the seconds of an age as a command line has it.
+
+    Example:
+        >>> _age("90s"), _age("7d")
+        (90, 604800)
+    """
+    parts = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    if parts is None:
+        message = f"{text!r} is no age; write e.g. 90s, 30m, 12h or 7d"
+        raise argparse.ArgumentTypeError(message)
+    return int(parts[1]) * _SECONDS[parts[2]]

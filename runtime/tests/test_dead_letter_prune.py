@@ -1,0 +1,167 @@
+"""`wallaroo dead-letters prune`: which letters are left, under which ids, whatever it was interrupted at."""
+
+import json
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, read_letters
+from wallaroo_runtime.checkpoint.prune import prune
+from wallaroo_runtime.cli import main as cli
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.outbox.staging import StagedFile
+from wallaroo_runtime.system.lock import TRY, take_lock
+
+QUERY = "0b9a1f60-1111-2222-3333-444455556666"
+NOW_MS = int(time.time() * 1000)
+# Micro-batches of files: the partition, and how many letters each of its frames has.
+BATCHES = st.lists(
+    st.lists(st.tuples(st.integers(0, 1), st.lists(st.integers(1, 3), min_size=1, max_size=3)), max_size=4), max_size=3
+)
+
+
+class Killed(Exception):  # noqa: N818
+    """Ends a prune, as a kill between two letters does."""
+
+
+def letter(number: int, step: str = "count", age_s: int = 0) -> pb.DeadLetter:
+    time_ms = NOW_MS - age_s * 1000
+    return pb.DeadLetter(code="C501", step=step, path="0/steps/1", sequence=number, timestamp_ms=time_ms)
+
+
+def stage(folder: Path, name: str, partition: int, frames: list[list[pb.DeadLetter]]) -> StagedFile:
+    folder.mkdir(parents=True, exist_ok=True)
+    port = DEAD_LETTER_PORT
+    data = b"".join(encode_frame([each.SerializeToString() for each in frame], port=port) for frame in frames)
+    (folder / f"{name}.frames").write_bytes(data)
+    count = sum(map(len, frames))
+    return StagedFile(port, str(folder / f"{name}.frames"), len(data), zlib.crc32(data), count, partition)
+
+
+def publish(checkpoint: Path, batches: list[list[tuple[int, list[list[pb.DeadLetter]]]]]) -> Outbox:
+    for name in ("outbox", "dead-letters", "staging"):
+        (checkpoint / name).mkdir(parents=True, exist_ok=True)
+    outbox = Outbox(checkpoint / "outbox", checkpoint / "dead-letters")
+    for batch, files in enumerate(batches):
+        staged = [stage(checkpoint / "s", f"{batch}-{at}", *each) for at, each in enumerate(files)]
+        outbox.publish(QUERY, batch, staged, offsets=str(batch))
+    return outbox
+
+
+def is_in(wanted: set[int]) -> Callable[[DeadLetter, bool], bool]:
+    return lambda each, _: each.record.sequence in wanted
+
+
+def content(checkpoint: Path) -> dict[str, int]:
+    return {each.id: each.record.sequence for each in read_letters(checkpoint)}
+
+
+@settings(max_examples=40, deadline=None)
+@given(BATCHES, st.lists(st.tuples(st.sets(st.integers(0, 40)), st.none() | st.integers(0, 40)), max_size=4))
+def test_the_others_keep_their_ids(
+    drawn: list[list[tuple[int, list[int]]]], prunes: list[tuple[set[int], int | None]]
+) -> None:
+    number = iter(range(10_000))
+    batches = [[(part, [[letter(next(number)) for _ in range(n)] for n in ns]) for part, ns in b] for b in drawn]
+    with tempfile.TemporaryDirectory() as name:
+        checkpoint = Path(name)
+        outbox = publish(checkpoint, batches)
+        count, expected = outbox.letters(), content(checkpoint)
+        assert len(expected) == count == next(number)
+        for wanted, kill_at in prunes:
+            before, looked = dict(expected), 0
+
+            def choose(each: DeadLetter, _: bool, wanted: set[int] = wanted, kill_at: int | None = kill_at) -> bool:
+                nonlocal looked
+                looked += 1
+                if looked - 1 == kill_at:
+                    raise Killed
+                return each.record.sequence in wanted
+
+            expected = {key: value for key, value in before.items() if value not in wanted}
+            dry = prune(checkpoint, is_in(wanted), dry_run=True)
+            assert (dry.removed, dry.kept, content(checkpoint)) == (len(before) - len(expected), len(expected), before)
+            try:
+                prune(checkpoint, choose)
+            except Killed:
+                left = content(checkpoint)
+                assert expected.items() <= left.items() <= before.items()
+                prune(checkpoint, is_in(wanted))
+            assert content(checkpoint) == expected
+        if not expected:
+            assert not list((checkpoint / "dead-letters").glob("*.frames"))
+        assert Outbox(checkpoint / "outbox", checkpoint / "dead-letters").letters() == count
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = cli.main(["dead-letters", "prune", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    path = tmp_path / "checkpoint"
+    publish(path, [[(0, [[letter(1, "split", 100), letter(2)], [letter(3, "split")]]), (1, [[letter(4, age_s=9000)]])]])
+    (path / "dead-letters" / "replayed").write_text("0-0-1\n0-1-0\n")
+    (path / "application.json").write_text(json.dumps({"format_version": 1}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("choice", "left"),
+    [
+        (["--all"], []),
+        (["--step", "split"], [2, 4]),
+        (["--step", "split", "--older-than", "90s"], [2, 3, 4]),
+        (["--older-than", "2h"], [1, 2, 3]),
+        (["--older-than", "0s", "--code", "C505"], [1, 2, 3, 4]),
+        (["--replayed"], [1, 3]),
+    ],
+)
+def test_options_choose(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str], choice: list[str], left: list[int]
+) -> None:
+    code, out, err = run(capsys, checkpoint, *choice, "--dry-run", "--json")
+    assert (code, err, list(content(checkpoint).values())) == (0, "", [1, 2, 3, 4])
+    said = json.loads(out)
+    assert (said["removed"], said["kept"], said["bytes"], said["dry_run"]) == (4 - len(left), len(left), 0, True)
+    assert run(capsys, checkpoint, *choice)[0] == 0
+    assert list(content(checkpoint).values()) == left
+    if "--replayed" in choice:
+        assert (checkpoint / "dead-letters" / "replayed").read_text() == ""
+
+
+def test_a_choice_is_needed(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, checkpoint)
+    assert code == 2
+    assert "R608 prune needs a choice, or --all" in err
+    assert "R608 --all leaves no use for a choice" in run(capsys, checkpoint, "--all", "--replayed")[2]
+    assert "'7y' is no age; write e.g. 90s, 30m, 12h or 7d" in run(capsys, checkpoint, "--older-than", "7y")[2]
+
+
+def test_letters_of_a_batch_that_is_being_published_are_kept(checkpoint: Path) -> None:
+    first = next((checkpoint / "dead-letters").glob("*-0-0.frames"))
+    first.with_name(f"{QUERY}-1-0.frames").write_bytes(first.read_bytes())
+    assert prune(checkpoint, lambda *_: True).kept == 3
+    assert list(content(checkpoint)) == ["1-0-0", "1-0-1", "1-0-2"]
+
+
+def test_a_live_log_or_another_prune_refuses_it(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    take_lock(checkpoint / "dead-letters", TRY)
+    code, _, err = run(capsys, checkpoint, "--all")
+    assert (code, "R718 another replay or prune of" in err) == (1, True)
+    LiveLog(checkpoint / "outbox", checkpoint / "dead-letters")
+    code, _, err = run(capsys, checkpoint, "--all")
+    said = f"R775 the dead letters of {checkpoint} cannot be pruned; it ran in real-time mode, whose log names places"
+    assert (code, said in err) == (2, True), err
+    assert len(content(checkpoint)) == 4
