@@ -64,8 +64,8 @@ class Processor:
         directory.mkdir()
         # Goka's own state is in a directory that all runs share.
         self.binary, self.directory, self.group = binary, directory, f"{group}-{secrets.token_hex(4)}"
-        own = {"BROKERS": broker.address, "TOPIC": topic, "GROUP": self.group, "WALLAROO": str(WALLAROO)}
-        self.environment = {**os.environ, **own, **more, "XDG_STATE_HOME": str(directory / "state"), "TMPDIR": str(directory)}
+        own = {"BROKERS": broker.address, "TOPIC": topic, "GROUP": self.group, "WALLAROO": str(WALLAROO), **more}
+        self.environment = {**os.environ, **own, "XDG_STATE_HOME": str(directory / "state"), "TMPDIR": str(directory)}
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

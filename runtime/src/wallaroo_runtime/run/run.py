@@ -317,7 +317,7 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> 
     Args:
         reporter: Takes the notes.
         checkpoint: Opened for this run.
-        count: Messages that sources have taken so far; None: Spark reads sources, of which it keeps positions, no counts.
+        count: Messages that sources have taken so far; None: Spark reads sources, and keeps positions of them alone.
     """
     if checkpoint.continues:
         past = "at the positions of its sources" if count is None else f"{count:,} messages so far"
