@@ -1,7 +1,7 @@
 """A Goka group in Go on real Spark and Kafka, with what users' topics have, and what happens to their brokers.
 
 Drawn records with and without keys and values, up to 1 MB, in any partition of inputs that have 1 and 32 of them, are
-compared with a sum in Python. The program answers by HTTP what `Get`, visits, a join and a lookup give. The broker ends.
+compared with a sum in Python. HTTP asks for what `Get`, visits, a join and a lookup give. The broker ends.
 """
 
 import random
