@@ -21,11 +21,11 @@ OURS, GOKA = "wallarooapi/goka", "github.com/lovoo/goka"
 START_S, READ_S = 900.0, 900.0
 
 
-def build_ours(folder: Path) -> Path:
-    """Build the program as it is, as a user does; returns the binary."""
+def build_ours(folder: Path, program: Path = PROGRAM) -> Path:
+    """Build a program as it is, as a user does; returns the binary."""
     source, binary = folder / "with-ours", folder / "ours"
     source.mkdir()
-    shutil.copyfile(PROGRAM / "main.go", source / "main.go")
+    shutil.copyfile(program / "main.go", source / "main.go")
     prepared = wallaroo("build", "--init", source, seconds=600)
     assert prepared.returncode == 0, prepared.stderr
     subprocess.run(["go", "build", "-o", binary, "."], cwd=source, check=True, timeout=600)
@@ -57,13 +57,14 @@ class Processor:
         broker: Where its topics are.
         topic: That it reads.
         group: That it is; the table has its name.
+        more: Variables of its environment.
     """
 
-    def __init__(self, binary: Path, directory: Path, broker: Broker, topic: str, group: str) -> None:
+    def __init__(self, binary: Path, directory: Path, broker: Broker, topic: str, group: str, **more: str) -> None:
         directory.mkdir()
         # Goka's own state is in a directory that all runs share.
         self.binary, self.directory, self.group = binary, directory, f"{group}-{secrets.token_hex(4)}"
-        own = {"BROKERS": broker.address, "TOPIC": topic, "GROUP": self.group, "WALLAROO": str(WALLAROO)}
+        own = {"BROKERS": broker.address, "TOPIC": topic, "GROUP": self.group, "WALLAROO": str(WALLAROO), **more}
         self.environment = {**os.environ, **own, "XDG_STATE_HOME": str(directory / "state"), "TMPDIR": str(directory)}
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -36,7 +36,7 @@ from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
 from wallaroo_runtime.spark.virtual_machine import VirtualMachine, launch
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.query import RunningQuery
@@ -265,7 +265,8 @@ def _start(
     for finding in checkpoint.repairs:
         reporter.warn(finding)
     output = WorkerOutput(logs)
-    tell_past(reporter, checkpoint, peers.received())
+    is_counted = not any(isinstance(source, KafkaSource | SparkSource) for source in topology.sources())
+    tell_past(reporter, checkpoint, peers.received() if is_counted else None)
     session = _session(options, topology, checkpoint.shuffle_partitions, logs, java)
     stack.callback(stop_session, session)
     if opened := open_cluster(session.sparkContext.getConf()):
@@ -320,16 +321,17 @@ def _beside(options: RunOptions, application: Application, stack: ExitStack) -> 
     return {source.worker: workers.target(source.worker) for source in filter(needs_worker, topology.sources())}
 
 
-def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int) -> None:
+def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> None:
     """Report what a checkpoint has from earlier runs, and in what this one differs from them.
 
     Args:
         reporter: Takes the notes.
         checkpoint: Opened for this run.
-        count: Messages that sources have taken so far.
+        count: Messages that sources have taken so far; None: Spark reads sources, and keeps positions of them alone.
     """
     if checkpoint.continues:
-        reporter.note(f"continuing from {checkpoint.directory}, {count:,} messages so far; --fresh starts over")
+        past = "at the positions of its sources" if count is None else f"{count:,} messages so far"
+        reporter.note(f"continuing from {checkpoint.directory}, {past}; --fresh starts over")
     if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
         kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
         remedy = "`wallaroo state rescale` changes it"
