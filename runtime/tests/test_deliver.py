@@ -1,6 +1,7 @@
 """`OutboxService.Deliver`: output of running micro-batches, over real sockets."""
 
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from support.delivery import WAIT_S, Attempt, Receiver, attach, data, egress, fr
 from support.run import wait_until
 from support.service import SINK, code_of, serving
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, encode_frame, read_frame, split_frames
+from wallaroo_runtime.egress.delivery_stream import PACE_S
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.check import check_outbox
@@ -30,6 +32,21 @@ def test_output_is_delivered_while_the_micro_batch_runs(tmp_path: Path, receiver
             receiver.wait(7 * (number + 1))
         attempt.end()
         assert receiver.wait(700) == data(lines(0, 100))
+
+
+def test_deliveries_that_follow_closely_are_made_safe_together(tmp_path: Path, receiver: Receiver) -> None:
+    with egress(tmp_path, receiver) as place:
+        attempt, begin = Attempt(place.service), time.monotonic()
+        for number in range(200):
+            attempt.send(frame_of(lines(number, number + 1)))
+            receiver.wait(7 * (number + 1))  # a result never waits for its acknowledgement
+        count = 1
+        for number in attempt.replies():
+            if number == attempt.number:
+                break
+            count += 1
+        assert count <= (time.monotonic() - begin) / PACE_S + 2
+        attempt.end()
 
 
 def test_what_comes_again_is_dropped_whatever_its_frames(tmp_path: Path, receiver: Receiver) -> None:

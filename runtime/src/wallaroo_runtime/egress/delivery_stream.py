@@ -10,10 +10,14 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 
 FULL_S = 0.02
+PACE_S = 0.01
 
 
 class DeliveryStream:
     """Takes deliveries as fast as they come, and reports which are safe.
+
+    Sinks send them at once, safe or not. The first delivery after a pause is made safe and acknowledged at once; those
+    that follow it within 10 ms are made safe together: one sync and one reply for all of them.
 
     Args:
         delivering: Takes each of them.
@@ -24,7 +28,7 @@ class DeliveryStream:
     def __init__(self, delivering: Delivering, is_full: Callable[[], bool], live: LiveLog) -> None:
         self._delivering, self._is_full, self._live = delivering, is_full, live
         self._changed = threading.Condition()
-        self._is_over = False
+        self._over = threading.Event()
         self._error: Exception | None = None
 
     def numbers(self, requests: Iterator[pb.DeliverRequest]) -> Iterator[int]:
@@ -39,22 +43,23 @@ class DeliveryStream:
         try:
             while True:
                 with self._changed:
-                    self._changed.wait_for(lambda: self._is_over or self._delivering.taken > told)
-                    number, is_over = self._delivering.taken, self._is_over
+                    self._changed.wait_for(lambda: self._over.is_set() or self._delivering.taken > told)
+                    number, is_over = self._delivering.taken, self._over.is_set()
                 if number > told:
                     self._live.sync()
                     yield (told := number)
+                    self._over.wait(PACE_S)
                 elif self._error is not None:
                     raise self._error
                 elif is_over:
                     return
         finally:
-            self._is_over = True
+            self._over.set()
 
     def _take(self, requests: Iterator[pb.DeliverRequest]) -> None:
         try:
             for request in requests:
-                while self._is_full() and not self._is_over:
+                while self._is_full() and not self._over.is_set():
                     threading.Event().wait(FULL_S)
                 self._delivering.take(request.delivery)
                 with self._changed:
@@ -66,5 +71,5 @@ class DeliveryStream:
             self._error = error  # the call ends with it, whatever it is: a stream that ends well has all
         finally:
             with self._changed:
-                self._is_over = True
+                self._over.set()
                 self._changed.notify()
