@@ -85,6 +85,28 @@ def produced(broker: Broker, topic: str, pairs: Mapping[bytes, bytes | None]) ->
     assert producer.flush(60) == 0
 
 
+def transacted(broker: Broker, topic: str, source: random.Random, count: int) -> dict[bytes, bytes]:
+    """Write drawn transactions of which some are aborted, the last one too; returns what is committed."""
+    producer = Producer(
+        {"bootstrap.servers": broker.address, "partitioner": "fnv1a", "transactional.id": f"{topic}-{source.random()}"}
+    )
+    producer.init_transactions(60)
+    committed: dict[bytes, bytes] = {}
+    for number in range(count):
+        is_aborted = number == count - 1 or source.random() < 0.3
+        values = {key: str(source.randrange(100)).encode() for key in filter(None, source.sample(KEYS, 3))}
+        producer.begin_transaction()
+        for key, value in values.items():
+            producer.produce(topic, value, key)
+        assert producer.flush(60) == 0
+        if is_aborted:
+            producer.abort_transaction(60)
+        else:
+            producer.commit_transaction(60)
+            committed |= values
+    return committed
+
+
 class Reader:
     """The group's table as a reader of committed records sees it; a key that was deleted has None."""
 
@@ -116,7 +138,9 @@ def asked(ledger: Processor, path: str) -> str:
 @pytest.mark.long
 def test_drawn_records_and_a_broker_that_goes_away(ledger: Processor, broker: Broker) -> None:
     ledger.start()
-    accounts, reader = Accounts(random.randrange(1_000_000), broker), Reader(broker, ledger.group)
+    seed = random.randrange(1_000_000)
+    print(f"seed {seed}")
+    accounts, reader = Accounts(seed, broker), Reader(broker, ledger.group)
     accounts.write(400)
     reader.read_until(accounts.table(), ledger)
     broker.stop()
@@ -128,10 +152,28 @@ def test_drawn_records_and_a_broker_that_goes_away(ledger: Processor, broker: Br
     reader.read_until(accounts.table(), ledger)
 
 
+def test_tables_that_end_with_ends_of_transactions(ledger: Processor, broker: Broker) -> None:
+    seed = random.randrange(1_000_000)
+    print(f"seed {seed}")
+    prices = transacted(broker, PRICES, random.Random(seed), 12)
+    ledger.start()
+    reader, asks = (
+        Reader(broker, ledger.group),
+        {b"about-%d" % number: key for number, key in enumerate(sorted(prices))},
+    )
+    produced(broker, "ledger-many", {key: b"about " + about for key, about in asks.items()})
+    expected = {key: f"joined <nil>, looked up {prices[about].decode()}" for key, about in asks.items()}
+    reader.read_until(reader.table | expected, ledger)
+    for key, value in expected.items():
+        assert asked(ledger, f"get/{key.decode()}") == value
+
+
 @pytest.mark.long
 def test_visits_joins_and_lookups(ledger: Processor, broker: Broker) -> None:
     ledger.start()
-    accounts, reader = Accounts(random.randrange(1_000_000), broker), Reader(broker, ledger.group)
+    seed = random.randrange(1_000_000)
+    print(f"seed {seed}")
+    accounts, reader = Accounts(seed, broker), Reader(broker, ledger.group)
     accounts.write(100)
     reader.read_until(accounts.table(), ledger)
     assert asked(ledger, "visit/add?meta=7") == str(len(accounts.sums))

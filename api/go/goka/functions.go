@@ -59,14 +59,17 @@ func DefaultRebalance(a Assignment) {
 	theirs.DefaultRebalance(a)
 }
 
-// DefaultSaramaConsumerBuilder is Goka's.
+// DefaultSaramaConsumerBuilder is Goka's, and reads what is committed alone: tables are written in transactions.
 func DefaultSaramaConsumerBuilder(brokers []string, clientID string) (sarama.Consumer, error) {
-	return theirs.DefaultSaramaConsumerBuilder(brokers, clientID)
+	config := globalConfig()
+	config.ClientID = clientID
+	config.Consumer.IsolationLevel = sarama.ReadCommitted
+	return sarama.NewConsumer(brokers, config)
 }
 
-// DefaultTopicManagerBuilder is Goka's.
+// DefaultTopicManagerBuilder is Goka's; its newest offset of a partition is the one after the last committed record.
 func DefaultTopicManagerBuilder(brokers []string) (TopicManager, error) {
-	return theirs.DefaultTopicManagerBuilder(brokers)
+	return withVisibleEnds(theirs.DefaultTopicManagerBuilder, globalConfig)(brokers)
 }
 
 // DefaultUpdate is Goka's.
@@ -119,9 +122,9 @@ func NewSimpleBackoff(step time.Duration, max time.Duration) Backoff {
 	return theirs.NewSimpleBackoff(step, max)
 }
 
-// NewTopicManager is Goka's.
+// NewTopicManager is Goka's; its newest offset of a partition is the one after the last committed record.
 func NewTopicManager(brokers []string, saramaConfig *sarama.Config, topicManagerConfig *TopicManagerConfig) (TopicManager, error) {
-	return theirs.NewTopicManager(brokers, saramaConfig, topicManagerConfig)
+	return TopicManagerBuilderWithConfig(saramaConfig, topicManagerConfig)(brokers)
 }
 
 // NewTopicManagerConfig is Goka's.
@@ -129,9 +132,12 @@ func NewTopicManagerConfig() *TopicManagerConfig {
 	return theirs.NewTopicManagerConfig()
 }
 
-// NewView is Goka's.
+// NewView is Goka's; it takes for the end of a table what its readers get, and reads what is committed alone.
 func NewView(brokers []string, topic Table, codec Codec, options ...ViewOption) (*View, error) {
-	return theirs.NewView(brokers, topic, codec, options...)
+	ours := []ViewOption{
+		WithViewTopicManagerBuilder(DefaultTopicManagerBuilder), WithViewConsumerSaramaBuilder(DefaultSaramaConsumerBuilder),
+	}
+	return theirs.NewView(brokers, topic, codec, append(ours, options...)...)
 }
 
 // ProducerBuilderWithConfig is Goka's.
@@ -169,14 +175,14 @@ func StringsToStreams(strings ...string) Streams {
 	return theirs.StringsToStreams(strings...)
 }
 
-// TopicManagerBuilderWithConfig is Goka's.
+// TopicManagerBuilderWithConfig is Goka's; the newest offset of a partition is the one after the last committed record.
 func TopicManagerBuilderWithConfig(config *sarama.Config, tmConfig *TopicManagerConfig) TopicManagerBuilder {
-	return theirs.TopicManagerBuilderWithConfig(config, tmConfig)
+	return withVisibleEnds(theirs.TopicManagerBuilderWithConfig(config, tmConfig), func() *sarama.Config { return config })
 }
 
-// TopicManagerBuilderWithTopicManagerConfig is Goka's.
+// TopicManagerBuilderWithTopicManagerConfig is Goka's; the newest offset of a partition is the one after the last committed record.
 func TopicManagerBuilderWithTopicManagerConfig(tmConfig *TopicManagerConfig) TopicManagerBuilder {
-	return theirs.TopicManagerBuilderWithTopicManagerConfig(tmConfig)
+	return withVisibleEnds(theirs.TopicManagerBuilderWithTopicManagerConfig(tmConfig), globalConfig)
 }
 
 // WithCtxEmitHeaders is Goka's.

@@ -175,6 +175,18 @@ func WithRunArguments(arguments ...string) ProcessorOption {
 // own makes an option that Goka does not have.
 func own(apply func(*poptions)) ProcessorOption { return func(o *poptions, _ *GroupGraph) { apply(o) } }
 
+// replacement is the configuration that ReplaceGlobalConfig got; nil: none.
+var replacement *sarama.Config
+
+// globalConfig returns a copy of the configuration that views and topic managers use, which Goka does not show.
+func globalConfig() *sarama.Config {
+	if replacement == nil {
+		return DefaultConfig()
+	}
+	config := *replacement
+	return &config
+}
+
 // startOfInputs is where the first run begins, as the configuration that ReplaceGlobalConfig got says.
 var startOfInputs = "end"
 
@@ -182,7 +194,7 @@ var startOfInputs = "end"
 // begins at its Consumer.Offsets.Initial.
 func ReplaceGlobalConfig(config *sarama.Config) {
 	theirs.ReplaceGlobalConfig(config)
-	startOfInputs = "end"
+	replacement, startOfInputs = config, "end"
 	if config.Consumer.Offsets.Initial == sarama.OffsetOldest {
 		startOfInputs = "start"
 	}

@@ -1,0 +1,141 @@
+package goka
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/IBM/sarama"
+)
+
+// Bytes of one fetch, and how many offsets before the end the search for the last record begins; it goes back further by factors.
+const (
+	fetchBytes  = 1 << 20
+	fetchWaitMs = 500
+	firstWindow = 64
+	windowTimes = 16
+)
+
+// visibleEnds is a topic manager for whom the newest offset is the one after the last record that a reader of committed records
+// gets. Kafka's own counts the ends of transactions, which are records that nobody gets: Goka's tables would wait for them for ever.
+type visibleEnds struct {
+	TopicManager
+	brokers []string
+	config  *sarama.Config
+}
+
+// withVisibleEnds wraps what a builder of Goka's makes.
+func withVisibleEnds(builder TopicManagerBuilder, config func() *sarama.Config) TopicManagerBuilder {
+	return func(brokers []string) (TopicManager, error) {
+		manager, err := builder(brokers)
+		if err != nil {
+			return nil, err
+		}
+		return &visibleEnds{manager, brokers, config()}, nil
+	}
+}
+
+// GetOffset returns the offset of a partition at a time, as Kafka gives it but for sarama.OffsetNewest.
+func (m *visibleEnds) GetOffset(topic string, partition int32, time int64) (int64, error) {
+	if time != sarama.OffsetNewest {
+		return m.TopicManager.GetOffset(topic, partition, time)
+	}
+	client, err := sarama.NewClient(m.brokers, m.config)
+	if err != nil {
+		return 0, fmt.Errorf("error creating the kafka client: %w", err)
+	}
+	end, err := visibleEnd(client, topic, partition)
+	if err != nil {
+		err = fmt.Errorf("error finding the last record of topic %s, partition %d: %w", topic, partition, err)
+	}
+	return end, errors.Join(err, client.Close())
+}
+
+// visibleEnd returns the offset after the last record that a reader of committed records gets; the oldest offset if there is none.
+func visibleEnd(client sarama.Client, topic string, partition int32) (int64, error) {
+	oldest, err := client.GetOffset(topic, partition, sarama.OffsetOldest)
+	if err != nil {
+		return 0, err
+	}
+	newest, err := client.GetOffset(topic, partition, sarama.OffsetNewest)
+	if err != nil {
+		return 0, err
+	}
+	for window := int64(firstWindow); ; window *= windowTimes {
+		begin := max(oldest, newest-window)
+		end, err := visibleEndAfter(client, topic, partition, begin, newest)
+		switch {
+		case err != nil:
+			return 0, err
+		case end > begin:
+			return end, nil
+		case begin == oldest:
+			return oldest, nil
+		}
+	}
+}
+
+// visibleEndAfter returns the offset after the last committed record at or after begin; begin if there is none.
+func visibleEndAfter(client sarama.Client, topic string, partition int32, begin, newest int64) (int64, error) {
+	leader, err := client.Leader(topic, partition)
+	if err != nil {
+		return 0, err
+	}
+	end := begin
+	for offset := begin; offset < newest; {
+		request := &sarama.FetchRequest{
+			Version: 4, MaxWaitTime: fetchWaitMs, MinBytes: 1, MaxBytes: fetchBytes, Isolation: sarama.ReadCommitted,
+		}
+		request.AddBlock(topic, partition, offset, fetchBytes, -1)
+		response, err := leader.Fetch(request)
+		if err != nil {
+			return 0, err
+		}
+		block := response.GetBlock(topic, partition)
+		if block == nil {
+			return 0, sarama.ErrIncompleteResponse
+		}
+		if block.Err != sarama.ErrNoError {
+			return 0, block.Err
+		}
+		found, next := endOfVisible(block)
+		if next <= offset {
+			break // what follows is of a transaction that goes on
+		}
+		end, offset = max(end, found), next
+	}
+	return end, nil
+}
+
+// endOfVisible returns, for what was fetched, the offset after the last record that a reader of committed records gets, 0 if there
+// is none, and the offset from which to fetch on, 0 if nothing was fetched.
+func endOfVisible(block *sarama.FetchResponseBlock) (end, next int64) {
+	begun := slices.Clone(block.AbortedTransactions)
+	slices.SortFunc(begun, func(a, b *sarama.AbortedTransaction) int { return int(a.FirstOffset - b.FirstOffset) })
+	aborting := map[int64]bool{}
+	for _, records := range block.RecordsSet {
+		if set := records.MsgSet; set != nil {
+			for _, message := range set.Messages {
+				end, next = message.Offset+1, message.Offset+1
+			}
+			continue
+		}
+		batch := records.RecordBatch
+		if batch == nil || batch.PartialTrailingRecord {
+			continue
+		}
+		next = batch.LastOffset() + 1
+		for len(begun) > 0 && begun[0].FirstOffset <= batch.LastOffset() {
+			aborting[begun[0].ProducerID] = true
+			begun = begun[1:]
+		}
+		switch {
+		case batch.Control:
+			delete(aborting, batch.ProducerID)
+		case batch.IsTransactional && aborting[batch.ProducerID]:
+		case len(batch.Records) > 0:
+			end = batch.FirstOffset + batch.Records[len(batch.Records)-1].OffsetDelta + 1
+		}
+	}
+	return end, next
+}
