@@ -16,7 +16,7 @@ from wallaroo_runtime.lowering.step_count import StepCount
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.spark.account import Account, AccountParam, Accounts, Balance, last_attempts
-from wallaroo_runtime.spark.session import _keep_quiet
+from wallaroo_runtime.spark.session import _keep_accumulators_quiet
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 BUCKETS, PARTITIONS, SOURCE, FIRST, SECOND, SINK = 6, 3, 0, 1, 2, 3
@@ -220,7 +220,7 @@ def test_the_text_has_the_numbers(change: Any, reason: str) -> None:
 def test_an_error_of_the_thread_that_takes_accounts_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wallaroo_runtime.spark.account._lost", [])
     server = SimpleNamespace(handle_error=None)
-    _keep_quiet(SimpleNamespace(sparkContext=SimpleNamespace(_accumulatorServer=server)))
+    _keep_accumulators_quiet(SimpleNamespace(sparkContext=SimpleNamespace(_accumulatorServer=server)))
     try:
         msg = "half an account"
         raise EOFError(msg)

@@ -22,7 +22,6 @@ from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.system.lock import TRY, take_lock
 
 QUERY = "0b9a1f60-1111-2222-3333-444455556666"
-NOW_MS = int(time.time() * 1000)
 # Micro-batches of files: the partition, and how many letters each of its frames has.
 BATCHES = st.lists(
     st.lists(st.tuples(st.integers(0, 1), st.lists(st.integers(1, 3), min_size=1, max_size=3)), max_size=4), max_size=3
@@ -34,7 +33,7 @@ class Killed(Exception):  # noqa: N818
 
 
 def letter(number: int, step: str = "count", age_s: int = 0) -> pb.DeadLetter:
-    time_ms = NOW_MS - age_s * 1000
+    time_ms = int(time.time() * 1000) - age_s * 1000
     return pb.DeadLetter(code="C501", step=step, path="0/steps/1", sequence=number, timestamp_ms=time_ms)
 
 
