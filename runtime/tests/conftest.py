@@ -50,7 +50,14 @@ def executor(plain_spec: WorkerSpec, wait_until: Callable[..., None]) -> Iterato
     close_all()
     process.kill()
     process.communicate()
-    wait_until(lambda: not parent.exists() or not any(parent.iterdir()), "the directory to be empty", 60.0)
+
+    def is_gone() -> bool:
+        try:
+            return not any(parent.iterdir())
+        except FileNotFoundError:
+            return True
+
+    wait_until(is_gone, "the directory to be empty", 60.0)
 
 
 @pytest.fixture
