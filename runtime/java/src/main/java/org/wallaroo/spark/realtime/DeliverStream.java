@@ -57,7 +57,9 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
     DeliverStream(Settings settings, Attempt attempt, long begin, Handover handover) {
         this.settings = settings;
         this.handover = handover;
-        call = CHANNELS.computeIfAbsent(settings.egress(), UnixChannels::open).newCall(DELIVER, CallOptions.DEFAULT);
+        ManagedChannel channel = CHANNELS.computeIfAbsent(settings.egress(), UnixChannels::open);
+        channel.resetConnectBackoff();
+        call = channel.newCall(DELIVER, CallOptions.DEFAULT.withWaitForReady()); // an egress that died is started again
         call.start(this, new Metadata());
         call.request(Integer.MAX_VALUE);
         call.sendMessage(DeliverRequest.newBuilder()

@@ -1,6 +1,5 @@
 package org.wallaroo.spark.realtime;
 
-import java.io.IOException;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.wallaroo.spark.realtime.Parcel.Kind;
@@ -49,7 +48,7 @@ final class Engine {
             engine = new Engine(settings, start, Attempt.current());
             OPEN.put(settings.text(), engine);
             engine.thread.start();
-        } else {
+        } else if (engine.handover.last().sequence() >= 0) { // it has given a barrier, which is committed by now
             engine.deliveries.commit(engine.handover.last().sequence());
         }
         Attempt.onFailure(engine::close);
@@ -97,7 +96,7 @@ final class Engine {
             }
             handover.end();
             stream.finish();
-        } catch (IOException | RuntimeException error) {
+        } catch (Throwable error) { // whatever it is: a task waits for this thread
             handover.fail(error instanceof RuntimeException failure ? failure : new IllegalStateException(error));
         }
     }
