@@ -193,10 +193,23 @@ def test_dead_letters_come_once_and_keep_their_names(tmp_path: Path, receiver: R
         last.end()
         assert values() == [b"x", b"y", b"z", b"!"]
         following = Attempt(place.service, 4, batch=5)
-        following.send(frame_of([(9, b"?")], DEAD_LETTER_PORT), port=DEAD_LETTER_PORT)
+        following.send(frame_of([(9, b"!"), (10, b"?")], DEAD_LETTER_PORT), port=DEAD_LETTER_PORT)
         following.end()
-        assert values() == [b"x", b"y", b"z", b"!"]
-        assert (tmp_path / "dead-letters" / "q-5-0.frames").exists()
+        assert values() == [b"x", b"y", b"z", b"!"], "it goes on in a file of its own, after the letter of before"
+        path = tmp_path / "dead-letters" / "q-5-0.frames"
+        assert values() == [b"?"]
+
+
+def test_committed_letters_are_forgotten(tmp_path: Path, receiver: Receiver) -> None:
+    with egress(tmp_path, receiver) as place:
+        attempt = Attempt(place.service)
+        attempt.send(frame_of([(number, b"x") for number in range(9)], DEAD_LETTER_PORT), port=DEAD_LETTER_PORT)
+        attempt.settle()
+        attempt.commit(7)
+        attempt.send(frame_of([(9, b"x")], DEAD_LETTER_PORT), port=DEAD_LETTER_PORT)
+        attempt.end()
+        known = place.host.deliveries().live.state.letters[0]
+        assert known == {(-1, 7): 1, (-1, 8): 1, (-1, 9): 1}
 
 
 def test_nothing_is_taken_while_too_much_waits(tmp_path: Path, receiver: Receiver) -> None:

@@ -140,6 +140,44 @@ def test_each_result_is_delivered_once_in_order(seed: int, count: int) -> None:
         check(egress, batches)
 
 
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 1 << 32), st.integers(1, 6))
+def test_a_stream_goes_on_over_the_borders_of_batches(seed: int, count: int) -> None:
+    random = Random(seed)
+    batches = batches_of(random, count)
+    with TemporaryDirectory() as folder:
+        egress = Egress(Path(folder), random)
+        committed, attempt = 0, 0
+        while committed < count:
+            attempt += 1
+            committed = go_on(egress, batches, committed, attempt)
+            if random.random() < 0.5:
+                egress.end(random.choice(("killed", "torn", "power")))
+                egress.start()
+        check(egress, batches)
+
+
+def go_on(egress: Egress, batches: list[Batch], committed: int, attempt: int) -> int:
+    """Deliver batches from the first that is not committed on, and commit some; returns how many are committed."""
+    random = egress.random
+    run = Run(egress, {}, committed, attempt)
+    for done in range(committed, len(batches)):
+        run.rest = {place: list(results) for place, results in batches[done].items() if results}
+        while run.rest:
+            if attempt < 9 and random.random() < 0.03:
+                return committed  # the engine fails
+            run.step()
+            if random.random() < 0.3:
+                egress.send(random.choice(PORTS))
+        if random.random() < 0.5 or done + 1 == len(batches):
+            egress.live.sync()
+            committed = done + 1
+            if random.random() < 0.7:
+                begun = [seq for batch in batches[committed:] for results in batch.values() for seq, _ in results]
+                run.stream.commit(min(begun, default=1 << 40))
+    return committed
+
+
 def process(egress: Egress, batch: Batch, number: int) -> None:
     """Attempt a micro-batch until an attempt has delivered all of it; earlier ones go on meanwhile."""
     random, zombie = egress.random, None
@@ -183,11 +221,9 @@ def check(egress: Egress, batches: list[Batch]) -> None:
             expected = [value[:-1] for batch in batches for _, value in batch.get((port, bucket), [])]
             assert [value for value in got if value.split(b"/")[1] == b"%d" % bucket] == expected
         assert undelivered(egress.outbox, [port]) == len(got) - read_position(egress.outbox, port).messages
-    for number, batch in enumerate(batches):
-        path = egress.letters / f"q-{number}-0.frames"
-        content = path.read_bytes() if path.exists() else b""
-        found = [value for _, at, _ in split_frames(content) for value in read_frame(content, at).values()]
-        letters = [results for (port, _), results in batch.items() if port == DEAD_LETTER_PORT]
-        assert sorted(found) == sorted(value for results in letters for _, value in results)
+    content = b"".join(path.read_bytes() for path in sorted(egress.letters.glob("q-*-0.frames")))
+    found = [value for _, at, _ in split_frames(content) for value in read_frame(content, at).values()]
+    letters = [results for batch in batches for (port, _), results in batch.items() if port == DEAD_LETTER_PORT]
+    assert sorted(found) == sorted(value for results in letters for _, value in results)
     assert read_last(egress.outbox).end == egress.live.end
     egress.end("killed")

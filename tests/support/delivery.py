@@ -62,6 +62,10 @@ class Attempt:
         """Send a delivery as it is."""
         self._requests.put(pb.DeliverRequest(delivery=delivery))
 
+    def commit(self, sequence: int) -> None:
+        """Say that input before a sequence is committed."""
+        self._requests.put(pb.DeliverRequest(committed=sequence))
+
     def replies(self) -> Iterator[int]:
         """Yield the numbers of replies; errors are those of the catalogue."""
         try:

@@ -147,6 +147,17 @@ class Delivering:
             self._deliveries.check_port(delivery.port)
         self._place = place
 
+    def commit(self, sequence: int) -> None:
+        """Forget dead letters of input before a sequence: none of it comes again.
+
+        Raises:
+            RunError: R644 or R750, another one delivers.
+        """
+        with self._deliveries.lock:
+            self._deliveries.check(self)
+            self._live.state.forget_letters(self.writer.partition, sequence)
+            self._run.forget_letters(sequence)
+
     def end(self) -> None:
         """Take note that nothing more comes.
 

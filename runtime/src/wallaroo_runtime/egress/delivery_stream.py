@@ -61,6 +61,9 @@ class DeliveryStream:
             for request in requests:
                 while self._is_full() and not self._over.is_set():
                     threading.Event().wait(FULL_S)
+                if request.WhichOneof("kind") == "committed":
+                    self._delivering.commit(request.committed)
+                    continue
                 self._delivering.take(request.delivery)
                 with self._changed:
                     self._changed.notify()

@@ -124,7 +124,8 @@ class Sender:
             if changed != seen:
                 seen, look.count = changed, 0
                 self._take_records()
-            self._stop.wait(look.next())
+            # The driver wakes nobody who waits for a record; output of running micro-batches does, and needs no look.
+            self._stop.wait(STATUS_S if self.live is not None else look.next())
         self._drain()
 
     def _take_records(self) -> None:

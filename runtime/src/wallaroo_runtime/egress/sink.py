@@ -151,12 +151,12 @@ class Sink:
         return broken is None
 
     def _deliver(self, stream: Stream, feed: Feed, recorder: Recorder) -> None:
-        look = Backoff(FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S)
+        look, has_news = Backoff(FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S), True
         while not self._abandoned:
             if recorder.error is not None:
                 raise recorder.error
             self._acknowledge(stream)
-            piece = None if stream.is_sending else feed.next()
+            piece = feed.next() if has_news and not stream.is_sending else None
             if piece is not None:
                 stream.put(piece)
                 look.count = 0
@@ -165,12 +165,13 @@ class Sink:
                 stream.send()
             elif not stream.is_idle:
                 # Acknowledgements cannot be waited for.
-                stream.wait(look.next())
-            elif self._draining:
+                has_news = stream.wait(look.next())
+            elif self._draining and has_news:
                 self._finish(stream)
                 return
             else:
                 stream.wait(IDLE_S)
+                has_news = True
             if not stream.peer_is_open:
                 self.state = "half_closed"
 

@@ -93,8 +93,8 @@ class Stream:
         start, piece = self._pieces[0]
         return piece.position(max(0, self._acknowledged - start))
 
-    def wait(self, timeout_s: float) -> None:
-        """Wait until it can send on, the peer does something, or `wake` is readable.
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until it can send on, the peer does something, or `wake` is readable; returns whether it was the last.
 
         Raises:
             OSError: The connection broke.
@@ -104,15 +104,18 @@ class Stream:
             events = (select.POLLIN if self.peer_is_open else 0) | (select.POLLOUT if self._rest else 0)
             poll.register(self._socket, events)
         poll.register(self._wake, select.POLLIN)
+        is_woken = False
         for descriptor, event in poll.poll(max(1, int(timeout_s * 1000))):
             if descriptor == self._wake:
                 os.read(self._wake, 8)
+                is_woken = True
             elif event & (select.POLLERR | select.POLLNVAL) or not event & (select.POLLIN | select.POLLOUT):
                 code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                 raise ConnectionResetError(code, os.strerror(code) if code else "the peer closed the connection")
             elif event & select.POLLIN:
                 # What the peer says is thrown away. One that only closes its own side may still read.
                 self.peer_is_open = bool(self._socket.recv(65536))
+        return is_woken
 
     def finish(self) -> None:
         """Signal to the peer that nothing more comes."""

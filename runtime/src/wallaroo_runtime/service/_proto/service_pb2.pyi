@@ -402,12 +402,14 @@ class FollowRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ...) -> None: ...
 
 class DeliverRequest(_message.Message):
-    __slots__ = ("opening", "delivery")
+    __slots__ = ("opening", "delivery", "committed")
     OPENING_FIELD_NUMBER: _ClassVar[int]
     DELIVERY_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
     opening: DeliverOpening
     delivery: Delivery
-    def __init__(self, opening: _Optional[_Union[DeliverOpening, _Mapping]] = ..., delivery: _Optional[_Union[Delivery, _Mapping]] = ...) -> None: ...
+    committed: int
+    def __init__(self, opening: _Optional[_Union[DeliverOpening, _Mapping]] = ..., delivery: _Optional[_Union[Delivery, _Mapping]] = ..., committed: _Optional[int] = ...) -> None: ...
 
 class DeliverOpening(_message.Message):
     __slots__ = ("epoch", "query", "batch", "partition", "attempt")

@@ -16,10 +16,10 @@ from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.worker.spec import WorkerSpec
 
-BATCH_S = 300  # a batch ends earlier after so many bytes, or in an idle moment
+BATCH_S = 300  # a batch without input; one with input ends after BATCH_MS, after so many bytes, or in an idle moment
 BATCH_SETTING = "spark.wallaroo.realtime.batchSeconds"  # for measurements and tests, which need borders of batches
 BATCH_BYTES = 256 << 20
-IDLE_MS = 10_000
+BATCH_MS, IDLE_MS = 60_000, 10_000
 FLUSH_MS, FLUSH_BYTES = 1000, 8 << 20  # after which open calls end: what a dead worker costs at most
 ROW_BYTES = 256 << 10
 _numbers = count()
@@ -94,6 +94,7 @@ def operator_settings(plan: Plan, workers: Mapping[str, RunningWorker], services
             "flush_ms": FLUSH_MS,
             "row_bytes": ROW_BYTES,
             "batch_bytes": BATCH_BYTES,
+            "batch_ms": BATCH_MS,
             "idle_ms": IDLE_MS,
         }
     )

@@ -93,7 +93,11 @@ class LiveSegment:
 
 def segment_at(directory: Path, base: int) -> LiveSegment:
     """Return the segment that begins at an offset; `directory` is that of the live log."""
-    return LiveSegment(directory / f"{base:020d}{_SUFFIX}", base)
+    return LiveSegment(directory / _name_at(base), base)
+
+
+def _name_at(base: int) -> str:
+    return f"{base:020d}{_SUFFIX}"
 
 
 def live_segments(directory: Path) -> list[LiveSegment]:
@@ -165,6 +169,7 @@ class LiveReader:
 
     def __init__(self, directory: Path, offset: int = 0) -> None:
         self._outbox, self._directory, self.offset = directory, directory / FOLDER, offset
+        self._prefix = f"{self._directory}/"  # paths in the way of each message are strings
         self._segment: LiveSegment | None = None
         self._descriptor = -1
 
@@ -232,7 +237,7 @@ class LiveReader:
         if self.offset < self._segment.base + stat.st_size:
             return False  # an entry that is not whole yet
         is_removed = not stat.st_nlink
-        return is_removed or self.offset > self._segment.base and segment_at(self._directory, self.offset).path.exists()
+        return is_removed or self.offset > self._segment.base and os.path.exists(self._prefix + _name_at(self.offset))
 
     def close(self) -> None:
         """Close the open segment; the next call opens it again."""

@@ -9,7 +9,7 @@ from wallaroo.frame import DEAD_LETTER_PORT, HEADER_BYTES, read_header, read_seq
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import read_head
 from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, live_segments, whole_entries
-from wallaroo_runtime.storage.outbox.mark import Mark, Place
+from wallaroo_runtime.storage.outbox.mark import Mark, Place, since
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class LiveState:
     Attributes:
         marks: What was delivered of each port and bucket.
         writers: The latest attempt of each partition.
-        letters: Dead letters of each partition's latest micro-batch, by bucket and sequence.
+        letters: Dead letters of each partition that may come again, by bucket and sequence.
         letter_bytes: Bytes of each partition's file of dead letters.
         messages: How many messages of each port there ever were.
     """
@@ -58,7 +58,8 @@ class LiveState:
         """Take in who delivers from now on."""
         before = self.writers.get(writer.partition)
         if before is None or before.letters != writer.letters:
-            self.letters[writer.partition], self.letter_bytes[writer.partition] = {}, 0
+            self.letters.setdefault(writer.partition, {})
+            self.letter_bytes[writer.partition] = 0
         self.writers[writer.partition] = writer
 
     def add(self, entry: Entry) -> None:
@@ -85,6 +86,10 @@ class LiveState:
             mark = (entry.bucket, header.sequence + difference)
             known[mark] = known.get(mark, 0) + 1
         self.letter_bytes[entry.partition] = entry.sequence + len(entry.content)
+
+    def forget_letters(self, partition: int, sequence: int) -> None:
+        """Forget dead letters of input before a sequence: none of it comes again. Only the next segment knows of it."""
+        self.letters[partition] = since(self.letters[partition], sequence)
 
     def to_json(self) -> dict[str, Any]:
         """Return what is at the beginning of a segment."""

@@ -119,6 +119,7 @@ class LogReader:
 
     def __init__(self, directory: Path, number: int = 0) -> None:
         self._path = directory / LOG_NAME
+        self._name = str(self._path)  # a path in the way of each message is a string
         self._descriptor = -1
         self._identity: tuple[int, int] | None = None
         self._at = 0
@@ -139,7 +140,7 @@ class LogReader:
     def changed(self) -> tuple[int, int, int]:
         """Return something that differs after the log has changed; cheap."""
         try:
-            stat = self._path.stat()
+            stat = os.stat(self._name)
         except FileNotFoundError:
             return (0, 0, 0)
         return (stat.st_dev, stat.st_ino, stat.st_size)

@@ -61,6 +61,10 @@ class Run:
         before = came if sequence == latest else 0
         return low + min(max(count - before, 0), high - low), mark
 
+    def forget_letters(self, sequence: int) -> None:
+        """Forget dead letters of input before a sequence."""
+        self.letters = since(self.letters, sequence)
+
     def take_letters(self, bucket: int, frame: Frame, delivered: Mapping[Mark, int]) -> tuple[bytes, int]:
         """Count the dead letters of a frame, which have no order.
 
@@ -92,3 +96,8 @@ class Run:
             sequences=[sequence - first for sequence in sequences],
         )
         return content, len(new)
+
+
+def since(letters: Mapping[Mark, int], sequence: int) -> dict[Mark, int]:
+    """Return the counts of dead letters of a sequence or later ones."""
+    return {mark: count for mark, count in letters.items() if mark[1] >= sequence}

@@ -19,9 +19,9 @@ record Attempt(String query, long batch, int partition, long attempt) {
                 context.taskAttemptId());
     }
 
-    /** Runs an action when the task ends, however it does. */
-    void onEnd(Runnable action) {
-        TaskContext.get().addTaskCompletionListener(context -> {
+    /** Runs an action when the task that runs here fails. */
+    static void onFailure(Runnable action) {
+        TaskContext.get().addTaskFailureListener((context, error) -> {
             action.run();
         });
     }

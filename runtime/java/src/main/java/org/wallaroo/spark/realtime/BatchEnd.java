@@ -4,36 +4,25 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Checks that no offset passes that open calls or unacknowledged outputs do not cover.
+ * Checks that no offset passes but that of a barrier whose changes are in Spark's store.
  *
- * <p>The stateless level says at the end of its input how far it has come; the state level passes that on only when
- * every call is closed and every change is in the store; the sink only when every output before it is acknowledged, and
- * its writer's commit brings it to the driver. Spark asks the source for the offset of its reader. Both must be the same.
+ * <p>The reader of a task gives a row for a barrier when every output before it is acknowledged; the state's operator
+ * passes the row on when it has stored the changes; the sink's commit brings the offset of the last row to the driver.
+ * Spark asks the source for the offset of its reader. Both must be the same.
  */
 final class BatchEnd {
     private static final Map<String, Long> COVERED = new ConcurrentHashMap<>();
-    private static final Map<String, Long> BEGUN = new ConcurrentHashMap<>();
     /** Offset of the end of a batch without any row of the source. */
     static final long NOTHING = -1;
 
     private BatchEnd() {}
 
     /** A batch of a query begins. */
-    static void begin(Settings settings, JournalOffset start) {
+    static void begin(Settings settings) {
         COVERED.remove(settings.text());
-        BEGUN.put(settings.text(), start.offset());
     }
 
-    /** Returns the offset where the running batch of a query begins; tasks run in the driver's virtual machine. */
-    static long begun(Settings settings) {
-        Long offset = BEGUN.get(settings.text());
-        if (offset == null) {
-            throw OperatorFailure.of("I901", "reason", "a task writes, and no batch has begun");
-        }
-        return offset;
-    }
-
-    /** The sink of a query has all outputs of a batch up to an offset, after all its changes. */
+    /** The sink of a query has the row of a barrier, which came after its changes were stored. */
     static void cover(String settings, long offset) {
         COVERED.put(settings, offset);
     }

@@ -30,6 +30,11 @@ record BucketVersion(long counter, long nonce, int first, int last, long snapsho
                 buffer.getLong(), buffer.getLong());
     }
 
+    /** Returns one whose log ends before an entry. */
+    BucketVersion until(int entry) {
+        return new BucketVersion(counter, nonce, first, entry, snapshotBytes, changeBytes);
+    }
+
     /** Says whether the log is to be compacted; the rule is that of {@code lowering/compaction_due.py}. */
     boolean isCompactionDue(int bucket) {
         double most = Math.min(snapshotBytes * (1 + bucket * GOLDEN_RATIO % 1), LARGE_LOG_BYTES);

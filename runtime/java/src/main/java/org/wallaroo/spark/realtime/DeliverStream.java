@@ -1,7 +1,10 @@
 package org.wallaroo.spark.realtime;
 
 import com.google.protobuf.ByteString;
+import io.grpc.CallOptions;
+import io.grpc.ClientCall;
 import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.Status;
@@ -15,22 +18,29 @@ import wallaroo.service.v1.Service.DeliverReply;
 import wallaroo.service.v1.Service.DeliverRequest;
 import wallaroo.service.v1.Service.Delivery;
 
-/** The stream of one task attempt to the egress: frames out, acknowledgements back. */
-final class DeliverStream {
+/**
+ * The stream of one engine to the egress: frames out, acknowledgements back, which gRPC's thread takes.
+ *
+ * <p>A stream that the egress ends fails the task: the next one repeats what is not committed, and the egress drops what
+ * it has of it.
+ */
+final class DeliverStream extends ClientCall.Listener<DeliverReply> implements AutoCloseable {
     static final MethodDescriptor<DeliverRequest, DeliverReply> DELIVER = UnixChannels.method(
             "wallaroo.service.v1.OutboxService/Deliver", MethodType.BIDI_STREAMING, DeliverRequest.parser(),
             DeliverReply.parser());
     private static final int CHUNK_BYTES = 1 << 20;
     private static final long WINDOW_BYTES = 8 << 20; // sent and not acknowledged
-    private static final long LOOK_MS = 1000;
     private static final Map<String, ManagedChannel> CHANNELS = new ConcurrentHashMap<>();
 
-    private final ReplyQueue<DeliverRequest, DeliverReply> stream;
+    private final ClientCall<DeliverRequest, DeliverReply> call;
     private final Deque<Sent> unacknowledged = new ArrayDeque<>();
     private final Settings settings;
+    private final Handover handover;
     private long number;
     private long acknowledged;
     private long bytes;
+    private boolean isFinished;
+    private RuntimeException failure;
 
     /** A delivery, or a mark: all before it belongs to so many messages of the journal. */
     private record Sent(long number, int bytes, long messages) {}
@@ -39,14 +49,20 @@ final class DeliverStream {
      * Begins the stream.
      *
      * @param settings of the query
-     * @param attempt of the task
-     * @param begin offset where the batch begins. To the egress it is the number of the batch: what is repeated begins
-     *     there, too, whatever Spark's number is, since rehearsals come in between
+     * @param attempt of the task that began the engine
+     * @param begin offset where the engine begins. To the egress it is the number of the batch: what is repeated begins
+     *     there, too, whatever Spark's number is
+     * @param handover gets to know what is acknowledged, and why the stream has ended
      */
-    DeliverStream(Settings settings, Attempt attempt, long begin) {
+    DeliverStream(Settings settings, Attempt attempt, long begin, Handover handover) {
         this.settings = settings;
-        stream = new ReplyQueue<>(CHANNELS.computeIfAbsent(settings.egress(), UnixChannels::open), DELIVER);
-        stream.send(DeliverRequest.newBuilder()
+        this.handover = handover;
+        ManagedChannel channel = CHANNELS.computeIfAbsent(settings.egress(), UnixChannels::open);
+        channel.resetConnectBackoff();
+        call = channel.newCall(DELIVER, CallOptions.DEFAULT.withWaitForReady()); // an egress that died is started again
+        call.start(this, new Metadata());
+        call.request(Integer.MAX_VALUE);
+        call.sendMessage(DeliverRequest.newBuilder()
                 .setOpening(DeliverOpening.newBuilder()
                         .setEpoch(settings.egressEpoch())
                         .setQuery(attempt.query())
@@ -56,13 +72,8 @@ final class DeliverStream {
                 .build());
     }
 
-    /** Takes the acknowledgements that have come. */
-    void look() {
-        take(0);
-    }
-
     /** Sends a frame; waits only while too much is not acknowledged. */
-    void deliver(Parcel.Item item) {
+    synchronized void deliver(Parcel.Item item) {
         byte[] frame = item.frame();
         for (int begin = 0; begin < frame.length; begin += CHUNK_BYTES) {
             int end = Math.min(frame.length, begin + CHUNK_BYTES);
@@ -70,61 +81,90 @@ final class DeliverStream {
                     .setData(ByteString.copyFrom(frame, begin, end - begin))
                     .setIsContinued(end < frame.length);
             number++;
-            stream.send(DeliverRequest.newBuilder()
+            unacknowledged.add(new Sent(number, end - begin, 0));
+            bytes += end - begin;
+            call.sendMessage(DeliverRequest.newBuilder()
                     .setDelivery(Delivery.newBuilder()
                             .setNumber(number).setPort(item.port()).setBucket(item.origin()).setChunk(chunk))
                     .build());
-            unacknowledged.add(new Sent(number, end - begin, 0));
-            bytes += end - begin;
         }
-        while (bytes > WINDOW_BYTES) {
-            take(LOOK_MS);
-        }
+        waitWhileAbove(WINDOW_BYTES);
     }
 
     /** Notes how many messages of the journal all deliveries so far belong to. */
-    void mark(long messages) {
+    synchronized void mark(long messages) {
         unacknowledged.add(new Sent(number, 0, messages));
-        acknowledge(acknowledged);
+        take(acknowledged);
+    }
+
+    /** Says that Spark has committed all input before a sequence: nothing of it comes again. */
+    synchronized void commit(long sequence) {
+        call.sendMessage(DeliverRequest.newBuilder().setCommitted(sequence).build());
+    }
+
+    /** Returns how many deliveries were sent. */
+    synchronized long number() {
+        return number;
     }
 
     /**
      * Waits until all is acknowledged.
      *
-     * @throws OperatorFailure the egress refuses it
+     * @throws RuntimeException the egress has ended the stream
      */
-    void finish() {
-        while (!unacknowledged.isEmpty()) {
-            take(LOOK_MS);
-        }
-        stream.halfClose();
+    synchronized void finish() {
+        waitWhileAbove(0);
+        isFinished = true;
+        call.halfClose();
     }
 
-    /** Ends the stream. */
-    void close() {
-        stream.cancel();
-    }
-
-    private void take(long milliseconds) {
-        try {
-            DeliverReply reply = stream.poll(milliseconds);
-            while (reply != null) {
-                acknowledge(reply.getNumber());
-                reply = stream.poll(0);
+    private void waitWhileAbove(long limit) {
+        while (bytes > limit && failure == null) {
+            try {
+                wait();
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+                throw new IllegalStateException("the engine was interrupted", error);
             }
-        } catch (ReplyQueue.StreamEnded error) {
-            if (error.status().getCode() == Status.Code.FAILED_PRECONDITION) {
-                throw ServiceFailure.of(error);
-            }
-            throw error; // Spark repeats the task, and the egress drops what it has
+        }
+        if (failure != null) {
+            throw failure;
         }
     }
 
-    private void acknowledge(long upTo) {
-        if (upTo < acknowledged || upTo > number) {
-            throw OperatorFailure.of("I901", "reason", "the egress acknowledges delivery " + upTo + " after "
-                    + acknowledged + "; " + number + " were sent");
+    @Override
+    public void onMessage(DeliverReply reply) {
+        long upTo = reply.getNumber();
+        synchronized (this) {
+            if (upTo >= acknowledged && upTo <= number) {
+                take(upTo);
+                notifyAll();
+                handover.acknowledge(upTo);
+                return;
+            }
         }
+        fail(OperatorFailure.of("I901", "reason", "the egress acknowledges delivery " + upTo + " after " + acknowledged
+                + "; " + number + " were sent"));
+    }
+
+    @Override
+    public void onClose(Status status, Metadata trailers) {
+        var error = new ReplyQueue.StreamEnded(status, trailers);
+        fail(status.getCode() == Status.Code.FAILED_PRECONDITION ? ServiceFailure.of(error) : error);
+    }
+
+    private void fail(RuntimeException error) {
+        synchronized (this) {
+            if (bytes == 0 && isFinished) {
+                return;
+            }
+            failure = failure == null ? error : failure;
+            notifyAll();
+        }
+        handover.fail(error);
+    }
+
+    private void take(long upTo) {
         acknowledged = upTo;
         while (!unacknowledged.isEmpty() && unacknowledged.getFirst().number() <= upTo) {
             Sent sent = unacknowledged.removeFirst();
@@ -133,5 +173,11 @@ final class DeliverStream {
                 Reached.set(settings, sent.messages());
             }
         }
+    }
+
+    /** Ends the stream. */
+    @Override
+    public void close() {
+        call.cancel("the engine has ended", null);
     }
 }

@@ -1,42 +1,34 @@
 package org.wallaroo.spark.realtime;
 
-import java.io.IOException;
-import java.nio.file.Path;
-import java.util.List;
+import java.nio.ByteBuffer;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
-import org.wallaroo.spark.realtime.Parcel.Kind;
 
 /**
- * Gives the frames of the journal as soon as they are there, until its batch ends.
+ * Tells the task of a batch how far the engine has come: a row for each barrier, and where it wants something of Spark's
+ * store. A row is the offset of the latest barrier.
  *
- * <p>A batch ends when Spark's time for it is over, after so many bytes, in an idle moment after some input, or when the
- * driver stops.
+ * <p>A batch ends when Spark's time for it is over, after so much time or so many bytes with input, in an idle moment
+ * after some input, or when the driver stops. The engine goes on meanwhile.
  */
 final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> {
-    private static final long MILLISECOND = 1_000_000;
-
     private final Settings settings;
     private final JournalOffset start;
-    private final JournalReader reader;
-    private final JournalHead head;
-    private final boolean isRehearsal;
-    private Parcel row;
+    private final Engine engine; // null: a rehearsal
+    private final long begin = System.nanoTime();
+    private long latest = begin; // barrier
+    private Parcel.Place place;
     private boolean hasEnded;
-    private boolean isDirty; // since the last FLUSH
-    private boolean hasSaidIdle = true;
-    private long flushed;
-    private long latest;
 
     JournalPartitionReader(JournalStream.Begin begin) {
-        this.settings = begin.settings();
-        this.start = begin.start();
-        this.reader = new JournalReader(Path.of(settings.journal()), start);
-        this.head = JournalHead.of(settings, start);
-        this.isRehearsal = begin.isRehearsal();
-        if (!isRehearsal) {
+        settings = begin.settings();
+        start = begin.start();
+        engine = begin.isRehearsal() ? null : Engine.at(settings, start);
+        place = new Parcel.Place(start.offset(), start.messages(), -1);
+        if (engine != null) {
             Reached.read(settings);
         }
     }
@@ -48,22 +40,23 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
 
     @Override
     public InternalRow get() {
-        return new GenericInternalRow(new Object[] {row.toBytes()});
+        byte[] row = ByteBuffer.allocate(Long.BYTES).putLong(place.offset()).array();
+        return new GenericInternalRow(new Object[] {row});
     }
 
     @Override
     public PartitionOffset getOffset() {
-        return reader.offset();
+        return new JournalOffset(start.journal(), place.offset(), place.messages());
     }
 
     @Override
-    public RecordStatus nextWithTimeout(Long milliseconds) throws IOException {
+    public RecordStatus nextWithTimeout(Long milliseconds) {
         return nextWithTimeout(System.currentTimeMillis(), milliseconds);
     }
 
     @Override
-    public RecordStatus nextWithTimeout(Long now, Long milliseconds) throws IOException {
-        long until = System.nanoTime() + milliseconds * MILLISECOND;
+    public RecordStatus nextWithTimeout(Long now, Long milliseconds) {
+        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
         try {
             hasEnded = hasEnded || !find(until);
         } catch (InterruptedException error) {
@@ -73,51 +66,27 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
         return RecordStatus.newStatusWithoutArrivalTime(!hasEnded);
     }
 
-    /** Waits for the next row; says whether there is one. */
-    private boolean find(long until) throws IOException, InterruptedException {
-        while (true) {
-            long now = System.nanoTime();
-            if (isRehearsal || now >= until || head.isEnding() || consumed() >= settings.batchBytes()) {
-                return false;
-            }
-            if (isDirty && now - flushed >= settings.flushMs() * MILLISECOND) {
-                isDirty = false;
-                return give(Kind.FLUSH);
-            }
-            byte[] frames = reader.read(head.await(reader.offset().offset(), 0), settings.rowBytes());
-            if (frames != null) {
-                JournalOffset at = reader.offset();
-                row = new Parcel(Kind.FRAMES, at.offset(), at.messages(), List.of(new Parcel.Item(0, -1, -1, frames)));
-                flushed = isDirty ? flushed : now;
-                isDirty = true;
-                hasSaidIdle = false;
-                latest = now;
-                return true;
-            }
-            if (!hasSaidIdle) {
-                hasSaidIdle = true;
-                return give(Kind.IDLE);
-            }
-            long idleEnd = consumed() > 0 ? latest + settings.idleMs() * MILLISECOND : until;
-            if (now >= idleEnd) {
-                return false;
-            }
-            long flush = isDirty ? flushed + settings.flushMs() * MILLISECOND : until;
-            head.await(reader.offset().offset(), Math.min(Math.min(until, idleEnd), flush) - now);
+    /** Waits for something to do; says whether there is something. */
+    private boolean find(long until) throws InterruptedException {
+        if (engine == null || place.offset() - start.offset() >= settings.batchBytes()) {
+            return false;
         }
-    }
-
-    private long consumed() {
-        return reader.offset().offset() - start.offset();
-    }
-
-    private boolean give(Kind kind) {
-        row = Parcel.of(kind, reader.offset().offset(), reader.offset().messages());
+        long end = until;
+        if (place.offset() > start.offset()) {
+            end = Math.min(end, begin + TimeUnit.MILLISECONDS.toNanos(settings.batchMs()));
+            end = Math.min(end, latest + TimeUnit.MILLISECONDS.toNanos(settings.idleMs()));
+        }
+        if (!engine.handover().await(end - System.nanoTime())) {
+            return false;
+        }
+        Parcel.Place reached = engine.handover().last();
+        latest = reached.equals(place) ? latest : System.nanoTime();
+        place = reached;
         return true;
     }
 
     @Override
-    public void close() throws IOException {
-        reader.close();
+    public void close() {
+        // The engine goes on.
     }
 }

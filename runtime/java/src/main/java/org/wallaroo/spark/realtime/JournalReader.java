@@ -62,9 +62,9 @@ public final class JournalReader implements Closeable {
         throw new IOException("the file head of " + directory + " is not whole");
     }
 
-    /** Returns the offset after all that was read. */
-    public JournalOffset offset() {
-        return new JournalOffset(id, offset, messages);
+    /** Returns the place after all that was read. */
+    Parcel.Place place() {
+        return new Parcel.Place(offset, messages, sequence);
     }
 
     /**

@@ -18,8 +18,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The format {@code wallaroo-journal-realtime}; its option {@code settings} is the text of {@link Settings}. */
 public final class JournalSource implements TableProvider, DataSourceRegister {
-    /** The only column of all rows between operators: a {@link Parcel}. */
-    static final StructType SCHEMA = new StructType().add("parcel", DataTypes.BinaryType);
+    /** The only column of all rows: the offset of a barrier. */
+    static final StructType SCHEMA = new StructType().add("barrier", DataTypes.BinaryType);
 
     /** Name of the format. */
     static final String NAME = "wallaroo-journal-realtime";

@@ -60,7 +60,7 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
     @Override
     public InputPartition[] planInputPartitions(Offset from) {
         start = (JournalOffset) from;
-        BatchEnd.begin(settings, start);
+        BatchEnd.begin(settings);
         return new InputPartition[] {new Begin(settings, start, batches++ < REHEARSALS)};
     }
 
@@ -91,6 +91,7 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
 
     @Override
     public void stop() {
+        Engine.closeAll();
         JournalHead.closeAll();
     }
 }

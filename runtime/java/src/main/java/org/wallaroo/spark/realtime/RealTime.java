@@ -17,7 +17,7 @@ public final class RealTime {
     private RealTime() {}
 
     /**
-     * Returns a plan as one streaming dataset, whose rows are for the sink.
+     * Returns a plan as one streaming dataset, whose rows tell how far it has come.
      *
      * @param session where it shall run
      * @param text settings, see {@link Settings}
@@ -29,19 +29,18 @@ public final class RealTime {
                 .option("settings", text)
                 .load()
                 .as(Encoders.BINARY())
-                .mapPartitions(new SourceLevel(settings), Encoders.BINARY())
                 .coalesce(1); // with one shuffle partition there is no shuffle: all is one task
         if (settings.levels() > 1) {
             rows = rows.groupByKey((MapFunction<byte[], Integer>) row -> ONLY_KEY, Encoders.INT())
-                    .transformWithState(new StateLevels(settings), TimeMode.None(), OutputMode.Update(),
+                    .transformWithState(new StateKeeper(settings), TimeMode.None(), OutputMode.Update(),
                             Encoders.BINARY());
         }
-        return rows.toDF("parcel");
+        return rows.toDF("barrier");
     }
 
     /** Returns the format of the sink. */
     public static String sink() {
-        return EgressSink.class.getName();
+        return BatchSink.class.getName();
     }
 
     /**

@@ -148,6 +148,11 @@ public final class Settings implements Serializable {
         return get("batch_bytes").asLong();
     }
 
+    /** Returns after how many milliseconds a batch ends that had input. */
+    long batchMs() {
+        return get("batch_ms").asLong();
+    }
+
     /** Returns after how many milliseconds without input a batch ends early that had some. */
     long idleMs() {
         return get("idle_ms").asLong();

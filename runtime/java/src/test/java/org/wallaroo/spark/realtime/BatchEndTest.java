@@ -14,21 +14,21 @@ class BatchEndTest {
 
     @Test
     void anOffsetThatIsCoveredPasses() {
-        BatchEnd.begin(settings, at(10));
+        BatchEnd.begin(settings);
         BatchEnd.cover(settings.text(), 90);
         BatchEnd.check(settings, at(10), at(90));
     }
 
     @Test
     void aBatchWithoutRowsEndsWhereItBegan() {
-        BatchEnd.begin(settings, at(10));
+        BatchEnd.begin(settings);
         BatchEnd.cover(settings.text(), BatchEnd.NOTHING);
         BatchEnd.check(settings, at(10), at(10));
     }
 
     @Test
     void anOffsetPastWhatIsCoveredIsRefused() {
-        BatchEnd.begin(settings, at(10));
+        BatchEnd.begin(settings);
         BatchEnd.cover(settings.text(), 50);
         OperatorFailure failure =
                 assertThrows(OperatorFailure.class, () -> BatchEnd.check(settings, at(10), at(90)));
@@ -36,17 +36,17 @@ class BatchEndTest {
     }
 
     @Test
-    void rowsOfABatchWhoseEndWasNotMarkedAreRefused() {
-        BatchEnd.begin(settings, at(10));
+    void anOffsetOfABatchWithoutRowsIsRefused() {
+        BatchEnd.begin(settings);
         BatchEnd.cover(settings.text(), BatchEnd.NOTHING);
         assertThrows(OperatorFailure.class, () -> BatchEnd.check(settings, at(10), at(90)));
     }
 
     @Test
     void theCoverOfAnEarlierBatchCountsNoMore() {
-        BatchEnd.begin(settings, at(10));
+        BatchEnd.begin(settings);
         BatchEnd.cover(settings.text(), 90);
-        BatchEnd.begin(settings, at(10));
+        BatchEnd.begin(settings);
         assertThrows(OperatorFailure.class, () -> BatchEnd.check(settings, at(10), at(90)));
     }
 }

@@ -35,7 +35,8 @@ class DeliverStreamTest {
         Path socket = directory.resolve("egress" + servers++);
         try (FakeServer server = new FakeServer(socket, service)) {
             Settings settings = new Settings(Json.object("egress", socket.toString(), "egress_epoch", 1));
-            DeliverStream stream = new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0);
+            Handover handover = new Handover(new JournalOffset(1, 0, 0));
+            DeliverStream stream = new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, handover);
             stream.deliver(new Parcel.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2])));
             then.accept(stream);
             stream.close();

@@ -1,13 +1,16 @@
 package org.wallaroo.spark.realtime;
 
+import java.nio.ByteBuffer;
 import java.util.EnumSet;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
@@ -21,10 +24,10 @@ import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The format {@code wallaroo-egress-realtime}: hands outputs to the egress while a batch runs. */
-public final class EgressSink implements TableProvider, DataSourceRegister {
+/** The format {@code wallaroo-batch-realtime}: tells the driver how far a batch has come. The engine delivers outputs. */
+public final class BatchSink implements TableProvider, DataSourceRegister {
     /** Name of the format. */
-    static final String NAME = "wallaroo-egress-realtime";
+    static final String NAME = "wallaroo-batch-realtime";
 
     @Override
     public String shortName() {
@@ -43,10 +46,10 @@ public final class EgressSink implements TableProvider, DataSourceRegister {
 
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
-        return new EgressTable();
+        return new BatchTable();
     }
 
-    private static final class EgressTable implements Table, SupportsWrite {
+    private static final class BatchTable implements Table, SupportsWrite {
         @Override
         public String name() {
             return NAME;
@@ -81,25 +84,24 @@ public final class EgressSink implements TableProvider, DataSourceRegister {
             return new Write() {
                 @Override
                 public StreamingWrite toStreaming() {
-                    return new EgressWrite(settings);
+                    return new BatchWrite(settings);
                 }
             };
         }
     }
 
-    /** What a task has handed over: all up to an offset of the journal. */
+    /** How far a task has come: the offset of its last row; {@link BatchEnd#NOTHING}: it had none. */
     record Covered(long offset) implements WriterCommitMessage {}
 
-    private record EgressWrite(Settings settings) implements StreamingWrite {
+    private record BatchWrite(Settings settings) implements StreamingWrite {
         @Override
         public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
-            Settings chosen = settings;
-            return (partition, task, epoch) -> new EgressWriter(chosen);
+            return (partition, task, epoch) -> new LastRow();
         }
 
         @Override
         public boolean useCommitCoordinator() {
-            return false; // one task attempt runs at a time, and the egress refuses the streams of older ones
+            return false; // one task attempt runs at a time, and each takes barriers of one engine
         }
 
         @Override
@@ -113,6 +115,30 @@ public final class EgressSink implements TableProvider, DataSourceRegister {
         @Override
         public void abort(long epoch, WriterCommitMessage[] messages) {
             // Nothing is to be undone: what comes again is dropped by the egress.
+        }
+    }
+
+    private static final class LastRow implements DataWriter<InternalRow> {
+        private long offset = BatchEnd.NOTHING;
+
+        @Override
+        public void write(InternalRow row) {
+            offset = ByteBuffer.wrap(row.getBinary(0)).getLong();
+        }
+
+        @Override
+        public WriterCommitMessage commit() {
+            return new Covered(offset);
+        }
+
+        @Override
+        public void abort() {
+            // What the engine has delivered and comes again, the egress drops.
+        }
+
+        @Override
+        public void close() {
+            // Nothing is open.
         }
     }
 }

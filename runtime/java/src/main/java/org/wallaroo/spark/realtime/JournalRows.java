@@ -1,0 +1,85 @@
+package org.wallaroo.spark.realtime;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.util.Iterator;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.wallaroo.spark.realtime.Parcel.Kind;
+import org.wallaroo.spark.realtime.Parcel.Place;
+
+/**
+ * Gives the frames of the journal as soon as they are there, until the driver stops; a FLUSH so long after frames.
+ *
+ * <p>Its last parcel is a FLUSH if any were frames.
+ */
+final class JournalRows implements Iterator<Parcel>, Closeable {
+    private static final long LONG_NS = TimeUnit.HOURS.toNanos(1);
+
+    private final JournalReader reader;
+    private final JournalHead head;
+    private final long flushNs;
+    private final int rowBytes;
+    private Parcel next;
+    private boolean hasSaidIdle = true;
+    private boolean isDirty; // since the last FLUSH
+    private long dirtySince;
+
+    JournalRows(Settings settings, JournalOffset start) {
+        reader = new JournalReader(Path.of(settings.journal()), start);
+        head = JournalHead.of(settings, start);
+        flushNs = TimeUnit.MILLISECONDS.toNanos(settings.flushMs());
+        rowBytes = settings.rowBytes();
+    }
+
+    @Override
+    public boolean hasNext() {
+        try {
+            while (next == null && (isDirty || !head.isEnding())) {
+                next = found();
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("the engine was interrupted", error);
+        }
+        return next != null;
+    }
+
+    @Override
+    public Parcel next() {
+        Parcel given = next;
+        next = null;
+        return given;
+    }
+
+    /** Returns the next parcel; null: nothing came for a while, or the driver stops. */
+    private Parcel found() throws IOException, InterruptedException {
+        long now = System.nanoTime();
+        if (isDirty && (now - dirtySince >= flushNs || head.isEnding())) {
+            isDirty = false;
+            return Parcel.of(Kind.FLUSH, reader.place());
+        }
+        byte[] frames = reader.read(head.await(reader.place().offset(), 0), rowBytes);
+        if (frames != null) {
+            dirtySince = isDirty ? dirtySince : now;
+            isDirty = true;
+            hasSaidIdle = false;
+            return new Parcel(Kind.FRAMES, reader.place(), List.of(new Parcel.Item(0, -1, -1, frames)));
+        }
+        if (!hasSaidIdle) {
+            hasSaidIdle = true;
+            return Parcel.of(Kind.IDLE, reader.place());
+        }
+        head.await(reader.place().offset(), isDirty ? dirtySince + flushNs - now : LONG_NS);
+        return null;
+    }
+
+    @Override
+    public void close() throws IOException {
+        reader.close();
+    }
+}

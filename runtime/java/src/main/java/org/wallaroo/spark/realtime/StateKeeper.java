@@ -1,0 +1,36 @@
+package org.wallaroo.spark.realtime;
+
+import java.util.List;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.StatefulProcessor;
+import org.apache.spark.sql.streaming.TimeMode;
+import org.apache.spark.sql.streaming.TimerValues;
+import scala.collection.Iterator;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The operator with Spark's state store: for each row it does what the engine wants of the store, and passes the row on. */
+final class StateKeeper extends StatefulProcessor<Integer, byte[], byte[]> {
+    private static final long serialVersionUID = 1L;
+
+    private final Settings settings;
+    private transient SparkBucketStore store;
+
+    StateKeeper(Settings settings) {
+        this.settings = settings;
+    }
+
+    @Override
+    public void init(OutputMode mode, TimeMode time) {
+        store = new SparkBucketStore(getHandle());
+    }
+
+    @Override
+    public Iterator<byte[]> handleInputRows(Integer key, Iterator<byte[]> rows, TimerValues timers) {
+        byte[] last = null;
+        while (rows.hasNext()) {
+            last = rows.next();
+            Engine.of(settings).serve(store);
+        }
+        return CollectionConverters.asScala(last == null ? List.<byte[]>of().iterator() : List.of(last).iterator());
+    }
+}
