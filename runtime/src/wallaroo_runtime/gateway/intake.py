@@ -1,5 +1,6 @@
 """From messages to journal frames: what to write when, and when it becomes safe."""
 
+import math
 import threading
 import time
 from collections import deque
@@ -111,7 +112,7 @@ class Intake:
         self._gathered: Gathered | None = None
         self._waiting: deque[Gathered] = deque()
         self._timestamp_ms = 0
-        self._sync_began = 0.0
+        self._sync_began = -math.inf  # the clock may count from a start of the machine, some seconds ago
         self._retry_at = 0.0
         self._committed_at = 0.0
         self.committed = read_committed(writer.directory)
