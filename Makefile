@@ -153,7 +153,7 @@ test-javascript: ready ## the worker in JavaScript; needs Node, and npm fetches 
 	$(call tests,javascript)
 
 test-kafka: ready ## Kafka sources and sinks against a real broker, which Maven fetches
-	$(call tests,kafka,$(SIDE_BY_SIDE))
+	$(call tests,"kafka and not long",$(SIDE_BY_SIDE))
 
 test-long: ready ## the long runs: faults, guilty messages, bounds, changed applications
 	$(call tests,long,$(SIDE_BY_SIDE))
