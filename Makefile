@@ -25,7 +25,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run build docs bench bench-goka bench-keys bench-realtime bench-windows lint test test-go test-java test-unit test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
+.PHONY: help setup ready run build docs bench bench-goka bench-keys bench-realtime bench-windows lint test test-go test-java test-unit unit-python unit-go test-python test-rest test-connectors test-javascript test-kafka test-long features test-cluster soak soak-model fault fault-go fault-goka windows poison conformance golden generate check-generated clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -97,14 +97,24 @@ test-java: ready ## the operators of real-time mode, as far as they need no Spar
 	$(MAVEN) test
 
 test-unit: ready ## what needs no JVM and no process: under a minute
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not jvm and not slow and not long and not kafka and not connector and not cluster and not javascript"
-	for module in $(GO_MODULES); do (cd $$module && go test ./...) || exit 1; done
+	@$(MAKE) --no-print-directory --keep-going -j2 unit-python unit-go
+
+unit-python: ready
+	$(BIN)/pytest -q -n 3 --dist worksteal -m "not jvm and not slow and not long and not kafka and not connector and not cluster and not javascript"
+
+unit-go: ready
+	for module in $(GO_MODULES); do (cd $$module && go test -vet=off ./...) || exit 1; done
 
 test-go: ready ## the tests of the Go SDK, with the race detector
-	for module in $(GO_MODULES); do (cd $$module && go test -race -shuffle=on ./...) || exit 1; done
+	for module in $(GO_MODULES); do (cd $$module && go test -race -shuffle=on -vet=off ./...) || exit 1; done
 
-test: setup ## everything but the long runs; CI runs this last
-	@$(MAKE) --no-print-directory --keep-going --output-sync=target -j3 lint check-generated test-go test-java
+test: setup ## everything but the long runs; CI runs this first
+	@$(MAKE) --no-print-directory --keep-going -j4 test-python test-rest
+
+test-rest: ready
+	@$(MAKE) --no-print-directory --keep-going --output-sync=target lint check-generated test-go test-java
+
+test-python: ready
 	$(call tests,"not long and not cluster and not kafka and not connector and not javascript",$(SIDE_BY_SIDE))
 
 soak: ready ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7
@@ -143,7 +153,7 @@ test-javascript: ready ## the worker in JavaScript; needs Node, and npm fetches 
 	$(call tests,javascript)
 
 test-kafka: ready ## Kafka sources and sinks against a real broker, which Maven fetches
-	$(call tests,kafka,$(SIDE_BY_SIDE))
+	$(call tests,"kafka and not long",$(SIDE_BY_SIDE))
 
 test-long: ready ## the long runs: faults, guilty messages, bounds, changed applications
 	$(call tests,long,$(SIDE_BY_SIDE))

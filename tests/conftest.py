@@ -48,6 +48,7 @@ APART = {
             "fault",
             "feature",
             "full_disk",
+            "kafka",
             "memory_cases",
             "mixed_language",
             "poison_run",

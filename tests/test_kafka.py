@@ -27,6 +27,8 @@ WORKER = json.loads((VALID / "word_count.json").read_bytes())["workers"][0]
 DEADLINE_S = 400.0
 PARTITIONS = 3
 KAFKA = [(name, language) for name, language in PROGRAMS if Case(name).setting("runner") == "kafka"]
+# All run in memory, in each language (test_memory_cases.py); a broker shows each case once, and each language.
+SHOWN = {"celsius_kafka": "python", "kafka_accounts": "go", "kafka_reverse": "python"}
 
 
 def document(broker: Broker, name: str, *, once: bool = False, **source: Any) -> dict[str, Any]:
@@ -235,7 +237,10 @@ def line_of(case: Case, record: Message) -> str:
     return f"{record.partition()} {'-' if key is None else key.decode()} {value}"
 
 
-@pytest.mark.parametrize(("name", "language"), KAFKA)
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [pytest.param(*each, marks=() if SHOWN[each[0]] == each[1] else pytest.mark.long) for each in KAFKA],
+)
 def test_case_gives_the_expected_records(name: str, language: str, broker: Broker, application: Make) -> None:
     case, topics, arguments = Case(name), [], []
     given = case.arguments()

@@ -1,5 +1,6 @@
 """What the runtime's tests share: a worker without SDK, a process in the part of the executor, one Spark session."""
 
+import os
 import subprocess
 import sys
 import time
@@ -50,14 +51,15 @@ def executor(plain_spec: WorkerSpec, wait_until: Callable[..., None]) -> Iterato
     close_all()
     process.kill()
     process.communicate()
+    wait_until(lambda: not names_in(parent), "the directory to be empty or gone", 60.0)
 
-    def is_gone() -> bool:
-        try:
-            return not any(parent.iterdir())
-        except FileNotFoundError:
-            return True
 
-    wait_until(is_gone, "the directory to be empty", 60.0)
+def names_in(directory: Path) -> list[str]:
+    """Return what is in a directory that another process may remove."""
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
 
 
 @pytest.fixture

@@ -19,8 +19,11 @@ import pytest
 from support.part import PART, configured
 from wallaroo.frame import read_frame, split_frames
 from wallaroo_runtime.gateway.framing import fixed_cutter
+from wallaroo_runtime.gateway.intake import Intake
+from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.storage.journal.head import read_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 pytestmark = pytest.mark.slow
 DEADLINE_S = 90.0
@@ -268,9 +271,8 @@ def test_a_full_backlog_stops_reading_and_loses_nothing(tmp_path: Path) -> None:
     try:
         sender = threading.Thread(target=gateway.send, args=(block * 20,))
         sender.start()
-        gateway.wait(lambda: gateway.status()["reads"] is False)
-        paused = reader.end().offset
-        assert 2_000_000 <= paused < 8_000_000
+        gateway.wait(lambda: gateway.status()["reads"] is False and reader.end().offset >= 2_000_000)
+        assert reader.end().offset < 8_000_000
         while sender.is_alive():
             end = reader.end().offset
             assert end - read_committed(tmp_path / "journal") < 8_000_000
@@ -307,7 +309,7 @@ def test_a_full_disk_pauses_until_there_is_room(tmp_path: Path, fsync: str) -> N
 
 
 def test_idle_connections_cost_nothing_and_too_many_wait(tmp_path: Path) -> None:
-    gateway = Process(tmp_path, max_connections=150).start()
+    gateway = Process(tmp_path, max_connections=150, look_s=1.0).start()
     connections = [gateway.connect() for _ in range(150)]
     try:
         gateway.wait(lambda: gateway.status()["connections"] == 150)
@@ -367,3 +369,15 @@ def test_a_killed_gateway_sends_no_eof(tmp_path: Path, request: pytest.FixtureRe
         process.kill()
         assert is_reset(connection)  # EOF would say that everything is safe
     assert process.payloads() == [b"safe: the first sync comes at once"]
+
+
+def test_the_first_sync_comes_at_once_on_a_machine_that_has_just_started(tmp_path: Path) -> None:
+    synced = threading.Event()
+    writer = JournalWriter(tmp_path, 1 << 20)
+    intake = Intake(writer, "interval", 3600.0, 1 << 20, Past(tmp_path, [], []), synced.set)
+    intake.take(0, 1, message(b"first"))
+    assert intake.timeout(1.0) == 0.0  # the clock counts from the machine's start
+    intake.turn(1.0)
+    assert synced.wait(DEADLINE_S)
+    assert intake.is_safe(1)
+    intake.close()

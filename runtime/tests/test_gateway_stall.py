@@ -75,7 +75,7 @@ def test_half_messages_that_came_at_once_do_not_wait_for_each_other(
     for sender in senders:
         sender.start()
     gateway.child.send_signal(signal.SIGCONT)
-    gateway.wait(lambda: gateway.status()["messages"] == 1)
+    gateway.wait(gateway.journal)
     for sender in senders:
         sender.join()
     assert gateway.journal() == [(1, b"h" * MAX_MESSAGE_BYTES)]

@@ -21,6 +21,7 @@ from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 PART = str(Path(__file__))
+LOOK_S = 0.05  # tests wait for what the status says
 
 
 def configured(directory: Path, request: dict[str, Any], maker: str = "") -> str:
@@ -43,7 +44,7 @@ def _part(kind: str, config: dict[str, Any]) -> Gateway | Sender:
         return Sender(directory, json_format.ParseDict(config["request"], pb.AttachOutboxRequest()))
     make = pkgutil.resolve_name(config["maker"]) if config["maker"] else None
     maker = (lambda generator: make(generator.target, generator.path)) if make else worker_maker
-    request, limits = journal_request(**config["request"]), Limits(**config["limits"])
+    request, limits = journal_request(**config["request"]), Limits(**({"look_s": LOOK_S} | config["limits"]))
     return Gateway(directory, request, worker_splitter, maker, limits=limits)
 
 

@@ -17,6 +17,7 @@ class Limits:
         segment_bytes: Size of a journal segment.
         stall_s: How long the peer of a large half message may be late; see `stall`.
         hello_s: How long a connection to a connector source may be without HELLO.
+        look_s: How often to look for what stalls or is full, and to write the status.
     """
 
     buffer_bytes: int = 256 * 1024 * 1024
@@ -24,3 +25,4 @@ class Limits:
     segment_bytes: int = 64 * 1024 * 1024
     stall_s: float = 60
     hello_s: float = 10
+    look_s: float = 1

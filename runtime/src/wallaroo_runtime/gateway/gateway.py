@@ -28,7 +28,6 @@ from wallaroo_runtime.storage.journal.writer import JournalWriter
 RECEIVE_BYTES = 1024 * 1024
 ACCEPTS_PER_TURN = 64
 SPARE_DESCRIPTORS = 64
-TICK_S = 1.0
 
 SplitterFactory = Callable[[pb.Source], Splitter]
 MakerFactory = Callable[[pb.Generator], Maker]
@@ -138,7 +137,7 @@ class Gateway:
             while not self._stopping:
                 now = time.monotonic()
                 if now >= tick_at:
-                    tick_at = now + TICK_S
+                    tick_at = now + self._limits.look_s
                     self._tick(now)
                 self._regulate()
                 self._ticks.turn(now)

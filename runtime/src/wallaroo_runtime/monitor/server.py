@@ -79,6 +79,7 @@ class Server(ThreadingHTTPServer):
     def stop(self) -> None:
         """End; readers of events have got the last one."""
         self.board.end()
+        self.socket.shutdown(socket.SHUT_RDWR)  # the loop wakes up now, not with its next look, in half a second
         self.shutdown()
         self._thread.join()
         self.server_close()
