@@ -206,6 +206,21 @@ def service(run: Run, name: str) -> list[int]:
     return found
 
 
+def kill_some(run: Run, receiver: Receiver, source: random.Random) -> None:
+    """Kill workers and the egress of a run at drawn moments, then driver and Java."""
+    for victims in source.choices((processes_of_worker, lambda run: service(run, "egress")), k=4):
+        known = len(lines(receiver))
+        run.wait_while_alive(lambda known=known: len(lines(receiver)) > known + 200, lambda: "200 results")  # type: ignore[misc]
+        time.sleep(source.uniform(0, 1.5))
+        for pid in victims(run)[:1]:
+            os.kill(pid, signal.SIGKILL)
+    time.sleep(source.uniform(0, 1.5))
+    java = process_of_java(run)
+    os.kill(run.process.pid, signal.SIGKILL)
+    os.kill(java, signal.SIGKILL)
+    assert run.end(120) != 0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("language", "seed"), [("go", 1), ("python", 2)])
 def test_each_result_comes_once_over_borders_of_batches(
@@ -219,17 +234,7 @@ def test_each_result_comes_once_over_borders_of_batches(
         with Run(APPS[language], receiver, checkpoint, *settings) as run:
             run.ready()
             sender = sender or Sender(run, rate=300, seed=seed, bad_every=7 if language == "python" else 0)
-            for victims in source.choices((processes_of_worker, lambda run: service(run, "egress")), k=4):
-                known = len(lines(receiver))
-                run.wait_while_alive(lambda known=known: len(lines(receiver)) > known + 200, lambda: "200 results")  # type: ignore[misc]
-                time.sleep(source.uniform(0, 1.5))
-                for pid in victims(run)[:1]:
-                    os.kill(pid, signal.SIGKILL)
-            time.sleep(source.uniform(0, 1.5))
-            java = process_of_java(run)
-            os.kill(run.process.pid, signal.SIGKILL)
-            os.kill(java, signal.SIGKILL)
-            assert run.end(120) != 0
+            kill_some(run, receiver, source)
     assert sender is not None
     with Run(APPS[language], receiver, checkpoint, *settings) as run:
         run.ready()
