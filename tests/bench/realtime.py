@@ -90,8 +90,9 @@ class Bench:
     def send(self, rate: float, duration_s: float) -> list[tuple[float, float]]:
         """Send words at a pace; returns for each the moment at which it was due, and its latency in seconds."""
         words = [self.source.choice(WORDS).encode() for _ in range(int(rate * duration_s))]
+        messages = [framed([word]) for word in words]  # before the clock runs: a second for half a million
         begin = time.monotonic() + 0.1
-        self._send_at_pace([framed([word]) for word in words], rate, begin)
+        self._send_at_pace(messages, rate, begin)
         self.sent += len(words)
         self.wait()
         due: dict[tuple[bytes, int], float] = {}

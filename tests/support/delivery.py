@@ -56,11 +56,11 @@ class Attempt:
             self.number += 1
             chunk = pb.Chunk(data=frame[at : at + chunk_bytes], is_continued=is_continued)
             delivery = pb.Delivery(number=self.number, port=port, bucket=bucket, chunk=chunk)
-            self._requests.put(pb.DeliverRequest(delivery=delivery))
+            self.raw(delivery)
 
-    def raw(self, delivery: pb.Delivery) -> None:
-        """Send a delivery as it is."""
-        self._requests.put(pb.DeliverRequest(delivery=delivery))
+    def raw(self, *deliveries: pb.Delivery) -> None:
+        """Send deliveries as they are, in one request."""
+        self._requests.put(pb.DeliverRequest(deliveries=pb.Deliveries(items=deliveries)))
 
     def commit(self, sequence: int) -> None:
         """Say that input before a sequence is committed."""

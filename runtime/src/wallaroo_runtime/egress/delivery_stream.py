@@ -64,7 +64,8 @@ class DeliveryStream:
                 if request.WhichOneof("kind") == "committed":
                     self._delivering.commit(request.committed)
                     continue
-                self._delivering.take(request.delivery)
+                for delivery in request.deliveries.items:
+                    self._delivering.take(delivery)
                 with self._changed:
                     self._changed.notify()
             self._delivering.end()

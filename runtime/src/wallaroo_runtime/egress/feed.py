@@ -96,6 +96,18 @@ class Feed:
             piece = next(self._pieces, None)
         return piece
 
+    def several(self, size: int) -> list[Piece]:
+        """Return what comes next, up to the piece with which it is `size` bytes or more; empty: there is nothing now.
+
+        Raises:
+            RunError: R620, the outbox is damaged.
+        """
+        pieces: list[Piece] = []
+        while size > 0 and (piece := self.next()) is not None:
+            pieces.append(piece)
+            size -= len(piece.data)
+        return pieces
+
     def close(self) -> None:
         """Close the logs."""
         self._log.close()

@@ -23,6 +23,7 @@ from wallaroo_runtime.system.backoff import Backoff
 FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S = 0.001, 0.02
 IDLE_S = 1.0
 FINISH_S = 2.0
+SEND_BYTES = 64 * 1024  # small pieces are sent together
 
 
 class Sink:
@@ -156,9 +157,9 @@ class Sink:
             if recorder.error is not None:
                 raise recorder.error
             self._acknowledge(stream)
-            piece = feed.next() if has_news and not stream.is_sending else None
-            if piece is not None:
-                stream.put(piece)
+            pieces = feed.several(SEND_BYTES) if has_news and not stream.is_sending else ()
+            if pieces:
+                stream.put(pieces)
                 look.count = 0
             elif stream.is_sending:
                 stream.wait(LAST_ACK_WAIT_S)

@@ -6,7 +6,7 @@ import select
 import socket
 import struct
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from wallaroo.fault import reach
 from wallaroo_runtime.egress.feed import Piece
@@ -53,11 +53,12 @@ class Stream:
         """Whether the last piece is not handed over wholly."""
         return bool(self._rest)
 
-    def put(self, piece: Piece) -> None:
-        """Take the next piece; only when not `is_sending`."""
-        self._pieces.append((self._queued, piece))
-        self._queued += len(piece.data)
-        self._rest = memoryview(piece.data)
+    def put(self, pieces: Sequence[Piece]) -> None:
+        """Take the next pieces; only when not `is_sending`."""
+        for piece in pieces:
+            self._pieces.append((self._queued, piece))
+            self._queued += len(piece.data)
+        self._rest = memoryview(pieces[0].data if len(pieces) == 1 else b"".join(piece.data for piece in pieces))
         self.send()
 
     def send(self) -> None:

@@ -402,14 +402,14 @@ class FollowRequest(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., journal: _Optional[str] = ...) -> None: ...
 
 class DeliverRequest(_message.Message):
-    __slots__ = ("opening", "delivery", "committed")
+    __slots__ = ("opening", "deliveries", "committed")
     OPENING_FIELD_NUMBER: _ClassVar[int]
-    DELIVERY_FIELD_NUMBER: _ClassVar[int]
+    DELIVERIES_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
     opening: DeliverOpening
-    delivery: Delivery
+    deliveries: Deliveries
     committed: int
-    def __init__(self, opening: _Optional[_Union[DeliverOpening, _Mapping]] = ..., delivery: _Optional[_Union[Delivery, _Mapping]] = ..., committed: _Optional[int] = ...) -> None: ...
+    def __init__(self, opening: _Optional[_Union[DeliverOpening, _Mapping]] = ..., deliveries: _Optional[_Union[Deliveries, _Mapping]] = ..., committed: _Optional[int] = ...) -> None: ...
 
 class DeliverOpening(_message.Message):
     __slots__ = ("epoch", "query", "batch", "partition", "attempt")
@@ -424,6 +424,12 @@ class DeliverOpening(_message.Message):
     partition: int
     attempt: int
     def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class Deliveries(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Delivery]
+    def __init__(self, items: _Optional[_Iterable[_Union[Delivery, _Mapping]]] = ...) -> None: ...
 
 class Delivery(_message.Message):
     __slots__ = ("number", "port", "bucket", "chunk")

@@ -10,12 +10,14 @@ import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.Status;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import wallaroo.service.v1.Service.Chunk;
 import wallaroo.service.v1.Service.DeliverOpening;
 import wallaroo.service.v1.Service.DeliverReply;
 import wallaroo.service.v1.Service.DeliverRequest;
+import wallaroo.service.v1.Service.Deliveries;
 import wallaroo.service.v1.Service.Delivery;
 
 /**
@@ -72,23 +74,37 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
                 .build());
     }
 
-    /** Sends a frame; waits only while too much is not acknowledged. */
-    synchronized void deliver(Parcel.Item item) {
-        byte[] frame = item.frame();
-        for (int begin = 0; begin < frame.length; begin += CHUNK_BYTES) {
-            int end = Math.min(frame.length, begin + CHUNK_BYTES);
-            Chunk.Builder chunk = Chunk.newBuilder()
-                    .setData(ByteString.copyFrom(frame, begin, end - begin))
-                    .setIsContinued(end < frame.length);
-            number++;
-            unacknowledged.add(new Sent(number, end - begin, 0));
-            bytes += end - begin;
-            call.sendMessage(DeliverRequest.newBuilder()
-                    .setDelivery(Delivery.newBuilder()
-                            .setNumber(number).setPort(item.port()).setBucket(item.origin()).setChunk(chunk))
-                    .build());
+    /** Sends frames; waits only while too much is not acknowledged. */
+    synchronized void deliver(List<Parcel.Item> items) {
+        Deliveries.Builder request = Deliveries.newBuilder();
+        int size = 0;
+        for (Parcel.Item item : items) {
+            byte[] frame = item.frame();
+            for (int begin = 0; begin < frame.length; begin += CHUNK_BYTES) {
+                int end = Math.min(frame.length, begin + CHUNK_BYTES);
+                if (size > 0 && size + end - begin > CHUNK_BYTES) {
+                    send(request);
+                    size = 0;
+                }
+                size += end - begin;
+                number++;
+                unacknowledged.add(new Sent(number, end - begin, 0));
+                bytes += end - begin;
+                request.addItems(Delivery.newBuilder().setNumber(number).setPort(item.port()).setBucket(item.origin())
+                        .setChunk(Chunk.newBuilder()
+                                .setData(ByteString.copyFrom(frame, begin, end - begin))
+                                .setIsContinued(end < frame.length)));
+            }
+        }
+        if (size > 0) {
+            send(request);
         }
         waitWhileAbove(WINDOW_BYTES);
+    }
+
+    private void send(Deliveries.Builder request) {
+        call.sendMessage(DeliverRequest.newBuilder().setDeliveries(request).build());
+        request.clear();
     }
 
     /** Notes how many messages of the journal all deliveries so far belong to. */

@@ -88,7 +88,7 @@ final class Engine {
             deliveries = stream;
             while (source.hasNext()) {
                 Parcel row = states.run(source.next());
-                row.items().forEach(stream::deliver);
+                stream.deliver(row.items());
                 stream.mark(row.place().messages());
                 if (row.kind() == Kind.FLUSH) {
                     handover.put(new Barrier(row.place(), stream.number(), store.bind()));

@@ -10,6 +10,7 @@ import io.grpc.ServerServiceDefinition;
 import io.grpc.Status;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -37,7 +38,7 @@ class DeliverStreamTest {
             Settings settings = new Settings(Json.object("egress", socket.toString(), "egress_epoch", 1));
             Handover handover = new Handover(new JournalOffset(1, 0, 0));
             DeliverStream stream = new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, handover);
-            stream.deliver(new Parcel.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2])));
+            stream.deliver(List.of(new Parcel.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2]))));
             then.accept(stream);
             stream.close();
         }
@@ -54,8 +55,8 @@ class DeliverStreamTest {
     @Test
     void whatIsAcknowledgedIsDone() throws IOException {
         deliver((request, call) -> {
-            if (request.hasDelivery()) {
-                reply(call, request.getDelivery().getNumber());
+            if (request.hasDeliveries()) {
+                reply(call, request.getDeliveries().getItems(0).getNumber());
             }
         }, DeliverStream::finish);
     }
@@ -71,7 +72,7 @@ class DeliverStreamTest {
     @Test
     void anEgressThatEndsTheStreamEarlyIsAnError() throws IOException {
         deliver((request, call) -> {
-            if (request.hasDelivery()) {
+            if (request.hasDeliveries()) {
                 call.close(Status.OK, new Metadata());
             }
         }, stream -> assertEquals("OK: null", failureOf(stream).getMessage()));
@@ -83,7 +84,7 @@ class DeliverStreamTest {
             Metadata trailers = new Metadata();
             trailers.put(FAILURES, packed);
             deliver((request, call) -> {
-                if (request.hasDelivery()) {
+                if (request.hasDeliveries()) {
                     call.close(Status.FAILED_PRECONDITION.withDescription("not this one"), trailers);
                 }
             }, stream -> assertEquals("FAILED_PRECONDITION: not this one", failureOf(stream).getMessage()));
