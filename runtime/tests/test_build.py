@@ -9,7 +9,9 @@ import pytest
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program import build as build_module
-from wallaroo_runtime.program.build import build, init
+from wallaroo_runtime.program import go as go_module
+from wallaroo_runtime.program.build import build
+from wallaroo_runtime.program.init import init
 
 pytestmark = pytest.mark.slow
 CASES = Path(__file__).parents[2] / "tests" / "cases"
@@ -183,7 +185,7 @@ def test_a_module_that_cannot_be_fetched(program: Path, tmp_path: Path, monkeypa
 def test_a_build_that_takes_long_is_told(
     program: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(build_module, "NOTE_SECONDS", 0)
+    monkeypatch.setattr(go_module, "NOTE_SECONDS", 0)
     build(program)
     assert "note: go compiles" in capfd.readouterr().err
 
