@@ -10,6 +10,7 @@ import pytest
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program import build as build_module
 from wallaroo_runtime.program import go as go_module
+from wallaroo_runtime.program import module as module_module
 from wallaroo_runtime.program.build import build
 from wallaroo_runtime.program.init import init
 
@@ -209,9 +210,10 @@ def test_an_old_go(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_init_makes_go_tools_work(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert init(program) == [program / "go.mod", program / "go.sum"]
+    assert init(program) == [program / "go.mod", program / "go.work", program / ".gitignore"]
     init(program)
     monkeypatch.setenv("GOFLAGS", "")
+    monkeypatch.setenv("GOWORK", "")
     subprocess.run(["go", "vet", "./..."], cwd=program, check=True, timeout=300)
     assert by_hand(build(program)).returncode == 2
 
@@ -220,5 +222,6 @@ def test_init_makes_go_tools_work(program: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_sdk_of_an_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: Path) -> None:
     sdk = tmp_path / "site-packages" / "sdk"
     shutil.copytree(build_module.sdk_directory(), sdk)
-    monkeypatch.setattr(build_module, "sdk_directory", lambda: sdk)
+    for module in (build_module, module_module):
+        monkeypatch.setattr(module, "sdk_directory", lambda: sdk)
     assert by_hand(build(program)).returncode == 2

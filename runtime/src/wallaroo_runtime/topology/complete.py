@@ -80,7 +80,7 @@ class _Line:
         for source in sources:
             _add(source, "name", self.pipeline.get("name"))
             _add(source, "worker", self.own)
-        # Which of several sources a step reads, nothing tells.
+        # Several sources are not joined by themselves.
         self.before = sources[0] if len(sources) == 1 else {}
         for step in self._parts("steps"):
             self._reads(step)
