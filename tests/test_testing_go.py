@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.program.build import init
+from wallaroo_runtime.program.init import init
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "testing-go.md"
 # A program for Wallaroo: `wallaroo build` would make its type known, which moves to the state of its key.

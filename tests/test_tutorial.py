@@ -18,7 +18,7 @@ from support.page import DOCS, Block, blocks
 from support.run import READY, TESTS, WALLAROO, wait_until
 from wallaroo.testing import run
 from wallaroo.topology import topology
-from wallaroo_runtime.program.build import init
+from wallaroo_runtime.program.init import init
 
 EXAMPLES = TESTS.parent / "examples" / "tutorial"
 PAGES = sorted(page.stem for page in (DOCS / "tutorial").glob("*.md") if page.stem != "index")

@@ -135,6 +135,7 @@ def _cell(rule: dict[str, Any]) -> str:
     text = str(rule.get("description", "")).replace("|", "\\|").replace("\n", " ")
     examples = [json.dumps(value, ensure_ascii=False) for value in rule.get("examples", ())[:1]]
     shown = [f" Example: `{example}`" for example in examples if len(example) <= 80 and "`" not in example]
+    shown += [f" `wallaroo complete` adds `{json.dumps(rule['default'])}`."] if "default" in rule else []
     return text + "".join(shown).replace("|", "\\|")
 
 

@@ -9,7 +9,10 @@ import pytest
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program import build as build_module
-from wallaroo_runtime.program.build import build, init
+from wallaroo_runtime.program import go as go_module
+from wallaroo_runtime.program import module as module_module
+from wallaroo_runtime.program.build import build
+from wallaroo_runtime.program.init import init
 
 pytestmark = pytest.mark.slow
 CASES = Path(__file__).parents[2] / "tests" / "cases"
@@ -187,7 +190,7 @@ def test_a_module_that_cannot_be_fetched(program: Path, tmp_path: Path, monkeypa
 def test_a_build_that_takes_long_is_told(
     program: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(build_module, "NOTE_SECONDS", 0)
+    monkeypatch.setattr(go_module, "NOTE_SECONDS", 0)
     (program / "app.go").write_text("package main\n")  # whatever comes of it
     with pytest.raises(RunError):
         build(program)
@@ -213,9 +216,10 @@ def test_an_old_go(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_init_makes_go_tools_work(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert init(program) == [program / "go.mod", program / "go.sum"]
+    assert init(program) == [program / "go.mod", program / "go.work", program / ".gitignore"]
     init(program)
     monkeypatch.setenv("GOFLAGS", "")
+    monkeypatch.setenv("GOWORK", "")
     subprocess.run(["go", "vet", "./..."], cwd=program, check=True, timeout=300)
     assert by_hand(build(program)).returncode == 2
 
@@ -224,5 +228,6 @@ def test_init_makes_go_tools_work(program: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_sdk_of_an_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: Path) -> None:
     sdk = tmp_path / "site-packages" / "sdk"
     shutil.copytree(build_module.sdk_directory(), sdk)
-    monkeypatch.setattr(build_module, "sdk_directory", lambda: sdk)
+    for module in (build_module, module_module):
+        monkeypatch.setattr(module, "sdk_directory", lambda: sdk)
     assert by_hand(build(program)).returncode == 2

@@ -97,7 +97,21 @@ def test_values_of_the_model() -> None:
     assert topology.component("main", "0/steps/1/state") is not None
 
 
+KAFKA_SINK = {
+    "path": "0/sinks/0", "name": "out", "kind": "kafka", "topic": "t", "brokers": ["h:1"], "options": {},
+    "inputs": ["0/steps/1"], "worker": "main",
+}  # fmt: skip
 SHAPES = {
+    "a text for a number that is fixed": (
+        put("workers", 0, "protocol_version", "1"),
+        'T102 "1" is not known here\n  at /workers/0/protocol_version\n  fix: write 1',
+    ),
+    "not a boolean": (
+        put("pipelines", 0, "sinks", 0, {**KAFKA_SINK, "exactly_once": "yes"}),
+        'T102 "yes" is not true or false\n  at /pipelines/0/sinks/0/exactly_once\n'
+        "  fix: write true or false: whether readers of committed records see each message exactly once: written in "
+        "transactions by the egress; absent: at least once, by Spark",
+    ),
     "misspelt property": (
         put("pipelines", 0, "nmae", "x"),
         'T102 property "nmae" is not known\n  at /pipelines/0/nmae\n  fix: remove it; known are "name", "sources", '

@@ -11,6 +11,7 @@ from wallaroo.connector import SINK_PORT, SOURCE_PORT, SinkConnectorConfig, Sour
 from wallaroo.declaration import Declaration
 from wallaroo.diagnostic import Diagnostic, did_you_mean, shown
 from wallaroo.error import WallarooParameterError
+from wallaroo.form import Decoding, Encoding, PartitionOf, S, StateGiven, Stateless, StateOf
 from wallaroo.library import declare_codecs
 from wallaroo.location import called_from
 from wallaroo.wrapped import BaseWrapped
@@ -102,7 +103,7 @@ class ApplicationBuilder:
         self._previous = "from_output"
         return self
 
-    def to(self, computation: Any, *, on_error: str | None = None) -> "ApplicationBuilder":
+    def to(self, computation: Stateless, *, on_error: str | None = None) -> "ApplicationBuilder":
         """Send each message to a computation.
 
         An object that keeps something from one message to the next is one object for the whole application, as in
@@ -115,7 +116,7 @@ class ApplicationBuilder:
         """
         return self._to("to", computation, on_error)
 
-    def to_parallel(self, computation: Any, *, on_error: str | None = None) -> "ApplicationBuilder":
+    def to_parallel(self, computation: Stateless, *, on_error: str | None = None) -> "ApplicationBuilder":
         """Send each message to a computation that runs in parallel; an object is one for each process of the worker.
 
         Args:
@@ -126,11 +127,11 @@ class ApplicationBuilder:
 
     def to_stateful(
         self,
-        computation: Any,
-        state_class: Any = None,
+        computation: StateGiven[S],
+        state_class: StateOf[S] | None = None,
         state_name: str = "",
         *,
-        state_builder: Any = None,
+        state_builder: StateOf[S] | None = None,
         on_error: str | None = None,
     ) -> "ApplicationBuilder":
         """Send each message to a state computation with one state for all messages.
@@ -147,14 +148,14 @@ class ApplicationBuilder:
 
     def to_state_partition(
         self,
-        computation: Any,
-        state_class: Any = None,
+        computation: StateGiven[S],
+        state_class: StateOf[S] | None = None,
         state_name: str = "",
-        partition_function: Any = None,
+        partition_function: PartitionOf | None = None,
         partition_keys: Sequence[Any] = (),
         *,
         unknown_keys: str | None = None,
-        state_builder: Any = None,
+        state_builder: StateOf[S] | None = None,
         on_error: str | None = None,
     ) -> "ApplicationBuilder":
         """Send each message to the state of its key and run a state computation there.
@@ -179,14 +180,14 @@ class ApplicationBuilder:
 
     def to_state_partition_u64(
         self,
-        computation: Any,
-        state_class: Any = None,
+        computation: StateGiven[S],
+        state_class: StateOf[S] | None = None,
         state_name: str = "",
-        partition_function: Any = None,
+        partition_function: PartitionOf | None = None,
         partition_keys: Sequence[int] = (),
         *,
         unknown_keys: str | None = None,
-        state_builder: Any = None,
+        state_builder: StateOf[S] | None = None,
         on_error: str | None = None,
     ) -> "ApplicationBuilder":
         """Do what `to_state_partition` does, with keys of 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
@@ -195,7 +196,7 @@ class ApplicationBuilder:
         return self._to_state("to_state_partition_u64", computation, builder, state_name, rule, on_error)
 
     def source_connector(
-        self, name: str, encoder: Any, decoder: Any, port: str | int | None = None
+        self, name: str, encoder: Encoding, decoder: Decoding, port: str | int | None = None
     ) -> "ApplicationBuilder":
         """Declare a connector that brings messages; a pipeline begins with its name.
 
@@ -210,7 +211,7 @@ class ApplicationBuilder:
         return self._add_connector("source_connector", SourceConnectorConfig, SOURCE_PORT, name, encoder, decoder, port)
 
     def sink_connector(
-        self, name: str, encoder: Any, decoder: Any, port: str | int | None = None
+        self, name: str, encoder: Encoding, decoder: Decoding, port: str | int | None = None
     ) -> "ApplicationBuilder":
         """Declare a connector that takes output; a pipeline ends with its name.
 

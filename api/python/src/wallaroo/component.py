@@ -145,7 +145,7 @@ VISITOR = ("name", "metadata", "key", "state")
 BUILDER, SOURCE = "ApplicationBuilder (Wallaroo 0.1 to 0.5)", "wallaroo.source (Wallaroo 0.6)"
 
 
-def _decorated(place: Place, component: BaseWrapped) -> Callable[..., Any] | None:
+def _decorated(place: Place, component: BaseWrapped[..., Any]) -> Callable[..., Any] | None:
     if component.finding is None:
         return component.function
     place.findings.append(_at(component.finding, place))
@@ -156,7 +156,7 @@ def _kinds(has_state: bool) -> tuple[str, str]:
     return ("state_computation", "state_computation_multi") if has_state else ("computation", "computation_multi")
 
 
-def _other_method(component: BaseWrapped) -> str:
+def _other_method(component: BaseWrapped[..., Any]) -> str:
     return "to_state_partition" if component.kind.startswith("state") else "to"
 
 

@@ -5,28 +5,43 @@ A decorated function can still be called; `f()` gives the object, `f(x)` runs th
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 from wallaroo.diagnostic import shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.location import called_from
 from wallaroo.wrapped import (
-    BaseWrapped,
     Computation,
     ComputationMulti,
     Decoder,
     Encoder,
     KeyExtractor,
+    P,
     Partition,
+    R,
     StateComputation,
     StateComputationMulti,
 )
 
-Wrapped = TypeVar("Wrapped", bound=BaseWrapped)
-Function = Callable[..., Any]
+C = TypeVar("C", covariant=True)
+G = TypeVar("G")
 
 
-def computation(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Function], Computation]:
+class StateDecorator(Protocol[C]):
+    """What `state_computation` gives: a decorator that keeps the type of the function."""
+
+    def __call__(self, function: Callable[P, R]) -> StateComputation[P, R, C]:
+        """Make a function a state computation."""
+
+
+class StateDecoratorMulti(Protocol[C]):
+    """What `state_computation_multi` gives."""
+
+    def __call__(self, function: Callable[P, R]) -> StateComputationMulti[P, R, C]:
+        """Make a function a state computation with any number of outputs."""
+
+
+def computation(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable[P, R]], Computation[P, R]]:
     """Make a function `f(data)` a computation: it returns one message, or None for no message.
 
     It runs once per message, on any process, and again after a failure: it should depend on the message alone.
@@ -47,10 +62,11 @@ def computation(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Function
 
     Source: Wallaroo 0.4 to 0.6.
     """
-    return _named(Computation, name, outputs=outputs)
+    made: Callable[[Callable[P, R]], Computation[P, R]] = _named(Computation, name, outputs=outputs)
+    return made
 
 
-def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Function], ComputationMulti]:
+def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable[P, R]], ComputationMulti[P, R]]:
     """Make a function `f(data)` a computation that returns a list of messages; None is an empty list.
 
     None items of the list are left out. A generator function may yield the messages.
@@ -71,12 +87,19 @@ def computation_multi(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Fu
 
     Source: Wallaroo 0.4 to 0.6; None items since 0.5.
     """
-    return _named(ComputationMulti, name, outputs=outputs)
+    made: Callable[[Callable[P, R]], ComputationMulti[P, R]] = _named(ComputationMulti, name, outputs=outputs)
+    return made
 
 
-def state_computation(
-    name: str, state: Any = None, *, outputs: Sequence[str] = ()
-) -> Callable[[Function], StateComputation]:
+@overload
+def state_computation(name: str, state: None = None, *, outputs: Sequence[str] = ()) -> StateDecorator[None]: ...
+
+
+@overload
+def state_computation(name: str, state: G, *, outputs: Sequence[str] = ()) -> StateDecorator[G]: ...
+
+
+def state_computation(name: str, state: Any = None, *, outputs: Sequence[str] = ()) -> Any:
     """Make a function `f(data, state)` a state computation. What it returns depends on `state`.
 
     With a state class, for `wallaroo.source(...).to(...)`: the message or None; the state is always saved. Without one,
@@ -114,9 +137,17 @@ def state_computation(
     return _named(StateComputation, name, state, outputs=outputs)
 
 
+@overload
 def state_computation_multi(
-    name: str, state: Any = None, *, outputs: Sequence[str] = ()
-) -> Callable[[Function], StateComputationMulti]:
+    name: str, state: None = None, *, outputs: Sequence[str] = ()
+) -> StateDecoratorMulti[None]: ...
+
+
+@overload
+def state_computation_multi(name: str, state: G, *, outputs: Sequence[str] = ()) -> StateDecoratorMulti[G]: ...
+
+
+def state_computation_multi(name: str, state: Any = None, *, outputs: Sequence[str] = ()) -> Any:
     """Make a function `f(data, state)` a state computation with any number of outputs.
 
     It returns a list of messages or None, and without a state class the pair of that and `persist`.
@@ -142,7 +173,7 @@ def state_computation_multi(
     return _named(StateComputationMulti, name, state, outputs=outputs)
 
 
-def key_extractor(function: Function) -> KeyExtractor:
+def key_extractor(function: Callable[P, R]) -> KeyExtractor[P, R]:
     """Make a function `f(data)` a key extractor for `key_by`: it returns a key as str, bytes or int.
 
     It runs once per message and again after a restart, so it must depend on the message alone.
@@ -165,7 +196,7 @@ def key_extractor(function: Function) -> KeyExtractor:
     return KeyExtractor(function)
 
 
-def partition(function: Function) -> Partition:
+def partition(function: Callable[P, R]) -> Partition[P, R]:
     """Make a function `f(data)` a partition function: it returns the key of a message as str, bytes or int.
 
     It runs once per message and again after a restart, so it must depend on the message alone.
@@ -188,7 +219,7 @@ def partition(function: Function) -> Partition:
     return Partition(function)
 
 
-def encoder(function: Function) -> Encoder:
+def encoder(function: Callable[P, R]) -> Encoder[P, R]:
     r"""Make a function `f(data)` an encoder: it returns bytes, str (sent as UTF-8), or None to send nothing.
 
     Args:
@@ -209,7 +240,7 @@ def encoder(function: Function) -> Encoder:
     return Encoder(function)
 
 
-def decoder(header_length: int, length_fmt: str) -> Callable[[Function], Decoder]:
+def decoder(header_length: int, length_fmt: str) -> Callable[[Callable[P, R]], Decoder[P, R]]:
     """Make a function `f(bs)` a decoder: it gets exactly the payload as bytes, returns a message or None.
 
     Args:
@@ -241,7 +272,7 @@ def decoder(header_length: int, length_fmt: str) -> Callable[[Function], Decoder
     return lambda function: Decoder(function, header_length, length_fmt)
 
 
-def _named(cls: type[Wrapped], name: str, *rest: Any, **more: Any) -> Callable[[Function], Wrapped]:
+def _named(cls: Any, name: str, *rest: Any, **more: Any) -> Any:
     if not isinstance(name, str):
         raise WallarooParameterError.of(
             called_from(), method=cls.kind, parameter="name", actual=shown(name), expected="a str",

@@ -8,6 +8,7 @@ from wallaroo.application import Source
 from wallaroo.component import Place
 from wallaroo.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 from wallaroo.diagnostic import shown
+from wallaroo.form import Decoding, DecodingRecord, Encoding
 from wallaroo.kafka_option import LINGER, MESSAGE_SIZE, Topic, sink_topic, source_topic
 from wallaroo.kafka_record import content_of, create_of, edge, table_of
 from wallaroo.spark import option_texts
@@ -52,7 +53,7 @@ class KafkaSourceConfig(SourceConfig):
         topic: str,
         brokers: Sequence[Broker],
         log_level: str,
-        decoder: Any,
+        decoder: Decoding | DecodingRecord | None,
         *,
         start: str = "start",
         options: Mapping[str, Any] | None = None,
@@ -130,7 +131,7 @@ class KafkaSinkConfig(SinkConfig):
         log_level: str,
         max_produce_buffer_ms: int,
         max_message_size: int,
-        encoder: Any,
+        encoder: Encoding | None,
         *,
         options: Mapping[str, Any] | None = None,
         exactly_once: bool = False,
@@ -181,7 +182,7 @@ class DefaultKafkaSourceCLIParser(KafkaSourceConfig):
     Source: Wallaroo 0.5 and 0.6.
     """
 
-    def __init__(self, decoder: Any, name: str = "kafka_source", *, on_error: str | None = None) -> None:
+    def __init__(self, decoder: Decoding, name: str = "kafka_source", *, on_error: str | None = None) -> None:
         super().__init__("", (), "Warn", decoder, on_error=on_error)
         self.said = source_topic(name, argument.current())
 
@@ -207,7 +208,7 @@ class CustomKafkaSourceCLIParser(KafkaSourceConfig):
     Source: Wallaroo 0.5 and 0.6.
     """
 
-    def __init__(self, args: Sequence[str], decoder: Any, *, on_error: str | None = None) -> None:
+    def __init__(self, args: Sequence[str], decoder: Decoding, *, on_error: str | None = None) -> None:
         super().__init__("", (), "Warn", decoder, on_error=on_error)
         self.said = source_topic("kafka_source", args)
 
@@ -239,7 +240,7 @@ class DefaultKafkaSinkCLIParser(KafkaSinkConfig):
     Source: Wallaroo 0.5 and 0.6.
     """
 
-    def __init__(self, encoder: Any, name: str = "kafka_sink", *, on_error: str | None = None) -> None:
+    def __init__(self, encoder: Encoding, name: str = "kafka_sink", *, on_error: str | None = None) -> None:
         super().__init__("", (), "Warn", 0, 0, encoder, on_error=on_error)
         self.said = sink_topic(name, argument.current())
 
@@ -265,7 +266,7 @@ class CustomKafkaSinkCLIParser(KafkaSinkConfig):
     Source: Wallaroo 0.5 and 0.6.
     """
 
-    def __init__(self, args: Sequence[str], encoder: Any, *, on_error: str | None = None) -> None:
+    def __init__(self, args: Sequence[str], encoder: Encoding, *, on_error: str | None = None) -> None:
         super().__init__("", (), "Warn", 0, 0, encoder, on_error=on_error)
         self.said = sink_topic("kafka_sink", args)
 

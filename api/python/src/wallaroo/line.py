@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from wallaroo.framing import NEWLINE
-from wallaroo.wrapped import BaseWrapped, Encoder
+from wallaroo.wrapped import BaseWrapped, Encoder, P, R
 
 
-class LineDecoder(BaseWrapped):
+class LineDecoder(BaseWrapped[P, R]):
     """Turns a line into a message; what `line_decoder` makes. Parameters are those of `BaseWrapped`.
 
     Attributes:
@@ -22,12 +22,12 @@ class LineDecoder(BaseWrapped):
     parameters = ("bs",)
     framing = NEWLINE
 
-    def decode(self, bs: bytes) -> Any:
+    def decode(self, bs: bytes) -> R:
         """Return the message of a line, or None to drop it."""
         return self.function(bs)
 
 
-class LineEncoder(Encoder):
+class LineEncoder(Encoder[P, R]):
     r"""Turns a message into a line; what `line_encoder` makes. Parameters are those of `BaseWrapped`.
 
     Example:
@@ -38,7 +38,7 @@ class LineEncoder(Encoder):
     kind = "line_encoder"
     is_direct = False
 
-    def encode(self, data: Any) -> Any:
+    def encode(self, data: Any) -> bytes | None:
         """Return the line of a message with its end; None: nothing is sent.
 
         Raises:
@@ -58,7 +58,7 @@ class LineEncoder(Encoder):
         return encoded + b"\n"
 
 
-def line_decoder(function: Callable[[bytes], Any]) -> LineDecoder:
+def line_decoder(function: Callable[P, R]) -> LineDecoder[P, R]:
     """Make a function `f(bs)` a decoder of lines: it gets a line without LF or CR LF, returns a message or None.
 
     A TCP source with it cuts its stream at line breaks; a last line without one ends with the connection. Empty lines
@@ -81,7 +81,7 @@ def line_decoder(function: Callable[[bytes], Any]) -> LineDecoder:
     return LineDecoder(function)
 
 
-def line_encoder(function: Callable[[Any], bytes | str | None]) -> LineEncoder:
+def line_encoder(function: Callable[P, R]) -> LineEncoder[P, R]:
     r"""Make a function `f(data)` an encoder of lines: it returns bytes or str without a line break, or None.
 
     Args:

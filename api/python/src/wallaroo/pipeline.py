@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 from wallaroo.config import SinkConfig, SourceConfig
+from wallaroo.form import KeyOf, S, Stateful, Stateless
 from wallaroo.location import Location, called_from
 
 _numbers = count()
@@ -98,7 +99,7 @@ class Pipeline:
         """Return a pipeline that is equal to this one."""
         return Pipeline(self._ends, self._merges, self._misplaced)
 
-    def to(self, computation: Any, *, on_error: str | None = None) -> "Pipeline":
+    def to(self, computation: Stateless | Stateful[S], *, on_error: str | None = None) -> "Pipeline":
         """Send each message to a computation, a state computation or windows.
 
         State computations and windows keep a state per key of messages: `key_by` or `collect` comes before them, or the
@@ -122,7 +123,7 @@ class Pipeline:
         """
         return self._then("output", name, None)
 
-    def key_by(self, key_extractor: Any, *, on_error: str | None = None) -> "Pipeline":
+    def key_by(self, key_extractor: KeyOf, *, on_error: str | None = None) -> "Pipeline":
         """Give each message the key that a key extractor returns, until the next `key_by` or `collect`.
 
         Args:

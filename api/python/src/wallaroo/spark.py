@@ -7,6 +7,7 @@ from wallaroo.application import Source
 from wallaroo.component import Place
 from wallaroo.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 from wallaroo.diagnostic import shown
+from wallaroo.form import Decoding, Encoding
 
 
 class SparkSourceConfig(SourceConfig):
@@ -36,7 +37,7 @@ class SparkSourceConfig(SourceConfig):
         self,
         format: str,
         options: Mapping[str, Any],
-        decoder: Any,
+        decoder: Decoding,
         value: str = "value",
         key: str | None = None,
         timestamp: str | None = None,
@@ -95,7 +96,7 @@ class SparkSinkConfig(SinkConfig):
         self,
         format: str,
         options: Mapping[str, Any],
-        encoder: Any,
+        encoder: Encoding,
         value: str = "value",
         *,
         on_error: str | None = None,

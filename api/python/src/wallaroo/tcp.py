@@ -12,6 +12,7 @@ from wallaroo.component import Place
 from wallaroo.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.error import WallarooParameterError
+from wallaroo.form import Encoding, Framing
 from wallaroo.framing import NEWLINE, probe
 from wallaroo.location import called_from, declared_at
 
@@ -46,13 +47,13 @@ class TCPSourceConfig(SourceConfig):
 
     @overload
     def __init__(
-        self, host: str, port: str | int, decoder: Any, parallelism: int = 10, *, name: str | None = None,
+        self, host: str, port: str | int, decoder: Framing, parallelism: int = 10, *, name: str | None = None,
         on_error: str | None = None,
     ) -> None: ...  # fmt: skip
 
     @overload
     def __init__(
-        self, name: str, host: str, port: str | int, decoder: Any, valid: bool = True, parallelism: int = 10,
+        self, name: str, host: str, port: str | int, decoder: Framing, valid: bool = True, parallelism: int = 10,
         max_size: int = 16384, max_received_count: int = 50, *, on_error: str | None = None,
     ) -> None: ...  # fmt: skip
 
@@ -118,7 +119,7 @@ class TCPSinkConfig(SinkConfig):
     Source: Wallaroo 0.1 to 0.6.
     """
 
-    def __init__(self, host: str, port: str | int, encoder: Any, *, on_error: str | None = None) -> None:
+    def __init__(self, host: str, port: str | int, encoder: Encoding, *, on_error: str | None = None) -> None:
         super().__init__(encoder, on_error)
         self.host, self.port = host, port
 

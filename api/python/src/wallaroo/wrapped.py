@@ -4,27 +4,33 @@ import functools
 import importlib
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from wallaroo.diagnostic import Diagnostic, shown
 from wallaroo.error import WallarooParameterError
 from wallaroo.output import collected
 from wallaroo.signature import arity_finding
 
-_declared: dict[tuple[str, str], "BaseWrapped"] = {}
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+C = TypeVar("C", covariant=True)
+Own = TypeVar("Own")
+F = TypeVar("F", bound=Callable[..., Any])
+_declared: dict[tuple[str, str], "BaseWrapped[..., Any]"] = {}
 
 
-def declared(module: str, qualname: str) -> "BaseWrapped":
+def declared(module: str, qualname: str) -> "BaseWrapped[..., Any]":
     """Return the decorated object of a name; unpickling calls it."""
     if (module, qualname) not in _declared:
         importlib.import_module(module)
     return _declared[module, qualname]
 
 
-class BaseWrapped:
+class BaseWrapped(Generic[P, R]):
     """A decorated function; what all decorators make.
 
-    `f()` gives the object, `f(x)` runs the function. Pickles hold its module and name.
+    `f()` gives the object, `f(x)` runs the function. Pickles hold its module and name. Type checkers see the parameters
+    and the result of the function: `BaseWrapped[P, R]`.
 
     Args:
         function: The user's function.
@@ -42,14 +48,14 @@ class BaseWrapped:
     # Whether the methods only pass their arguments on to the function; workers call the function itself then.
     is_direct = True
 
-    def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
+    def __init__(self, function: Callable[P, R], name: str | None = None) -> None:
         if not callable(function):
             raise WallarooParameterError.of(
                 method=self.kind, parameter="function", actual=repr(function), expected="a function",
                 fix=f"put the decorator right above a function `def f({_list(self)})`",
             )  # fmt: skip
         functools.update_wrapper(self, function)
-        self.function = function
+        self.function: Callable[..., R] = function
         self._name = getattr(function, "__name__", type(function).__name__) if name is None else name
         self.finding = arity_finding(self.kind, self._name, function, self.parameters)
         _declared[self.__module__, getattr(self, "__qualname__", self._name)] = self
@@ -57,6 +63,12 @@ class BaseWrapped:
     def name(self) -> str:
         """Return the name that was given to the decorator, else the function's."""
         return self._name
+
+    @overload
+    def __call__(self: Own) -> Own: ...
+
+    @overload
+    def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R: ...
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the function; without arguments return the object."""
@@ -66,14 +78,14 @@ class BaseWrapped:
         return declared, (self.__module__, getattr(self, "__qualname__", self._name))
 
 
-class _WithOutputs(BaseWrapped):
+class _WithOutputs(BaseWrapped[P, R]):
     """What the kinds of computation have.
 
     Attributes:
         outputs: Names of the outputs to which it may emit.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str | None = None, *, outputs: Sequence[str] = ()) -> None:
+    def __init__(self, function: Callable[P, R], name: str | None = None, *, outputs: Sequence[str] = ()) -> None:
         super().__init__(function, name)
         if isinstance(outputs, str) or not all(isinstance(each, str) for each in outputs):
             raise WallarooParameterError.of(
@@ -83,7 +95,7 @@ class _WithOutputs(BaseWrapped):
         self.outputs = tuple(outputs)
 
 
-class Computation(_WithOutputs):
+class Computation(_WithOutputs[P, R]):
     """One message in, at most one out; what `computation` makes.
 
     Args:
@@ -106,12 +118,12 @@ class Computation(_WithOutputs):
 
     kind = "computation"
 
-    def compute(self, data: Any) -> Any:
+    def compute(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Run the computation."""
-        return self.function(data)
+        return self.function(*arguments, **keywords)
 
 
-class ComputationMulti(_WithOutputs):
+class ComputationMulti(_WithOutputs[P, R]):
     """One message in, any number out; what `computation_multi` makes. Parameters are those of `Computation`.
 
     Example:
@@ -124,12 +136,12 @@ class ComputationMulti(_WithOutputs):
 
     kind = "computation_multi"
 
-    def compute_multi(self, data: Any) -> Any:
+    def compute_multi(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Run the computation."""
-        return self.function(data)
+        return self.function(*arguments, **keywords)
 
 
-class _WithState(_WithOutputs):
+class _WithState(_WithOutputs[P, R], Generic[P, R, C]):
     """What both kinds of state computation have.
 
     Attributes:
@@ -141,9 +153,9 @@ class _WithState(_WithOutputs):
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R],
         name: str | None = None,
-        state_class: Any = None,
+        state_class: C = None,  # type: ignore[assignment]
         *,
         outputs: Sequence[str] = (),
     ) -> None:
@@ -156,7 +168,7 @@ class _WithState(_WithOutputs):
         """Names of the visits that it takes."""
         return tuple(self.visitors)
 
-    def visitor(self, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def visitor(self, name: str) -> Callable[[F], F]:
         """Make a function `f(metadata, key, state)` the visitor of a visit: it runs for every key that has state.
 
         It returns what the computation returns, or `wallaroo.Deleted` to delete the key's state. A visit is asked for
@@ -169,7 +181,7 @@ class _WithState(_WithOutputs):
             WallarooParameterError: The name is no text or is taken (T207), or it is no such function (T202, T207).
         """
 
-        def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        def add(function: F) -> F:
             finding = None
             if not isinstance(name, str) or name in self.visitors or not callable(function):
                 finding = Diagnostic.of(
@@ -189,7 +201,7 @@ class _WithState(_WithOutputs):
         return self.visitors[name](metadata, key, state)
 
 
-class StateComputation(_WithState):
+class StateComputation(_WithState[P, R, C]):
     """A message and its state in; (output or None, persist) out, with a state class the output or None.
 
     What `state_computation` makes.
@@ -217,12 +229,12 @@ class StateComputation(_WithState):
 
     kind = "state_computation"
 
-    def compute(self, data: Any, state: Any) -> Any:
+    def compute(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Run the computation."""
-        return self.function(data, state)
+        return self.function(*arguments, **keywords)
 
 
-class StateComputationMulti(_WithState):
+class StateComputationMulti(_WithState[P, R, C]):
     """A message and its state in; (list of outputs or None, persist) out, with a state class the list or None.
 
     What `state_computation_multi` makes. Parameters are those of `StateComputation`.
@@ -240,12 +252,12 @@ class StateComputationMulti(_WithState):
 
     kind = "state_computation_multi"
 
-    def compute_multi(self, data: Any, state: Any) -> Any:
+    def compute_multi(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Run the computation."""
-        return self.function(data, state)
+        return self.function(*arguments, **keywords)
 
 
-class Partition(BaseWrapped):
+class Partition(BaseWrapped[P, R]):
     """Gives a message's key: str, bytes or int; what `partition` makes. Parameters are those of `BaseWrapped`.
 
     Example:
@@ -257,12 +269,12 @@ class Partition(BaseWrapped):
 
     kind = "partition"
 
-    def partition(self, data: Any) -> Any:
+    def partition(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Return the key of a message."""
-        return self.function(data)
+        return self.function(*arguments, **keywords)
 
 
-class KeyExtractor(BaseWrapped):
+class KeyExtractor(BaseWrapped[P, R]):
     """Gives a message's key: str, bytes or int; what `key_extractor` makes. Parameters are those of `BaseWrapped`.
 
     Example:
@@ -276,12 +288,12 @@ class KeyExtractor(BaseWrapped):
 
     kind = "key_extractor"
 
-    def extract_key(self, data: Any) -> Any:
+    def extract_key(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Return the key of a message."""
-        return self.function(data)
+        return self.function(*arguments, **keywords)
 
 
-class Encoder(BaseWrapped):
+class Encoder(BaseWrapped[P, R]):
     """Turns a message into the bytes that a sink sends; what `encoder` makes. Parameters are those of `BaseWrapped`.
 
     Example:
@@ -298,7 +310,7 @@ class Encoder(BaseWrapped):
         return self.function(data)
 
 
-class Decoder(BaseWrapped):
+class Decoder(BaseWrapped[P, R]):
     """Turns a payload into a message; what `decoder` makes, which also checks the two lengths.
 
     Args:
@@ -321,7 +333,7 @@ class Decoder(BaseWrapped):
     kind = "decoder"
     parameters = ("bs",)
 
-    def __init__(self, function: Callable[..., Any], header_length: int, length_fmt: str) -> None:
+    def __init__(self, function: Callable[P, R], header_length: int, length_fmt: str) -> None:
         super().__init__(function)
         self._header_length = header_length
         self._format = struct.Struct(length_fmt)
@@ -334,12 +346,12 @@ class Decoder(BaseWrapped):
         """Return the length of the payload that follows a header."""
         return int(self._format.unpack(bs)[0])
 
-    def decode(self, bs: bytes) -> Any:
+    def decode(self, bs: bytes) -> R:
         """Return the message of a payload, or None to drop it."""
         return self.function(bs)
 
 
-class StateBuilder:
+class StateBuilder(Generic[R]):
     """Makes the state of a key from a class.
 
     Args:
@@ -352,13 +364,13 @@ class StateBuilder:
     Source: Wallaroo 0.5.
     """
 
-    def __init__(self, state_class: Callable[[], Any]) -> None:
+    def __init__(self, state_class: Callable[[], R]) -> None:
         self.state_class = state_class
 
-    def build(self) -> Any:
+    def build(self) -> R:
         """Return a new state."""
         return self.state_class()
 
 
-def _list(wrapped: BaseWrapped) -> str:
+def _list(wrapped: BaseWrapped[..., Any]) -> str:
     return ", ".join(wrapped.parameters)

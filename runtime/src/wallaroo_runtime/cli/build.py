@@ -24,7 +24,8 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Build, and print the path of the binary."""
     # Late, since only `build` and runs of Go programs need it.
-    from wallaroo_runtime.program.build import build, init
+    from wallaroo_runtime.program.build import build
+    from wallaroo_runtime.program.init import init
 
     directory = Path(arguments.directory)
     if arguments.init:

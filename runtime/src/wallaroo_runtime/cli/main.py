@@ -16,6 +16,7 @@ from wallaroo_runtime.cli import (
     backup,
     broker,
     build,
+    complete,
     completion,
     dead_letters,
     diff,
@@ -49,7 +50,7 @@ from wallaroo_runtime.cli.parser import Parser, unknown_arguments
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
 COMMANDS: tuple[ModuleType, ...] = (
-    *(run, emit, build, pack, submit, validate, explain, graph, send, receive, dead_letters, diff),
+    *(run, emit, build, pack, submit, validate, complete, explain, graph, send, receive, dead_letters, diff),
     *(gateway, egress, state, visit, broker, topics, new, test, doctor, completion),
     *(status, ps, stop, logs, du, gc, backup, restore),
 )

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise _refused(directory, error.strerror or str(error), "give another directory") from error
     if arguments.language == "go":
-        from wallaroo_runtime.program.build import init
+        from wallaroo_runtime.program.init import init
 
         written += init(directory)
     if arguments.json:

@@ -6,29 +6,20 @@ workspace, so that the program needs no go.mod, and its directory is not touched
 """
 
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.program.cache import cached
+from wallaroo_runtime.program.go import broken, run_go
+from wallaroo_runtime.program.module import NEW_MODULE, find_module, go_environment, write_workspace
 from wallaroo_runtime.program.sdk import go_command, sdk_directory
 
-HOST = "wallaroo.local"  # of module paths that nobody fetches
-MODULE = "wallarooapi"
-GOKA = f"{MODULE}/goka"
-IMPORTS_GOKA = re.compile(rf'"{GOKA}[/"]')
-BUILD_SECONDS = 600
-NOTE_SECONDS = 5
-SHOWN_LINES = 40
-_PLACE = re.compile(r"^(?P<file>[^\s:][^:]*\.go):(?P<line>\d+)(?::\d+)?: ", re.MULTILINE)
-_NOT_FETCHED = re.compile(r"(?:module lookup disabled by GOPROXY|Get \"https?://|dial tcp|proxyconnect).*")
+NAME_CHARACTERS = 60  # of a binary
 
 
 def build(
@@ -66,86 +57,20 @@ def build(
         if with_cgo:
             names = ", ".join(prepared["cgo"])
             print(f"note: {directory} uses {names}; it is built with cgo, for this platform only", file=sys.stderr)
-        overlay = _workspace(directory, prepared["replace"], version, work)
+        overlay = _workspace(go, version, directory, work, prepared["replace"])
         if output is not None:
             _compile(go, directory, overlay, output.absolute(), environment=environment)
             return output.absolute()
         target = "-".join(environment.get(name, "") for name in ("GOOS", "GOARCH", "CGO_ENABLED"))
         return cached(
             f"{directory}\0{target}",
-            _module_name(directory).removeprefix(f"{HOST}/"),
+            f"app-{re.sub('[^A-Za-z0-9_-]', '_', directory.name)[:NAME_CHARACTERS]}",
             lambda path: _compile(go, directory, overlay, path, environment=environment),
         )
 
 
-def init(directory: Path) -> list[Path]:
-    """Make plain go tools (`go vet`, `go test`, editors) work in a program's directory.
-
-    Writes a go.mod that requires the SDK from where it is installed, and a go.sum. Files that are there are
-    amended, not replaced.
-
-    Returns:
-        The files written.
-
-    Raises:
-        RunError: W407, W408 or R697.
-    """
-    directory = directory.resolve()
-    go, _ = go_command()
-    sdk = sdk_directory()
-    module, sums = directory / "go.mod", directory / "go.sum"
-    if not module.exists():
-        module.write_text(f"module {_module_name(directory)}\n\ngo 1.24.0\n", encoding="utf-8")
-    environment = {**os.environ, "GOFLAGS": "", "GOWORK": "off", "GOTOOLCHAIN": "local"}
-    requires = [f"-require={line}" for line in _required(sdk)]
-    edits = [f"-require={MODULE}@v0.0.0", f"-replace={MODULE}={sdk}", *requires]
-    modules = _sdk_modules(directory)
-    if len(modules) > 1:
-        goka = modules[1]
-        edits += [f"-require={GOKA}@v0.0.0", f"-replace={GOKA}={goka}", f"-go={_go_version(goka)}"]
-        edits += [f"-require={line}" for line in _required(goka) if not line.startswith(MODULE)]
-    _run([go, "mod", "edit", *edits], directory, environment)
-    known = set(sums.read_text(encoding="utf-8").splitlines()) if sums.exists() else set()
-    for path in modules:
-        known |= set((path / "go.sum").read_text(encoding="utf-8").splitlines())
-    sums.write_text("\n".join(sorted(known - {""})) + "\n", encoding="utf-8")
-    return [module, sums]
-
-
-def _sdk_modules(program: Path) -> list[Path]:
-    """Return the modules of the SDK that a program needs: that for Goka's programs has many dependencies of its own."""
-    goka = any(IMPORTS_GOKA.search(file.read_text(encoding="utf-8", errors="replace")) for file in _go_files(program))
-    return [sdk_directory(), sdk_directory() / "goka"] if goka else [sdk_directory()]
-
-
-def _go_files(directory: Path) -> Iterator[Path]:
-    for folder, names, files in os.walk(directory):
-        names[:] = [
-            name for name in names if not name.startswith((".", "_")) and name not in ("testdata", "node_modules")
-        ]
-        yield from (Path(folder) / name for name in files if name.endswith(".go"))
-
-
-def _go_version(module: Path) -> str:
-    """Return the version of Go that a module of the SDK needs."""
-    found = re.search(r"^go (\S+)$", (module / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
-    return found[1] if found else "1.24.0"
-
-
-def _required(sdk: Path) -> Iterator[str]:
-    for line in (sdk / "go.mod").read_text(encoding="utf-8").splitlines():
-        if found := re.match(r"\s+(\S+) (v\S+)", line):
-            yield f"{found[1]}@{found[2]}"
-
-
-def _module_name(directory: Path) -> str:
-    """Return a module path for a directory of any name; the name alone may be a standard package, or reserved."""
-    return f"{HOST}/app-{re.sub('[^A-Za-z0-9_-]', '_', directory.name)}"
-
-
 def _environment(work: Path, goos: str | None, goarch: str | None) -> dict[str, str]:
-    # The user's GOFLAGS may hold -mod=mod, which a workspace refuses; a toolchain must not be fetched.
-    environment = {**os.environ, "GOWORK": str(work / "go.work"), "GOFLAGS": "", "GOTOOLCHAIN": "local"}
+    environment = go_environment(str(work / "go.work"))
     environment.update({name: value for name, value in (("GOOS", goos), ("GOARCH", goarch)) if value})
     return environment
 
@@ -153,7 +78,7 @@ def _environment(work: Path, goos: str | None, goarch: str | None) -> dict[str, 
 def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) -> dict[str, Any]:
     """Run the SDK's `overlay` over the program; the files that it writes go to `work`."""
     if not directory.is_dir():
-        raise _broken(directory, "this is not a directory")
+        raise broken(directory, "this is not a directory")
     # The tool runs here, whatever the program is built for; it gets the target as its own default.
     native = {**environment, "GOWORK": "off", "CGO_ENABLED": "0"}
     target: dict[str, str] = {name: native.pop(name) for name in ("GOOS", "GOARCH") if name in native}
@@ -161,27 +86,23 @@ def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) 
     tool = cached(
         f"{sdk_directory()}\0overlay",
         "overlay",
-        lambda path: _run([*make, str(path), "./cmd/overlay"], sdk_directory(), native),
+        lambda path: run_go([*make, str(path), "./cmd/overlay"], sdk_directory(), native),
     )
-    answer = _run([str(tool), str(directory), str(work)], work, {**native, **target})
+    answer = run_go([str(tool), str(directory), str(work)], work, {**native, **target})
     prepared: dict[str, Any] = json.loads(answer)
     if prepared["diagnostics"]:
         raise RunError(map(Diagnostic.from_json, prepared["diagnostics"]), WORKER)
     return prepared
 
 
-def _workspace(directory: Path, replace: dict[str, str], version: str, work: Path) -> Path:
+def _workspace(go: str, version: str, directory: Path, work: Path, replace: dict[str, str]) -> Path:
     """Write the workspace and the overlay file; return the latter."""
-    module = next((parent for parent in (directory, *directory.parents) if (parent / "go.mod").is_file()), None)
+    module = find_module(directory)
     if module is None:
-        module = directory
-        made = work / "go.mod"
-        made.write_text(f"module {_module_name(directory)}\n\ngo 1.24.0\n", encoding="utf-8")
-        replace = {**replace, str(directory / "go.mod"): str(made)}
-    uses = [json.dumps(str(path)) for path in {module, *_sdk_modules(module)}]
-    number = re.search(r"\d+(\.\d+)+", version)
-    text = f"go {number[0] if number else '1.24.0'}\n\nuse (\n\t" + "\n\t".join(uses) + "\n)\n"
-    (work / "go.work").write_text(text, encoding="utf-8")
+        module, made = directory, work / "go.mod"
+        made.write_text(NEW_MODULE, encoding="utf-8")
+        replace[str(directory / "go.mod")] = str(made)
+    write_workspace(go, version, module, work, replace)
     overlay = work / "overlay.json"
     overlay.write_text(json.dumps({"Replace": replace}), encoding="utf-8")
     return overlay
@@ -189,41 +110,4 @@ def _workspace(directory: Path, replace: dict[str, str], version: str, work: Pat
 
 def _compile(go: str, directory: Path, overlay: Path, output: Path, *, environment: dict[str, str]) -> None:
     command = [go, "build", "-overlay", str(overlay), "-buildvcs=false", "-o", str(output), "."]
-    _run(command, directory, environment)
-
-
-def _run(command: list[str], directory: Path, environment: dict[str, str]) -> str:
-    """Run a command of the go toolchain and return its output; say so when that takes long."""
-    pipe = subprocess.PIPE
-    try:
-        with subprocess.Popen(command, cwd=directory, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
-            try:
-                output, said = process.communicate(timeout=NOTE_SECONDS)
-            except subprocess.TimeoutExpired:
-                print("note: go compiles; the first time also the SDK's modules, which it fetches", file=sys.stderr)
-                output, said = _finished(process)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _broken(directory, str(error)) from error
-    if process.returncode != 0:
-        raise _broken(directory, said.strip() or output.strip() or f"exit code {process.returncode}")
-    return output
-
-
-def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Wait until a command is done; one that is too slow is killed."""
-    try:
-        return process.communicate(timeout=BUILD_SECONDS)
-    except BaseException:
-        process.kill()
-        raise
-
-
-def _broken(directory: Path, output: str) -> RunError:
-    """Make W407 of what the compiler said, at the first place that it names; R697 when a module was not to be had."""
-    if found := _NOT_FETCHED.search(output):
-        return RunError.of("R697", WORKER, reason=found[0])
-    lines = [line for line in output.splitlines() if not line.startswith("# ")]
-    shown = "\n".join(lines[:SHOWN_LINES] + [f"({len(lines) - SHOWN_LINES} more lines)"] * (len(lines) > SHOWN_LINES))
-    place = _PLACE.search(shown)
-    file, line = (str(directory / place["file"]), int(place["line"])) if place else (str(directory), 0)
-    return RunError([Diagnostic.of("W407", file=file, line=line, traceback=shown)], WORKER)
+    run_go(command, directory, environment)

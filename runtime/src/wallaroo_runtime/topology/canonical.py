@@ -13,8 +13,7 @@ Json = Mapping[str, Any]
 
 def ordered(value: Any, rule: Json) -> Any:
     """Return a part of a document with the keys of its objects in the order of the schema's properties."""
-    if "$ref" in rule:
-        rule = schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]]
+    rule = resolved(rule)
     if isinstance(value, list):
         return [ordered(item, rule.get("items", {})) for item in value]
     if not isinstance(value, dict):
@@ -22,11 +21,16 @@ def ordered(value: Any, rule: Json) -> Any:
     free = rule.get("additionalProperties")
     if isinstance(free, dict):
         return {name: value[name] for name in sorted(value)}
-    properties = _meant(value, rule).get("properties", {})
+    properties = meant(value, rule).get("properties", {})
     return {name: ordered(value[name], properties[name]) for name in properties if name in value}
 
 
-def _meant(value: Json, rule: Json) -> Json:
+def resolved(rule: Json) -> Json:
+    """Return a rule of the schema, or the one that it refers to."""
+    return schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]] if "$ref" in rule else rule
+
+
+def meant(value: Json, rule: Json) -> Json:
     """Return the alternative of a rule that an object is: the one with its `kind`, else the one that has its keys."""
     for branch in rule.get("oneOf", ()):
         properties = branch.get("properties", {})
@@ -49,8 +53,8 @@ def canonical_text(document: Json) -> str:
           "pipelines": []
         }
     """
-    meant = {name: value for name, value in document.items() if name != "$schema"}
-    return json.dumps(ordered(meant, schema()), ensure_ascii=False, indent=2) + "\n"
+    content = {name: value for name, value in document.items() if name != "$schema"}
+    return json.dumps(ordered(content, schema()), ensure_ascii=False, indent=2) + "\n"
 
 
 def interface(document: Json) -> Json:

@@ -69,11 +69,11 @@ def check_paths(index: Index) -> Iterator[Diagnostic]:
 
 def check_workers(index: Index) -> Iterator[Diagnostic]:
     """Every part runs on a worker of the document."""
-    names = {worker.get("name") for _, worker in index.workers}
+    names = {name for _, worker in index.workers if isinstance(name := worker.get("name"), str)}
     for part in index.parts:
         worker = part.text("worker")
         if worker and worker not in names:
-            close = did_you_mean(worker, {name for name in names if isinstance(name, str)})
+            close = did_you_mean(worker, names)
             yield index.finding("T220", part, "/worker", path=part.path, worker=worker, hint=close)
 
 

@@ -27,8 +27,6 @@ def load(data: bytes) -> Topology:
     Raises:
         RunError: The document is not usable; carries every finding, sorted by pointer.
     """
-    if len(data) > MAX_DOCUMENT_BYTES:
-        raise RunError.of("T104", TOPOLOGY, size=len(data), limit=MAX_DOCUMENT_BYTES)
     return load_document(parse(data))
 
 
@@ -51,8 +49,10 @@ def parse(data: bytes) -> Any:
     """Parse JSON strictly: UTF-8, each key once, no NaN, no lone surrogates.
 
     Raises:
-        RunError: T101, with the place.
+        RunError: T101, with the place; T104, it is too large.
     """
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise RunError.of("T104", TOPOLOGY, size=len(data), limit=MAX_DOCUMENT_BYTES)
     try:
         text = data.decode("utf-8")
         document = json.loads(

@@ -13,7 +13,13 @@ from jsonschema.validators import extend
 
 from wallaroo.diagnostic import Diagnostic, closest, did_you_mean
 
-_NOUNS = {"object": "an object", "array": "an array", "string": "a string", "integer": "an integer"}
+_NOUNS = {
+    "object": "an object",
+    "array": "an array",
+    "string": "a string",
+    "integer": "an integer",
+    "boolean": "true or false",
+}
 _LARGEST_KEY = (1 << 64) - 1
 
 
@@ -176,7 +182,7 @@ def _kinds(branch: Mapping[str, Any]) -> list[str]:
 
 
 def _one_of(error: ValidationError, value: Any, names: list[Any], *more: str) -> Diagnostic:
-    close = did_you_mean(value, names) if isinstance(value, str) else ""
+    close = did_you_mean(value, [name for name in names if isinstance(name, str)]) if isinstance(value, str) else ""
     wanted = ", ".join(map(shown_json, names))
     expected = wanted if len(names) == 1 else f"one of {wanted}"
     return _finding(error, f"{shown_json(value)} is not known here{close}", f"write {expected}", *more)

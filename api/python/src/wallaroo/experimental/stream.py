@@ -17,7 +17,7 @@ class StreamDecoderError(Exception):
     """A frame of a stream is shorter than the time that it begins with."""
 
 
-class StreamEncoder(BaseWrapped):
+class StreamEncoder(BaseWrapped[..., Any]):
     """Turns a message into a frame of a stream."""
 
     kind = "encoder"
@@ -37,7 +37,7 @@ class StreamEncoder(BaseWrapped):
         return LENGTH.pack(len(payload) + TIME.size) + TIME.pack(event_time) + payload
 
 
-class StreamDecoder(BaseWrapped):
+class StreamDecoder(BaseWrapped[..., Any]):
     """Turns a frame of a stream into a message."""
 
     kind = "decoder"
@@ -72,7 +72,7 @@ class TimedStreamDecoder(StreamDecoder):
         return int(TIME.unpack_from(bs)[0])
 
 
-class OctetEncoder(BaseWrapped):
+class OctetEncoder(BaseWrapped[..., Any]):
     """Turns a message into the payload of the connector protocol."""
 
     kind = "encoder"
@@ -82,7 +82,7 @@ class OctetEncoder(BaseWrapped):
         return self.function(data)
 
 
-class OctetDecoder(BaseWrapped):
+class OctetDecoder(BaseWrapped[..., Any]):
     """Turns the payload of the connector protocol into a message."""
 
     kind = "decoder"

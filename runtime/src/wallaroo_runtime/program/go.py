@@ -1,0 +1,61 @@
+"""Runs commands of the go toolchain."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import WORKER, RunError
+
+BUILD_SECONDS = 600
+NOTE_SECONDS = 5
+SHOWN_LINES = 40
+_PLACE = re.compile(r"^(?P<file>[^\s:][^:]*\.go):(?P<line>\d+)(?::\d+)?: ", re.MULTILINE)
+_NOT_FETCHED = re.compile(r"(?:module lookup disabled by GOPROXY|Get \"https?://|dial tcp|proxyconnect).*")
+
+
+def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> str:
+    """Run a command of the go toolchain and return its output; say so when that takes long.
+
+    Args:
+        command: The command and its arguments.
+        directory: Where it runs; places in its messages are relative to it.
+        environment: Its environment.
+
+    Raises:
+        RunError: W407, or R697 when a module was not to be had.
+    """
+    pipe = subprocess.PIPE
+    try:
+        with subprocess.Popen(command, cwd=directory, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+            try:
+                output, said = process.communicate(timeout=NOTE_SECONDS)
+            except subprocess.TimeoutExpired:
+                print("note: go compiles; the first time also the SDK's modules, which it fetches", file=sys.stderr)
+                output, said = _finished(process)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise broken(directory, str(error)) from error
+    if process.returncode != 0:
+        raise broken(directory, said.strip() or output.strip() or f"exit code {process.returncode}")
+    return output
+
+
+def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Wait until a command is done; one that is too slow is killed."""
+    try:
+        return process.communicate(timeout=BUILD_SECONDS)
+    except BaseException:
+        process.kill()
+        raise
+
+
+def broken(directory: Path, output: str) -> RunError:
+    """Make W407 of what the compiler said, at the first place that it names; R697 when a module was not to be had."""
+    if found := _NOT_FETCHED.search(output):
+        return RunError.of("R697", WORKER, reason=found[0])
+    lines = [line for line in output.splitlines() if not line.startswith("# ")]
+    shown = "\n".join(lines[:SHOWN_LINES] + [f"({len(lines) - SHOWN_LINES} more lines)"] * (len(lines) > SHOWN_LINES))
+    place = _PLACE.search(shown)
+    file, line = (str(directory / place["file"]), int(place["line"])) if place else (str(directory), 0)
+    return RunError([Diagnostic.of("W407", file=file, line=line, traceback=shown)], WORKER)

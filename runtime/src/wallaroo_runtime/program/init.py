@@ -1,0 +1,111 @@
+"""Makes plain go commands work in the directory of a Go program: `wallaroo build --init`."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.program.go import run_go
+from wallaroo_runtime.program.module import (
+    GOKA,
+    MODULE,
+    NEW_MODULE,
+    find_module,
+    find_workspace,
+    go_environment,
+    is_sdk,
+    read_workspace,
+    sdk_modules,
+)
+from wallaroo_runtime.program.sdk import go_command
+
+HEADING = "// Names the SDK of this machine: not to be committed. `wallaroo build --init` makes it.\n\ngo 1.24.0\n"
+GIT_SECONDS = 30
+
+
+def init(directory: Path) -> list[Path]:
+    """Make plain go tools (`go vet`, `go test`, editors) work in a program's directory.
+
+    Where the SDK is differs from machine to machine, so a go.work names it, which git ignores. The nearest go.mod
+    is the program's; without one it gets its own. Files that are there are amended, not replaced.
+
+    Returns:
+        The files written.
+
+    Raises:
+        RunError: R780 (the program's go.work is committed), W407, W408 or R697.
+    """
+    directory = directory.resolve()
+    go, _ = go_command()
+    written = []
+    module = find_module(directory)
+    if module is None:
+        module = directory
+        (module / "go.mod").write_text(NEW_MODULE, encoding="utf-8")
+        written.append(module / "go.mod")
+    elif _without_sdk(go, module / "go.mod"):
+        written.append(module / "go.mod")
+    file = find_workspace(go, module) or module / "go.work"
+    if _git(file.parent, "ls-files", "--error-unmatch", file.name):
+        raise RunError.of("R780", USAGE, path=file)
+    _name_sdk(go, module, file)
+    written.append(file)
+    if _ignore(file.parent / ".gitignore", [file.name, f"{file.stem}.work.sum"]):
+        written.append(file.parent / ".gitignore")
+    if os.environ.get("GOWORK", "") not in ("", str(file)):
+        print(f"note: GOWORK is {os.environ['GOWORK']}, so that go commands do not read {file}", file=sys.stderr)
+    return written
+
+
+def _without_sdk(go: str, file: Path) -> bool:
+    """Remove the SDK's directory from a go.mod, where earlier versions put it; returns whether it was there."""
+    content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
+    names = [
+        entry["Old"]["Path"]
+        for entry in content["Replace"] or ()
+        if entry["Old"]["Path"] in (MODULE, GOKA) and Path(entry["New"]["Path"]).is_absolute()
+    ]
+    edits = [f"-{edit}={name}" for name in names for edit in ("dropreplace", "droprequire")]
+    if edits:
+        run_go([go, "mod", "edit", *edits, str(file)], file.parent, go_environment())
+    return bool(edits)
+
+
+def _name_sdk(go: str, module: Path, file: Path) -> None:
+    """Make a go.work name a module and the SDK of this installation, in place of another one's."""
+    if not file.exists():
+        file.write_text(HEADING, encoding="utf-8")
+    old = [entry["DiskPath"] for entry in read_workspace(go, file).get("Use") or ()]
+    edits = [f"-dropuse={path}" for path in old if is_sdk(file.parent / path) or _is_of_another_machine(path)]
+    if edits:
+        run_go([go, "work", "edit", *edits, str(file)], module, go_environment())
+    # Unlike `go work edit` it raises the version of Go to what the modules need.
+    run_go([go, "work", "use", ".", *map(str, sdk_modules(module))], module, go_environment(str(file)))
+
+
+def _is_of_another_machine(path: str) -> bool:
+    return Path(path).is_absolute() and not (Path(path) / "go.mod").is_file()
+
+
+def _ignore(file: Path, names: list[str]) -> bool:
+    """Name files in a .gitignore, unless git ignores them; returns whether it was changed."""
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    added = [
+        name for name in names if name not in text.splitlines() and not _git(file.parent, "check-ignore", "-q", name)
+    ]
+    if added:
+        start = text if text.endswith("\n") or not text else f"{text}\n"
+        file.write_text(start + "".join(f"{name}\n" for name in added), encoding="utf-8")
+    return bool(added)
+
+
+def _git(directory: Path, *arguments: str) -> bool:
+    """Return whether a command of git says yes; without git nothing is tracked, and nothing ignored."""
+    git = shutil.which("git")
+    if git is None:
+        return False
+    command = [git, *arguments]
+    return subprocess.run(command, cwd=directory, capture_output=True, timeout=GIT_SECONDS, check=False).returncode == 0

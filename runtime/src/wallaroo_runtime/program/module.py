@@ -1,0 +1,152 @@
+"""The Go modules of a program: its go.mod, its workspace, and those of the SDK."""
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.program.go import run_go
+from wallaroo_runtime.program.sdk import sdk_directory
+
+MODULE = "wallarooapi"
+GOKA = f"{MODULE}/goka"
+# Of a program without a go.mod, whatever its directory is called. The domain is one that nobody fetches from.
+NEW_MODULE = "module wallaroo.local/program\n\ngo 1.24.0\n"
+_IMPORTS_GOKA = re.compile(rf'"{GOKA}[/"]')
+_MODULE_LINE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
+
+
+def find_module(directory: Path) -> Path | None:
+    """Return the nearest directory, this one or one above it, that has a go.mod."""
+    return next((parent for parent in (directory, *directory.parents) if (parent / "go.mod").is_file()), None)
+
+
+def find_workspace(go: str, module: Path) -> Path | None:
+    """Return the user's go.work that has a module: what GOWORK names, else the nearest one above.
+
+    A go.work that does not name the module is none for it: go commands refuse to work there.
+    """
+    named = os.environ.get("GOWORK", "")
+    if named == "off":
+        return None
+    files = [Path(named)] if named else [parent / "go.work" for parent in (module, *module.parents)]
+    found = next((file for file in files if file.is_file()), None)
+    return found if found and module in used(found, read_workspace(go, found)) else None
+
+
+def read_workspace(go: str, file: Path) -> dict[str, Any]:
+    """Return a go.work as `go work edit -json` prints it.
+
+    Raises:
+        RunError: W407, it cannot be parsed.
+    """
+    printed = run_go([go, "work", "edit", "-json", str(file)], file.parent, go_environment())
+    content: dict[str, Any] = json.loads(printed)
+    return content
+
+
+def used(file: Path, content: Mapping[str, Any]) -> list[Path]:
+    """Return the directories that a go.work names, absolute."""
+    return [(file.parent / entry["DiskPath"]).resolve() for entry in content.get("Use") or ()]
+
+
+def sdk_modules(program: Path) -> list[Path]:
+    """Return the modules of the SDK that a program needs: that for Goka's programs has many dependencies of its own."""
+    goka = any(_IMPORTS_GOKA.search(file.read_text(encoding="utf-8", errors="replace")) for file in _go_files(program))
+    return [sdk_directory(), sdk_directory() / "goka"] if goka else [sdk_directory()]
+
+
+def is_sdk(directory: Path) -> bool:
+    """Return whether a directory has a module of the SDK, of this installation or another one."""
+    try:
+        found = _MODULE_LINE.search((directory / "go.mod").read_text(encoding="utf-8"))
+    except OSError:
+        return False
+    return found is not None and found[1] in (MODULE, GOKA)
+
+
+def write_workspace(go: str, version: str, module: Path, work: Path, replace: dict[str, str]) -> None:
+    """Write the workspace of a build into `work`: the program's module, its user's workspace, and the SDK.
+
+    Args:
+        go: The go command.
+        version: Its version, e.g. `go1.26.1`.
+        module: The directory of the program's module; a go.mod may be in `replace` alone.
+        work: Directory of the new go.work.
+        replace: What the compiler reads instead of which file; a go.mod is added where one cannot be used as it is.
+    """
+    found = find_workspace(go, module)
+    modules, replaced = [module], []
+    if found:
+        content = read_workspace(go, found)
+        modules = [path for path in used(found, content) if (path / "go.mod").is_file() and not is_sdk(path)]
+        replaced = [_replace_line(entry, found) for entry in content.get("Replace") or () if not _is_gone(entry, found)]
+    for path in modules:
+        _mend(go, path / "go.mod", work, replace)
+    number = re.search(r"\d+(\.\d+)+", version)
+    uses = "\n\t".join(_quoted(str(path)) for path in dict.fromkeys([*modules, *sdk_modules(module)]))
+    lines = [f"go {number[0] if number else '1.24.0'}", f"use (\n\t{uses}\n)", *replaced]
+    (work / "go.work").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+
+
+def go_environment(workspace: str = "off") -> dict[str, str]:
+    """Return the environment of go commands; a user's GOFLAGS may refuse a workspace, and no toolchain is fetched."""
+    return {**os.environ, "GOWORK": workspace, "GOFLAGS": "", "GOTOOLCHAIN": "local"}
+
+
+def _mend(go: str, file: Path, work: Path, replace: dict[str, str]) -> None:
+    """Put a copy in place of a go.mod that replaces modules by what is on another machine, or names the SDK."""
+    text = file.read_text(encoding="utf-8") if str(file) not in replace else ""
+    if "replace" not in text and MODULE not in text:
+        return
+    content = json.loads(run_go([go, "mod", "edit", "-json", str(file)], file.parent, go_environment()))
+    edits = [f"-dropreplace={_name(entry['Old'])}" for entry in content["Replace"] or () if _is_gone(entry, file)]
+    # A workspace has the SDK, and still go would look for what a module requires.
+    edits += [f"-droprequire={entry['Path']}" for entry in content["Require"] or () if entry["Path"] in (MODULE, GOKA)]
+    if not edits:
+        return
+    copy = work / f"{len(replace)}.mod"
+    shutil.copyfile(file, copy)
+    run_go([go, "mod", "edit", *edits, str(copy)], work, go_environment())
+    replace[str(file)] = str(copy)
+
+
+def _is_gone(entry: Mapping[str, Any], file: Path) -> bool:
+    """Return whether a replacement is left out; the SDK is always that of this installation."""
+    if entry["Old"]["Path"] in (MODULE, GOKA):
+        return True
+    path = Path(entry["New"]["Path"])
+    if not path.is_absolute() or (path / "go.mod").is_file():
+        return False
+    name = _name(entry["Old"])
+    print(f"note: {file} replaces {name} by {path}, which is not there; it is not replaced", file=sys.stderr)
+    return True
+
+
+def _replace_line(entry: Mapping[str, Any], file: Path) -> str:
+    new = dict(entry["New"])
+    if not new.get("Version"):
+        new["Path"] = str((file.parent / new["Path"]).resolve())
+    old_new = [_quoted(each["Path"]) + f" {each.get('Version', '')}".rstrip() for each in (entry["Old"], new)]
+    return f"replace {' => '.join(old_new)}"
+
+
+def _name(module: Mapping[str, str]) -> str:
+    return module["Path"] + (f"@{module['Version']}" if module.get("Version") else "")
+
+
+def _quoted(text: str) -> str:
+    # Go's strings have no surrogates, which JSON would make of what is not ASCII.
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _go_files(directory: Path) -> Iterator[Path]:
+    for folder, names, files in os.walk(directory):
+        names[:] = [
+            name for name in names if not name.startswith((".", "_")) and name not in ("testdata", "node_modules")
+        ]
+        yield from (Path(folder) / name for name in files if name.endswith(".go"))

@@ -1,0 +1,164 @@
+"""Completes a topology that a person has written: section 1 of the specification, "Partial documents"."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from wallaroo_runtime.topology.canonical import interface_hash, meant, resolved
+from wallaroo_runtime.topology.index import items_of
+from wallaroo_runtime.topology.load import load_document, parse
+from wallaroo_runtime.topology.model import STATE_KINDS, Topology
+from wallaroo_runtime.topology.shape import schema
+
+Json = dict[str, Any]
+MAIN = "main"
+NO_HASH = "sha256:" + "0" * 64
+GIVE_TIME = ("kafka", "connector")
+
+
+def complete(data: bytes, directory: str, version: str) -> Topology:
+    """Add what a partial document leaves out, and check the result.
+
+    Args:
+        data: The document. Properties that it has are kept, but for the interface hash.
+        directory: Where workers run that name no directory.
+        version: What workers without a version of an SDK get.
+
+    Returns:
+        The topology, with the interface hash that workers must have.
+
+    Raises:
+        RunError: What is left out cannot be added, or is wrong; carries every finding, sorted by pointer.
+    """
+    document = parse(data)
+    if isinstance(document, dict):
+        _fill_workers(document, directory, version)
+        _fill_pipelines(document)
+        document = _with_defaults(document, schema())
+    topology = load_document(document)
+    for worker in document["workers"]:
+        if not topology.is_library(worker["name"]):
+            worker["interface_hash"] = interface_hash(topology)
+    return load_document(document)
+
+
+def _fill_workers(document: Json, directory: str, version: str) -> None:
+    workers = list(_objects(document, "workers"))
+    if len(workers) == 1:
+        workers[0].setdefault("name", MAIN)
+    libraries = [step.get("worker") for line in _objects(document, "pipelines") for step in _objects(line, "steps")
+                 if "component" in step]  # fmt: skip
+    for worker in workers:
+        worker.setdefault("directory", directory)
+        worker.setdefault("sdk_version", version)
+        # What a library offers is more than what this document uses of it: only its program has that hash.
+        if worker.get("name") not in libraries:
+            worker.setdefault("interface_hash", NO_HASH)
+
+
+def _fill_pipelines(document: Json) -> None:
+    names = [worker.get("name") for worker in _objects(document, "workers")]
+    own = names[0] if len(names) == 1 else MAIN if MAIN in names else None
+    pipelines = list(_objects(document, "pipelines"))
+    for number, pipeline in enumerate(pipelines):
+        if len(pipelines) == 1:
+            _add(pipeline, "name", document.get("name"))
+        _Line(pipeline, number, own).fill()
+    steps = [step for pipeline in pipelines for step in _objects(pipeline, "steps")]
+    _fill_states([step for step in steps if step.get("kind") in tuple(STATE_KINDS)])
+    _fill_windows(pipelines)
+
+
+class _Line:
+    """One pipeline: each part reads the part before it, unless it says what it reads."""
+
+    def __init__(self, pipeline: Json, number: int, own: Any) -> None:
+        self.pipeline, self.number, self.own = pipeline, number, own
+        self.before: Json = {}
+
+    def fill(self) -> None:
+        sources = list(self._parts("sources"))
+        for source in sources:
+            _add(source, "name", self.pipeline.get("name"))
+            _add(source, "worker", self.own)
+        # Several sources are not joined by themselves.
+        self.before = sources[0] if len(sources) == 1 else {}
+        for step in self._parts("steps"):
+            self._reads(step)
+            self._step(step)
+        for sink in self._parts("sinks"):
+            self._reads(sink)
+            _add(sink, "name", self.pipeline.get("name"))
+            _add(sink, "worker", self.own)
+
+    def _step(self, step: Json) -> None:
+        if step.get("kind") == "output":
+            if step.get("inputs") == [self.before.get("path")]:
+                _add(step, "worker", self.before.get("worker"))
+                _add(step, "component", self.before.get("component"))
+            return
+        if step.get("kind") == "collect":
+            step.setdefault("name", "collect")
+        _add(step, "worker", self.own)
+        self.before = step
+
+    def _reads(self, part: Json) -> None:
+        if self.before:
+            part.setdefault("inputs", [self.before["path"]])
+
+    def _parts(self, kind: str) -> Iterator[Json]:
+        for at, part in enumerate(items_of(self.pipeline, kind)):
+            if isinstance(part, dict):
+                part.setdefault("path", f"{self.number}/{kind}/{at}")
+                yield part
+
+
+def _fill_states(steps: list[Json]) -> None:
+    """Give each step without a state one of its own, named after the step."""
+    for step in steps:
+        step.setdefault("state", {})
+    states = [(step, step["state"]) for step in steps if isinstance(step["state"], dict)]
+    taken = {state["name"] for _, state in states if isinstance(state.get("name"), str)}
+    for step, state in states:
+        if "name" not in state and isinstance(step.get("name"), str):
+            number, name = 1, step["name"]
+            while name in taken:
+                number += 1
+                name = f"{step['name']} {number}"
+            state["name"] = name
+            taken.add(name)
+
+
+def _fill_windows(pipelines: list[Json]) -> None:
+    times: dict[str, bool] = {}
+    for pipeline in pipelines:
+        for source in _objects(pipeline, "sources"):
+            times[str(source["path"])] = source.get("kind") in GIVE_TIME or "timestamp" in source
+        for step in _objects(pipeline, "steps"):
+            inputs = [path for path in items_of(step, "inputs") if isinstance(path, str)]
+            has_time = bool(inputs) and all(times.get(path, False) for path in inputs)
+            times[str(step["path"])] = has_time
+            window = step.get("window")
+            if isinstance(window, dict) and window.get("kind") == "range":
+                window.setdefault("time", "event" if has_time else "ingest")
+                _add(window, "slide_ms", window.get("range_ms"))
+
+
+def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:
+    """Return a part of a document with the schema's defaults of what it leaves out."""
+    rule = resolved(rule)
+    if isinstance(value, list):
+        return [_with_defaults(item, rule.get("items", {})) for item in value]
+    if not isinstance(value, dict):
+        return value
+    properties = meant(value, rule).get("properties", {})
+    defaults = {name: each["default"] for name, each in properties.items() if "default" in each}
+    return {name: _with_defaults(each, properties.get(name, {})) for name, each in {**defaults, **value}.items()}
+
+
+def _add(part: Json, name: str, value: Any) -> None:
+    if value is not None:
+        part.setdefault(name, value)
+
+
+def _objects(value: Json, name: str) -> Iterator[Json]:
+    return (item for item in items_of(value, name) if isinstance(item, dict))
