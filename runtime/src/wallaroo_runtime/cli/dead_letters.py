@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, find_letter, find_letters, is_chosen, read_letters
-from wallaroo_runtime.checkpoint.replay import Replay, read_marks
+from wallaroo_runtime.checkpoint.replay import Replay
+from wallaroo_runtime.checkpoint.replay_mark import read_marks
 from wallaroo_runtime.cli.dead_letters_prune import declare_prune, run_prune
 from wallaroo_runtime.cli.parser import Parser, usage_error
 from wallaroo_runtime.cli.reporter import printable
