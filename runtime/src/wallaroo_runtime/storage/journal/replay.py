@@ -1,18 +1,15 @@
 """A small file of a journal, `replay`: the latest block of replayed dead letters, and where its frame begins.
 
-It is written before the frame. So the frame is in the journal if one of port 65532 begins there, and only then: nothing
-else of that port can, since a writer that finds none begins with a file that says so.
+It is written before the frame. So the frame is in the journal if that goes further, and only then: a writer looks at
+the file before it appends anything else.
 """
 
 from pathlib import Path
 from typing import NamedTuple
 
-from wallaroo.frame import REPLAY_PORT, read_header
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.durable.line import pack_line, unpack_line
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.storage.journal.reader import JournalReader
-from wallaroo_runtime.storage.journal.segment import list_segments
 
 NAME = "replay"
 NOWHERE = -1
@@ -49,7 +46,7 @@ def last_block(directory: Path, end: int) -> int:
         end: Offset after its last frame.
 
     Raises:
-        RunError: R612, file or journal are damaged.
+        RunError: R612, the file is damaged.
     """
     path = directory / NAME
     try:
@@ -63,15 +60,7 @@ def last_block(directory: Path, end: int) -> int:
         block = Block(int(content["id"]), int(content["offset"]), int(content["before"]))
     except (ValueError, KeyError, TypeError) as error:
         raise RunError.of("R612", path=path, offset=0, reason=str(error)) from error
-    if block.offset == NOWHERE or _is_there(directory, block.offset, end):
+    if block.offset < end:
         return block.id
     write_block(directory, Block(block.before))
     return block.before
-
-
-def _is_there(directory: Path, offset: int, end: int) -> bool:
-    segments = list_segments(directory)
-    if segments and offset < segments[0].base:
-        return True  # it is processed, and its segment is removed
-    piece = next(JournalReader(directory).read(offset, end), b"")
-    return bool(piece) and read_header(piece).port == REPLAY_PORT
