@@ -48,16 +48,16 @@ def route_of(stages: Iterable[Stage], letter: pb.DeadLetter) -> Route | str:
         return "its input was too long to be kept"
     if letter.has_key:
         return _at_state(stages, letter.path)
-    reason = "no step or sink has its path"
-    for stage in stages:
-        for number, node in enumerate(stage.nodes):
-            if node.path != letter.path or node.kind in ENTRIES or node.kind is NodeKind.SEND:
-                continue
-            route = _following(stage, number)
-            if isinstance(route, Route):
-                return route
-            reason = route
-    return reason
+    found = [
+        (stage, number)
+        for stage in stages
+        for number, node in enumerate(stage.nodes)
+        if node.path == letter.path and node.kind not in ENTRIES and node.kind is not NodeKind.SEND
+    ]
+    if len({stage.worker for stage, _ in found}) > 1:
+        return "several workers have its step, and its letter does not say which one failed"
+    routes = [_following(*each) for each in found] or ["no step or sink has its path"]
+    return next((route for route in routes if isinstance(route, Route)), routes[0])
 
 
 def _at_state(stages: Iterable[Stage], path: str) -> Route | str:
