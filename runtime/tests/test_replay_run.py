@@ -70,6 +70,7 @@ def values(receiver: Receiver) -> list[str]:
     return sorted(line.rpartition(" ")[0] for line in receiver.lines())
 
 
+@pytest.mark.long
 def test_messages_of_steps_and_sinks_run_again_once(tmp_path: Path) -> None:
     program, checkpoint = tmp_path / "again.py", tmp_path / "checkpoint"
     program.write_text(PROGRAM)

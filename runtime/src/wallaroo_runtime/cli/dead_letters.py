@@ -54,7 +54,7 @@ def add_parser(subparsers: Any) -> None:
     showing.add_argument("--input", metavar="FILE", help="write the input to FILE as it is, and show nothing")
     replaying.add_argument("--all", action="store_true", help="all that were not replayed yet")
     replaying.add_argument(
-        "--to", metavar="H:P", default="", help="send those of sources there; default: where they listen"
+        "--to", metavar="H:P", default="", help="send those of sources there; default: the running one"
     )
     replaying.add_argument("--again", action="store_true", help="also those that were replayed before")
     replaying.add_argument("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
