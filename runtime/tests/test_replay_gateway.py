@@ -123,6 +123,8 @@ def test_a_gateway_that_dies_takes_each_block_once(tmp_path: Path, done: list[st
 
         def begin() -> Gateway:
             stack.close()
+            if is_removed and directory.exists():
+                write_committed(directory / "journal", JournalReader(directory / "journal").end().offset)
             return stack.enter_context(running(directory))
 
         gateway = begin()
@@ -139,8 +141,6 @@ def test_a_gateway_that_dies_takes_each_block_once(tmp_path: Path, done: list[st
                 write_block(directory / "journal", Block(next(numbers), end, last))
                 gateway = begin()
             elif each == "restart":
-                if is_removed:
-                    write_committed(directory / "journal", JournalReader(directory / "journal").end().offset)
                 gateway = begin()
             elif last:
                 assert gateway.replays.ask(last - (each == "older"), block("twice")) == last
