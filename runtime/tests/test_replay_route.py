@@ -93,6 +93,8 @@ CARRIED = topology(
     [
         (CHAIN, letter("0/steps/1", encoding=0), "has no message"),
         (CHAIN, letter("0/steps/1", input=b""), "too long to be kept"),
+        (CHAIN, letter("0/sinks/0", code="C504"), "had made bytes of the message already"),
+        (CHAIN, letter("0/steps/3", code="C525"), "had made bytes of the message already"),
         (CHAIN, letter("0/steps/9"), "no step or sink has its path"),
         (CHAIN, letter("0/steps/9", has_key=True), "no state step has its path"),
         (CHAIN, letter("0/steps/5", has_key=True), "it failed at a window"),

@@ -14,6 +14,8 @@ from wallaroo_runtime.topology.model import Part, Source, Topology
 FIRST_PRIVATE = 16  # encodings from here on are a worker's own
 ENTRY = "/replay"  # ends the path of the RECEIVE, which is no part of the topology
 _KEYING = frozenset({NodeKind.KEY_BY, NodeKind.COLLECT})
+# Failures after the part's own code: the letter has what that made of the message.
+_LATE = frozenset({(NodeKind.SINK, "C504"), (NodeKind.KEY, "C525")})
 _EMPTY = frozenset({"", "b''", "''", '""'})  # previews of inputs that really have no bytes
 
 
@@ -54,6 +56,8 @@ def route_of(stages: Iterable[Stage], letter: pb.DeadLetter) -> Route | str:
         for number, node in enumerate(stage.nodes)
         if node.path == letter.path and node.kind not in ENTRIES and node.kind is not NodeKind.SEND
     ]
+    if any((stage.nodes[number].kind, letter.code) in _LATE for stage, number in found):
+        return "its part had made bytes of the message already, and its letter has these"
     if len({stage.worker for stage, _ in found}) > 1:
         return "several workers have its step, and its letter does not say which one failed"
     routes = [_following(*each) for each in found] or ["no step or sink has its path"]
