@@ -150,9 +150,10 @@ def test_a_gateway_that_dies_takes_each_block_once(tmp_path: Path, done: list[st
 
 
 def test_what_a_gateway_does_not_take(tmp_path: Path) -> None:
-    frames = (b"x" * 50, encode_frame([b"a"], port=1), encode_frame([], port=REPLAY_PORT), 2 * block("a"))
+    no_letter = encode_frame([b"\xff"], port=REPLAY_PORT)
+    frames = (b"x" * 50, encode_frame([b""], port=1), encode_frame([], port=REPLAY_PORT), 2 * block("a"), no_letter)
     with running(tmp_path, backlog_bytes=1) as gateway:
-        assert [code_of(lambda frame=frame: gateway.replays.ask(1, frame)) for frame in frames] == ["R777"] * 4
+        assert [code_of(lambda frame=frame: gateway.replays.ask(1, frame)) for frame in frames] == ["R777"] * 5
         gateway.replays.ask(1, block("a"))
         assert code_of(lambda: gateway.replays.ask(2, block("b"), seconds=0.1)) == "R777"  # nothing is committed
     assert journaled(tmp_path) == [["a"]]
@@ -253,9 +254,14 @@ def test_a_command_says_why_nothing_is_replayed(tmp_path: Path, capsys: pytest.C
         "  fix: run the application on this machine, in micro-batches, then give the command again\n"
     )
     path = checkpoint / "application.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"mode": "realtime"}))
-    assert cli.main(["dead-letters", "replay", str(checkpoint), "1-0-0"]) == 1
-    assert "1-0-0 cannot be replayed; the application runs in real-time mode" in capsys.readouterr().err
+    manifest = json.loads(path.read_text())
+    for more, reason in (
+        ({"mode": "realtime"}, "the application runs in real-time mode"),
+        ({"services": {"gateway in": "id"}}, "the journal is at a remote gateway"),
+    ):
+        path.write_text(json.dumps(manifest | more))
+        assert cli.main(["dead-letters", "replay", str(checkpoint), "1-0-0"]) == 1
+        assert f"1-0-0 cannot be replayed; {reason}" in capsys.readouterr().err
     path.write_text(json.dumps({"format_version": 1, "topology": WORD_COUNT}))
     assert cli.main(["dead-letters", "replay", str(checkpoint), "1-0-0"]) == 1
     assert "R698" in capsys.readouterr().err

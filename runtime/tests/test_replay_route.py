@@ -92,6 +92,7 @@ CARRIED = topology(
     ("found", "wanted", "reason"),
     [
         (CHAIN, letter("0/steps/1", encoding=0), "has no message"),
+        (CHAIN, letter("0/steps/1", encoding=256), "has no message"),
         (CHAIN, letter("0/steps/1", input=b""), "too long to be kept"),
         (CHAIN, letter("0/sinks/0", code="C504"), "had made bytes of the message already"),
         (CHAIN, letter("0/steps/3", code="C525"), "had made bytes of the message already"),

@@ -50,8 +50,8 @@ class StepReplay:
         self._bytes = self._last = 0
 
     @cached_property
-    def _program(self) -> tuple[Topology, Plan, bool]:
-        """The application that was last run, its plan, and whether it runs in micro-batches."""
+    def _program(self) -> tuple[Topology, Plan, str]:
+        """The application that was last run, its plan, and why nothing of it can be replayed; empty: it can."""
         path = self._checkpoint / "application.json"
         try:
             manifest = read_manifest(self._checkpoint)
@@ -64,7 +64,11 @@ class StepReplay:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise RunError.of("R698", path=path, reason=repr(error)) from error
-        return topology, plan, "mode" not in manifest
+        if "mode" in manifest:
+            return topology, plan, "the application runs in real-time mode, where steps get messages from sources only"
+        if any(name.startswith("gateway") for name in manifest.get("services", {})):
+            return topology, plan, "the journal is at a remote gateway, which takes messages of sources only"
+        return topology, plan, ""
 
     def obstacle(self, letter: DeadLetter) -> str:
         """Say why a letter cannot be replayed; empty when it can.
@@ -74,9 +78,9 @@ class StepReplay:
         """
         if (self._checkpoint / ATTACHMENT_FILE).is_file():
             return f'it failed at "{letter.record.step}"; an egress knows the way to sources only'
-        topology, plan, has_batches = self._program
-        if not has_batches:
-            return "the application runs in real-time mode, where steps get messages from sources only"
+        topology, plan, reason = self._program
+        if reason:
+            return reason
         part = part_of(topology, letter.record)
         if part is None:
             return f'"{letter.record.step}" ({letter.record.path}) is no longer in the application'

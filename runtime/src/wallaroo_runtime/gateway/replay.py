@@ -5,7 +5,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from wallaroo.frame import HEADER_BYTES, PLAIN, REPLAY_PORT, FrameError, FrameHeader, check_frame
+from google.protobuf.message import DecodeError
+
+from wallaroo.frame import HEADER_BYTES, PLAIN, REPLAY_PORT, FrameError, FrameHeader, check_frame, read_frame
+from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.intake import Gathered, Intake
@@ -112,10 +115,13 @@ class Replays:
 
 
 def _header(frame: bytes) -> FrameHeader:
+    """Return the header of a frame that tasks can read: what is in the journal cannot be taken back."""
     try:
         header = check_frame(frame)
-    except FrameError as error:
-        raise RunError.of("R777", reason=f"what came is no frame; {error}", fix=AGAIN) from error
+        for value in read_frame(frame).values():
+            pb.DeadLetter.FromString(value)
+    except (FrameError, DecodeError) as error:
+        raise RunError.of("R777", reason=f"what came is no frame of dead letters; {error}", fix=AGAIN) from error
     size = HEADER_BYTES + header.body_bytes
     if (header.port, header.encoding, size) != (REPLAY_PORT, PLAIN, len(frame)) or not header.count:
         raise RunError.of("R777", reason="what came is no frame of dead letters", fix=AGAIN)

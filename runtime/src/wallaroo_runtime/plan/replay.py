@@ -11,7 +11,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.plan.stage import ENTRIES, REPLAY_PORT, STATE_ENTRIES, Node, NodeKind, Stage
 from wallaroo_runtime.topology.model import Part, Source, Topology
 
-FIRST_PRIVATE = 16  # encodings from here on are a worker's own
+FIRST_PRIVATE, LAST_PRIVATE = 16, 255  # the encodings that are a worker's own
 ENTRY = "/replay"  # ends the path of the RECEIVE, which is no part of the topology
 _KEYING = frozenset({NodeKind.KEY_BY, NodeKind.COLLECT})
 # Failures after the part's own code: the letter has what that made of the message.
@@ -44,7 +44,7 @@ def route_of(stages: Iterable[Stage], letter: pb.DeadLetter) -> Route | str:
         stages: Of the plan.
         letter: Of a step or sink.
     """
-    if letter.encoding < FIRST_PRIVATE:
+    if not FIRST_PRIVATE <= letter.encoding <= LAST_PRIVATE:
         return "its letter has no message: it could not be serialized or read, or it is that of a visit or tick"
     if not letter.input and letter.preview not in _EMPTY:
         return "its input was too long to be kept"
