@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wallaroo.frame import HEADER_BYTES, encode_frame, read_frame, read_header
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER, DeadLetter, LetterFile, letter_files, read_group
-from wallaroo_runtime.checkpoint.replay import letters_locked, read_marks, replace_marks
+from wallaroo_runtime.checkpoint.replay_mark import letters_locked, read_marks, replace_marks
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.storage.outbox.live import FOLDER as LIVE

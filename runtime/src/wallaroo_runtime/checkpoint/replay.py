@@ -1,33 +1,30 @@
-"""Sends dead letters of decoders to their source once more.
+"""Sends the messages of dead letters once more: those of a decoder to their source, others to their step.
 
-Only a letter whose failing part is a source can be sent again: its input is the message as it came over the wire. What
-failed at a later step is one of the results of a source message, in the worker's own form; sending the source message
-again would repeat its other results, and no source takes a step's input.
+The letter of a decoder has the message as it came over the wire. What failed at a later step is one of the results of a
+source message, in the worker's own form; sending the source message again would repeat its other results.
 """
 
 import json
-import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import FRAMED, PLAIN
-from wallaroo_runtime.checkpoint.dead_letter import FOLDER, DeadLetter
+from wallaroo_runtime.checkpoint.dead_letter import DeadLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.durable.file import replace_file, sync_file
+from wallaroo_runtime.checkpoint.replay_mark import letters_locked, mark, read_marks
+from wallaroo_runtime.checkpoint.replay_step import StepReplay
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
 from wallaroo_runtime.service.store import ATTACHMENT_FILE
-from wallaroo_runtime.system.lock import TRY, take_lock
 from wallaroo_runtime.system.process import process_start_time
 from wallaroo_runtime.topology.override import parse_address
 
-MARKS = "replayed"
 BLOCK_BYTES = 8 * 1024 * 1024
 ACKNOWLEDGE_SECONDS = 60.0
 MAX_FINDINGS = 20
@@ -47,7 +44,7 @@ class Replayed:
     """What came of a replay.
 
     Attributes:
-        sent: Letters whose source has them in its journal again.
+        sent: Letters whose messages are in the journal again.
         before: Letters that were left out because they had been replayed before.
         refused: Letters that cannot be replayed.
         findings: R621 for the first of these.
@@ -88,15 +85,18 @@ class Replay:
     def run(self, letters: Iterable[DeadLetter]) -> Replayed:
         """Send the letters and mark those that are safe in the journal; in blocks, so that memory is bounded.
 
-        A block is marked when the source has acknowledged it: a replay that is killed in between sends it again.
+        A block for a source is marked when it has acknowledged it: a replay that is killed in between sends it again.
 
         Raises:
-            RunError: R618, the source cannot be reached or did not take the messages.
+            RunError: R618, the source cannot be reached or did not take the messages; R777, the gateway did not.
         """
         result = Replayed()
-        with letters_locked(self._checkpoint):
-            blocks: dict[int, _Block] = {}
-            for letter in self._replayable(letters, result):
+        with letters_locked(self._checkpoint), ExitStack() as stack:
+            steps, blocks = StepReplay(self._checkpoint, stack), dict[int, _Block]()
+            for letter in self._replayable(letters, steps, result):
+                if not is_of_source(letter):
+                    result.sent += steps.add(letter)
+                    continue
                 port = letter.record.port
                 block = blocks.setdefault(port, _Block())
                 block.ids.append(letter.id)
@@ -105,16 +105,17 @@ class Replay:
                     result.sent += self._send(port, blocks.pop(port))
             for port, block in blocks.items():
                 result.sent += self._send(port, block)
+            result.sent += steps.finish()
         return result
 
-    def _replayable(self, letters: Iterable[DeadLetter], result: Replayed) -> Iterator[DeadLetter]:
+    def _replayable(self, letters: Iterable[DeadLetter], steps: StepReplay, result: Replayed) -> Iterator[DeadLetter]:
         """Yield what shall be sent, and count the rest."""
         marked = set() if self._again else set(read_marks(self._checkpoint))
         for letter in letters:
             if letter.id in marked:
                 result.before += 1
                 continue
-            reason = self._obstacle(letter)
+            reason = self._obstacle(letter) if is_of_source(letter) else self._step_obstacle(letter, steps)
             if not reason:
                 yield letter
                 continue
@@ -125,8 +126,6 @@ class Replay:
     def _obstacle(self, letter: DeadLetter) -> str:
         """Say why a letter cannot be replayed; empty when it can."""
         record = letter.record
-        if "/sources/" not in record.path:
-            return f'it failed at "{record.step}" ({record.path}), after its source'
         source = self._sources.get(record.port)
         if source is None:
             return f'source "{record.step}" is no longer in the application'
@@ -139,6 +138,11 @@ class Replay:
         if not record.input and record.preview not in ("", "b''", "''", '""'):
             return "its input was too long to be kept"
         return misfit(source.framing, record.input)
+
+    def _step_obstacle(self, letter: DeadLetter, steps: StepReplay) -> str:
+        if self._to is not None:
+            return f'it failed at "{letter.record.step}", and --to is where a source listens; leave it out'
+        return steps.obstacle(letter)
 
     def _address(self, port: int) -> tuple[str, int]:
         if self._to is not None:
@@ -160,8 +164,13 @@ class Replay:
         except OSError as error:
             reason = f"{error.strerror or error}; {len(block.ids)} dead letters were not marked as replayed"
             raise RunError.of("R618", address=f"{host}:{tcp_port}", reason=reason) from error
-        _mark(self._checkpoint, block.ids)
+        mark(self._checkpoint, block.ids)
         return len(block.ids)
+
+
+def is_of_source(letter: DeadLetter) -> bool:
+    """Say whether a decoder failed."""
+    return "/sources/" in letter.record.path
 
 
 def _message(letter: DeadLetter, framing: str) -> bytes:
@@ -206,46 +215,3 @@ def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
         return {}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunError.of("R698", path=checkpoint / "gateway.json", reason=repr(error)) from error
-
-
-def read_marks(checkpoint: Path) -> Iterator[str]:
-    """Yield the ids of the letters that were replayed."""
-    try:
-        with (checkpoint / FOLDER / MARKS).open(encoding="ascii") as file:
-            # A line without its end was torn by a loss of power.
-            yield from (line[:-1] for line in file if line.endswith("\n"))
-    except FileNotFoundError:
-        return
-
-
-def replace_marks(checkpoint: Path, ids: Iterable[str]) -> None:
-    """Leave the marks of these letters only; `letters_locked` is held."""
-    content = "".join(f"{each}\n" for each in ids).encode("ascii")
-    replace_file(checkpoint / FOLDER / MARKS, content, durable=True)
-
-
-def _mark(checkpoint: Path, ids: list[str]) -> None:
-    path = checkpoint / FOLDER / MARKS
-    torn = path.exists() and not path.read_bytes().endswith(b"\n")
-    with open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write((("\n" if torn else "") + "".join(f"{each}\n" for each in ids)).encode("ascii"))
-    sync_file(path)
-
-
-@contextmanager
-def letters_locked(checkpoint: Path) -> Iterator[None]:
-    """Let only one replay or prune of a checkpoint run at a time.
-
-    Raises:
-        RunError: R718, another one runs.
-    """
-    folder = checkpoint / FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
-    try:
-        lock = take_lock(folder, TRY)
-    except BlockingIOError as error:
-        raise RunError.of("R718", path=checkpoint) from error
-    try:
-        yield
-    finally:
-        os.close(lock)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, find_letter, find_letters, is_chosen, read_letters
-from wallaroo_runtime.checkpoint.replay import Replay, read_marks
+from wallaroo_runtime.checkpoint.replay import Replay
+from wallaroo_runtime.checkpoint.replay_mark import read_marks
 from wallaroo_runtime.cli.dead_letters_prune import declare_prune, run_prune
 from wallaroo_runtime.cli.parser import Parser, usage_error
 from wallaroo_runtime.cli.reporter import printable
@@ -33,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ls|show|replay|prune", parser_class=Parser, required=True)
     listing = actions.add_parser("ls", help="list them, in the order of micro-batches")
     showing = actions.add_parser("show", help="show everything about one")
-    replaying = actions.add_parser("replay", help="send those that a decoder failed on to their source again")
+    replaying = actions.add_parser("replay", help="run their messages again, after a fix, where they failed")
     pruning = actions.add_parser("prune", help="remove those that are no longer needed; the application may run")
     for action in (listing, showing, replaying, pruning):
         action.add_argument(
@@ -52,7 +53,9 @@ def add_parser(subparsers: Any) -> None:
     showing.add_argument("--json", action="store_true", help="as a JSON object, the input in base64")
     showing.add_argument("--input", metavar="FILE", help="write the input to FILE as it is, and show nothing")
     replaying.add_argument("--all", action="store_true", help="all that were not replayed yet")
-    replaying.add_argument("--to", metavar="H:P", default="", help="send there; default: the running application")
+    replaying.add_argument(
+        "--to", metavar="H:P", default="", help="send those of sources there; default: the running one"
+    )
     replaying.add_argument("--again", action="store_true", help="also those that were replayed before")
     replaying.add_argument("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
     declare_prune(pruning)

@@ -14,7 +14,8 @@ from wallaroo_runtime.gateway.connection import Connection, Source, accept, desc
 from wallaroo_runtime.gateway.connector import Connectors
 from wallaroo_runtime.gateway.framing import Cut, Splitter
 from wallaroo_runtime.gateway.generator import Generator, Generators, Maker
-from wallaroo_runtime.gateway.intake import Intake
+from wallaroo_runtime.gateway.intake import Intake, findings_of
+from wallaroo_runtime.gateway.replay import Replays
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.gateway.split import SplitThread
 from wallaroo_runtime.gateway.stall import SMALL_TAIL_BYTES, resumed, stalled
@@ -23,6 +24,7 @@ from wallaroo_runtime.gateway.visit import Visits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.storage.journal.head import Position
+from wallaroo_runtime.storage.journal.replay import last_block
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 RECEIVE_BYTES = 1024 * 1024
@@ -47,7 +49,7 @@ class Gateway:
 
     Attributes:
         status: What it reports.
-        visits: Takes visits.
+        visits, replays: Take visits, and messages of dead letters that run again.
 
     Raises:
         RunError: R601, an address cannot be used; R610, R612 or R619 of the journal.
@@ -71,10 +73,10 @@ class Gateway:
         try:
             writer = JournalWriter(self._journal, limits.segment_bytes, moved)
             connectors = [source for source in config.sources if source.framing == CONNECTOR]
-            generator_ports = [generator.port for generator in config.generators]
-            past = Past(self._journal, generator_ports, [source.port for source in connectors])
+            past = Past(self._journal, [each.port for each in config.generators], [each.port for each in connectors])
             if past.is_needed:
                 past.advance(writer.safe.offset)
+            last = last_block(self._journal, writer.safe.offset)
             self._sources = listen_all(config.sources)
         except RunError as error:
             if writer is not None:
@@ -94,6 +96,7 @@ class Gateway:
         self._connectors = Connectors(connectors, self._intake, self.status.say, limits.hello_s)
         self._ticks = Ticks(self._intake, has_driver, config.tick_ms)
         self.visits = Visits(self._intake, config.visits, self.wake)
+        self.replays = Replays(self._intake, last, self.wake)
         self._splits = {
             source.config.port: SplitThread(splitter(source.config), source.config, self.wake)
             for source in self._sources
@@ -142,6 +145,7 @@ class Gateway:
                 self._regulate()
                 self._ticks.turn(now)
                 self.visits.turn()
+                self.replays.turn()
                 waits = (tick_at - now, self._ticks.wait(now), self._intake.timeout(now), self._connectors.timeout())
                 self._serve(max(0.0, min(wait for wait in waits if wait is not None)))
                 self._generators.turn()
@@ -372,16 +376,11 @@ class Gateway:
         self._limit = self._most
 
     def _fail(self, error: OSError | RunError) -> None:
-        if isinstance(error, RunError):
-            findings = error.diagnostics
-        else:
-            reason = f"the disk failed; {error.strerror}"
-            offset = self._intake.writer.safe.offset
-            findings = [Diagnostic.of("R612", path=self._journal, offset=offset, reason=reason)]
-        for finding in findings:
+        for finding in findings_of(error, self._intake.writer):
             self.status.say(finding)
         self._connectors.restart()
         self.visits.close()
+        self.replays.close()
         self._write_status("failed")
 
     def _close(self) -> None:
@@ -390,6 +389,7 @@ class Gateway:
         self._intake.close()
         self._acknowledge()
         self.visits.close()
+        self.replays.close()
         self._connectors.restart()
         for connection in list(self._connections):
             connection.reset() if connection.tail or connection in self._ending else connection.acknowledge()

@@ -7,9 +7,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
 from wallaroo.frame import FRAMED, PLAIN, TICK_PORT, VISIT_PORT, column
 from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.storage.journal.head import read_committed
 from wallaroo_runtime.storage.journal.writer import JournalWriter
@@ -160,6 +162,12 @@ class Intake:
         """Take messages with columns of their own, as a frame of their own; kept even when the disk is full."""
         self._take_whole(Gathered(port, timestamp_ms, count, sum(map(len, parts)), parts, flags, PLAIN))
 
+    def take_frame(self, port: int, count: int, flags: int, parts: list[bytes]) -> Gathered:
+        """Take messages as `take_columns`, which came now; returns their frame."""
+        frame = Gathered(port, self.now_ms(), count, sum(map(len, parts)), parts, flags, PLAIN)
+        self._take_whole(frame)
+        return frame
+
     def _take_whole(self, frame: Gathered) -> None:
         self.flush()
         self._gathered = frame
@@ -270,3 +278,11 @@ class Intake:
         if self._sync is not None:
             self._sync.close()
         self.writer.close()
+
+
+def findings_of(error: OSError | RunError, writer: JournalWriter) -> list[Diagnostic]:
+    """Return why journaling ended."""
+    if isinstance(error, RunError):
+        return error.diagnostics
+    reason = f"the disk failed; {error.strerror}"
+    return [Diagnostic.of("R612", path=writer.directory, offset=writer.safe.offset, reason=reason)]

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.bucket import later_ports
+from wallaroo_runtime.lowering.replay import Replays
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.account import Account, AccountParam, Accounts
@@ -98,6 +99,7 @@ class Level:
         output: Where output goes.
         chunk_bytes: How much of the journal one call of the worker gets.
         counts: What tasks report to the driver; None: nothing.
+        replays: Runs messages of dead letters again; level 0 only.
         is_rehearsal: Whether the operators only touch what they would use; see `rehearse`.
     """
 
@@ -112,6 +114,7 @@ class Level:
     output: OutputPlace
     chunk_bytes: int = CHUNK_BYTES
     counts: ReadCounts | None = None
+    replays: Replays | None = None
     is_rehearsal: bool = False
 
     def opening(self, stage: Stage, attempt: Attempt) -> pb.Opening:
@@ -198,15 +201,16 @@ def levels_of(
     output: OutputPlace,
     chunk_bytes: int = CHUNK_BYTES,
     counts: ReadCounts | None = None,
+    replays: Replays | None = None,
 ) -> list[Level]:
-    """Return the levels of a plan, in order."""
+    """Return the levels of a plan, in order; level 0 runs `replays`, whichever worker they are of."""
     later = later_ports(plan)
     return [
         Level(
             plan.application,
             number,
             stages,
-            {stage.worker: workers[stage.worker] for stage in stages},
+            {stage.worker: workers[stage.worker] for stage in (stages if number else plan.stages)},
             plan.bucket_ids,
             later[number],
             number + 1 == len(plan.levels),
@@ -214,6 +218,7 @@ def levels_of(
             output,
             chunk_bytes,
             counts,
+            None if number else replays,
         )
         for number, stages in enumerate(plan.levels)
     ]

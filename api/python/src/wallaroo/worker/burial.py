@@ -53,12 +53,12 @@ def refuse(stage: Stage, part: Messages, refused: dict[int, Any]) -> None:
 def bury(stage: Stage, part: Messages, key: bytes, failed: tuple[Any, int, int, BaseException]) -> None:
     """Make a dead letter of what a loop said of the message that failed."""
     message, _, sequence, error = failed
-    box, path = stage.box, part.entry.node.path
+    box, path, name = stage.box, part.entry.node.path, part.entry.step.name
     if isinstance(error, UnsavedChangeError):
-        finding = Diagnostic.of("C510", step=part.entry.step.name, key=shown(readable(key)))
-        box.put(finding, path, part.entry.step.name, message, sequence, key=key)
+        finding = Diagnostic.of("C510", step=name, key=shown(readable(key)))
+        box.put(finding, path, name, message, sequence, key=key, is_payload=part.is_visit)
     elif isinstance(error, NotSerializableError):
-        finding = error.finding("C504", part.entry.step.name, shown(readable(key)))
-        box.put(finding, path, part.entry.step.name, message, sequence, key=key)
+        finding = error.finding("C504", name, shown(readable(key)))
+        box.put(finding, path, name, message, sequence, key=key, is_payload=part.is_visit)
     else:
-        box.add(path, part.entry.step.name, message, sequence, error, key=key)
+        box.add(path, name, message, sequence, error, key=key, is_payload=part.is_visit)

@@ -26,6 +26,7 @@ class Messages:
     times: Sequence[int] = ()  # where the stage needs them
     timestamp_ms: int = 0  # of the frame
     is_thinned: bool = False  # some have been dropped, so that a key may have none left
+    is_visit: bool = False  # they are keys that a visit comes to, and its metadata
 
     def keep(self, positions: Sequence[int]) -> None:
         """Drop all messages but those at some positions."""
@@ -49,6 +50,7 @@ class Messages:
             ordinals=[self.ordinals[position] for position in positions],
             times=[self.times[position] for position in positions] if self.times else (),
             timestamp_ms=self.timestamp_ms,
+            is_visit=self.is_visit,
         )
 
 

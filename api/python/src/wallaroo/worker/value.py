@@ -7,6 +7,7 @@ messages were framed.
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
@@ -19,6 +20,8 @@ PICKLED, TEXT, BYTES, INTEGERS, FLOATS, CUSTOM = 16, 17, 18, 19, 20, 32
 
 _IMMUTABLE = frozenset((str, bytes, int, float, bool))
 _NUMBERS = {INTEGERS: "q", FLOATS: "d"}
+_SIMPLE = frozenset((TEXT, BYTES, INTEGERS, FLOATS))
+FIRST_PRIVATE = 16  # encodings from here on are a worker's own
 
 
 class NotSerializableError(Exception):
@@ -144,6 +147,10 @@ class ValueCodec:
             return numbers.tolist()
         return list(map(self.loader(encoding), cut(data, lengths)))
 
+    def is_lost(self, encoding: int) -> bool:
+        """Say whether values of an encoding were the program's own, but are no longer: it has other functions now."""
+        return encoding >= FIRST_PRIVATE and encoding not in (self.encoding, PICKLED, *_SIMPLE)
+
     def loader(self, encoding: int) -> Any:
         """Return the function that reads one value of an encoding.
 
@@ -154,8 +161,13 @@ class ValueCodec:
             return self.load
         if encoding == PICKLED:
             return deserialize
+        if encoding in _SIMPLE:
+            return partial(self._read_simple, encoding)
         msg = f"values have encoding {encoding}, which this worker did not write"
         raise FrameError(msg)
+
+    def _read_simple(self, encoding: int, data: bytes) -> Any:
+        return self.decode(encoding, (len(data),), data)[0]
 
 
 def encode_text(texts: Sequence[str], errors: str = "surrogatepass") -> tuple[Sequence[int], bytes]:

@@ -96,7 +96,8 @@ class VisitTurn:
                 continue
             if skip is not None:
                 self.stage.visited[entry.number] += 1
-                self.stage.box.skip(skip, entry.node.path, entry.step.name, visit.metadata, visit.sequence)
+                path, name = entry.node.path, entry.step.name
+                self.stage.box.skip(skip, path, name, visit.metadata, visit.sequence, is_payload=True)
                 continue
             keys = self._keys(entry)
             count = len(keys)
@@ -107,7 +108,7 @@ class VisitTurn:
                 yield Messages(
                     replace(entry, closed_keys=None), self.state.table(entry.node.state_port), keys,
                     [visit.metadata] * count, range(count), [visit.sequence] * count, [visit.ordinal] * count,
-                    times, visit.timestamp_ms,
+                    times, visit.timestamp_ms, is_visit=True,
                 )  # fmt: skip
 
     def _keys(self, entry: StateEntry) -> list[bytes]:

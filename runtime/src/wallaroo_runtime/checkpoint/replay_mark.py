@@ -1,0 +1,57 @@
+"""Which dead letters of a checkpoint were replayed."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from wallaroo_runtime.checkpoint.dead_letter import FOLDER
+from wallaroo_runtime.durable.file import replace_file, sync_file
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.system.lock import TRY, take_lock
+
+MARKS = "replayed"
+
+
+def read_marks(checkpoint: Path) -> Iterator[str]:
+    """Yield the ids of the letters that were replayed."""
+    try:
+        with (checkpoint / FOLDER / MARKS).open(encoding="ascii") as file:
+            # A line without its end was torn by a loss of power.
+            yield from (line[:-1] for line in file if line.endswith("\n"))
+    except FileNotFoundError:
+        return
+
+
+def replace_marks(checkpoint: Path, ids: Iterable[str]) -> None:
+    """Leave the marks of these letters only; `letters_locked` is held."""
+    content = "".join(f"{each}\n" for each in ids).encode("ascii")
+    replace_file(checkpoint / FOLDER / MARKS, content, durable=True)
+
+
+def mark(checkpoint: Path, ids: Sequence[str]) -> None:
+    """Note that letters were replayed; it survives a loss of power."""
+    path = checkpoint / FOLDER / MARKS
+    torn = path.exists() and not path.read_bytes().endswith(b"\n")
+    with open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write((("\n" if torn else "") + "".join(f"{each}\n" for each in ids)).encode("ascii"))
+    sync_file(path)
+
+
+@contextmanager
+def letters_locked(checkpoint: Path) -> Iterator[None]:
+    """Let only one replay or prune of a checkpoint run at a time.
+
+    Raises:
+        RunError: R718, another one runs.
+    """
+    folder = checkpoint / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        lock = take_lock(folder, TRY)
+    except BlockingIOError as error:
+        raise RunError.of("R718", path=checkpoint) from error
+    try:
+        yield
+    finally:
+        os.close(lock)
