@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wallaroo.kafka_record import MAX_RECORD_BYTES
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 
@@ -45,6 +46,25 @@ class Topic:
     def records(self) -> int:
         """How many offsets there are from the first record to the next one."""
         return sum(partition.end - partition.begin for partition in self.partitions)
+
+
+def max_record_bytes(settings: Mapping[str, Any], topic: str) -> int:
+    """Return how large a record of a topic may be, its batch included; what the default is where brokers do not say.
+
+    Args:
+        settings: Of a client.
+        topic: Its name.
+    """
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import RESOURCE_TOPIC, AdminClient, ConfigResource
+
+    place = ConfigResource(RESOURCE_TOPIC, topic)
+    try:
+        admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
+        found = admin.describe_configs([place], request_timeout=ANSWER_S)[place].result(2 * ANSWER_S)
+        return int(found["max.message.bytes"].value)
+    except (KafkaException, TimeoutError, KeyError, TypeError, ValueError):  # who may write, need not be allowed to ask
+        return MAX_RECORD_BYTES
 
 
 def list_topics(cluster: Cluster, *, internal: bool = False) -> list[Topic]:
