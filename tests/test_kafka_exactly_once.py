@@ -262,9 +262,10 @@ def test_records_that_kafka_never_takes(delivery: Delivery) -> None:
     assert [value for _, value in delivery.committed()] == [b"good", b"x" * 5000]
 
 
-def test_small_records_of_a_topic_that_takes_no_large_batch(delivery: Delivery) -> None:
+@pytest.mark.parametrize("limit", [200, 1500])
+def test_small_records_of_a_topic_that_takes_no_large_batch(limit: int, delivery: Delivery) -> None:
     delivery.topic = f"{delivery.topic}-tight"
-    create_topic(delivery.broker.cluster, delivery.topic, PARTITIONS, 1, {"max.message.bytes": "200"})
+    create_topic(delivery.broker.cluster, delivery.topic, PARTITIONS, 1, {"max.message.bytes": str(limit)})
     delivery.publish(500)
     delivery.start()
     delivery.wait_delivered()

@@ -13,7 +13,7 @@ from wallaroo.fault import reach
 from wallaroo.kafka_record import too_large
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import check_answer
-from wallaroo_runtime.kafka.topic import max_record_bytes
+from wallaroo_runtime.kafka.topic import batch_settings, max_record_bytes
 from wallaroo_runtime.lowering.sink_record import SinkRecord
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
@@ -114,11 +114,10 @@ class Session:
         self._brokers, self._lost = list(target.brokers), list[Any]()
         self._check_answer()
         settings = settings_of(target, sink)
-        # A batch that is larger than its topic takes would be refused, though each of its records is not too large.
         self._limit = max_record_bytes(_of_reader(settings), target.topic)
         with suppress(ValueError):  # what is no number, the client refuses
             self._limit = min(self._limit, int(settings.get(LIMIT, self._limit)))
-            settings[LIMIT] = self._limit
+            settings |= batch_settings(self._limit)
         own = {"transactional.id": name, "enable.idempotence": True, "delivery.report.only.error": True}
         own["error_cb"] = self._noting_loss()
         try:

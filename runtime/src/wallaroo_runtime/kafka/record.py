@@ -10,7 +10,7 @@ from typing import Any
 from wallaroo.kafka_record import too_large
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
-from wallaroo_runtime.kafka.topic import max_record_bytes
+from wallaroo_runtime.kafka.topic import batch_settings, max_record_bytes
 
 READ_S, READ_RECORDS = 0.2, 500
 LEADER_S = 0.2  # between two questions for a leader
@@ -203,9 +203,8 @@ def emit(
             counts[message.partition()] = counts.get(message.partition(), 0) + 1
 
     chosen = {"partitioner": PARTITIONERS[partitioner], "enable.idempotence": True, "linger.ms": 5}
-    chosen["message.max.bytes"] = limit
     with cluster.translated():
-        producer = kafka.Producer({**cluster.settings, **chosen, **(settings or {})})
+        producer = kafka.Producer({**cluster.settings, **chosen, **batch_settings(limit), **(settings or {})})
         place = {} if partition is None else {"partition": partition}
         for number, record in enumerate(records, 1):
             headers = list(record.headers)

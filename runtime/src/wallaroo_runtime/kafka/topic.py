@@ -10,6 +10,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 
 MAX_PARTITIONS = 10_000
+LEAST_MAX_BYTES = 1000  # what the client takes as its own limit
 KNOWN_S = 0.05  # between two looks for a new topic
 
 
@@ -65,6 +66,19 @@ def max_record_bytes(settings: Mapping[str, Any], topic: str) -> int:
         return int(found["max.message.bytes"].value)
     except (KafkaException, TimeoutError, KeyError, TypeError, ValueError):  # who may write, need not be allowed to ask
         return MAX_RECORD_BYTES
+
+
+def batch_settings(limit: int) -> dict[str, Any]:
+    """Return settings of a client by which no batch is larger than a topic takes; those of one record may be.
+
+    A batch that is too large would be refused, though each of its records is not.
+
+    Example:
+        >>> batch_settings(5000), batch_settings(500)
+        ({'message.max.bytes': 5000}, {'message.max.bytes': 1000, 'batch.num.messages': 1})
+    """
+    alone = {"batch.num.messages": 1} if limit < LEAST_MAX_BYTES else {}
+    return {"message.max.bytes": max(limit, LEAST_MAX_BYTES)} | alone
 
 
 def list_topics(cluster: Cluster, *, internal: bool = False) -> list[Topic]:
