@@ -101,7 +101,8 @@ def alter(broker: Broker, topic: str, limit: int) -> None:
     """Set how large the records of a topic may be."""
     entry = ConfigEntry("max.message.bytes", str(limit), incremental_operation=AlterConfigOpType.SET)
     place = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    AdminClient({"bootstrap.servers": broker.address}).incremental_alter_configs([place])[place].result(60)
+    client = AdminClient({"bootstrap.servers": broker.address})  # the answer comes as long as there is the client
+    client.incremental_alter_configs([place])[place].result(60)
 
 
 def start(running: Application, times: int) -> None:
