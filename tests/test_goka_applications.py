@@ -185,7 +185,8 @@ class Drawn:
             send(self.broker, [(each.topic, each.key or b"", each.value or b"") for each in asks])
             if self.reader.read_until(holds, running, ASK_S):
                 return
-        pytest.fail(f"{self.reader.tables} instead of {dict(self.world.values)}; {self.groups}")
+        tables = {group.name: self.reader.tables[group.table] for group in self.groups}
+        pytest.fail(f"{tables} instead of {dict(self.world.values)}; {self.groups}")
 
 
 def drawn_run(

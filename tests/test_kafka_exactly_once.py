@@ -262,7 +262,7 @@ def test_records_that_kafka_never_takes(delivery: Delivery) -> None:
     delivery.options = {}
     delivery.start()
     delivery.wait(lambda: delivery.committed(), "the records")
-    assert [value for _, value in delivery.committed()] == [b"good", b"x" * 5000]
+    assert sorted(len(value or b"") for _, value in delivery.committed()) == [4, 5000]
 
 
 @pytest.mark.parametrize("limit", [200, 1500])
