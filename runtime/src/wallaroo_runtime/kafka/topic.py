@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import TimeoutError as NoAnswerError  # before Python 3.11 none of its own
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +65,13 @@ def max_record_bytes(settings: Mapping[str, Any], topic: str) -> int:
         admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
         found = admin.describe_configs([place], request_timeout=ANSWER_S)[place].result(2 * ANSWER_S)
         return int(found["max.message.bytes"].value)
-    except (KafkaException, TimeoutError, KeyError, TypeError, ValueError):  # who may write, need not be allowed to ask
+    except (
+        KafkaException,
+        NoAnswerError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ):  # who may write, need not be allowed to ask
         return MAX_RECORD_BYTES
 
 
