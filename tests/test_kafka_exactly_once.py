@@ -19,7 +19,9 @@ from support.kafka import Broker, free_port
 from support.part import PART, configured
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.durable.line import pack_line
+from wallaroo_runtime.egress.kafka_session import ANSWER_S
 from wallaroo_runtime.kafka.record import follow
+from wallaroo_runtime.kafka.topic import create_topic
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
@@ -204,6 +206,39 @@ def test_a_broker_that_goes_away(delivery: Delivery) -> None:
     delivery.check()
 
 
+def test_each_outage_is_reported_while_nothing_is_written(delivery: Delivery) -> None:
+    """The client reports that its connections are lost; no transaction has to fail for that."""
+    delivery.publish()
+    delivery.start()
+    delivery.wait_delivered()
+    for number in (1, 2):
+        delivery.broker.stop()
+        delivery.wait(lambda number=number: delivery.findings().count("R730 ") == number, f"finding {number}")
+        delivery.broker.start()
+        delivery.wait(lambda: delivery.status()["sinks"][0]["state"] == "connected", "a connection")
+    assert delivery.findings().count("R730 ") == 2
+    delivery.publish()
+    delivery.wait_delivered()
+    delivery.check()
+
+
+def test_an_outage_is_reported_before_a_call_gives_up(delivery: Delivery) -> None:
+    """The broker ends while the egress waits for its answer: nothing is gained by waiting on."""
+    delivery.publish()
+    delivery.start()
+    delivery.wait_delivered()
+    delivery.broker.freeze()
+    delivery.publish(500)
+    delivery.wait(lambda: delivery.status()["sinks"][0]["pending_messages"], "a call")
+    delivery.broker.kill()
+    begun = time.monotonic()
+    delivery.wait(lambda: "R730 " in delivery.findings(), "the finding")
+    assert time.monotonic() - begun < ANSWER_S * 2 / 3
+    delivery.broker.start()
+    delivery.wait_delivered()
+    delivery.check()
+
+
 def test_a_broker_that_is_not_there(delivery: Delivery) -> None:
     delivery.brokers = [f"127.0.0.1:{free_port()}"]
     delivery.start()
@@ -220,8 +255,24 @@ def test_records_that_kafka_never_takes(delivery: Delivery) -> None:
     writer.write(PORT, encode_frame([b"good", b"x" * 5000], port=PORT))
     delivery.outbox.publish("q", 0, writer.finish())
     assert delivery.start().wait(DEADLINE_S) == 1
-    assert f'R674 sink "out" cannot be written, kafka {delivery.topic}; ' in delivery.findings()
+    said = f'R785 sink "out": topic {delivery.topic} does not take a record of 5070 bytes; 1000 bytes are possible'
+    assert said in delivery.findings()
     assert delivery.committed() == []
+    delivery.close()
+    delivery.options = {}
+    delivery.start()
+    delivery.wait(lambda: delivery.committed(), "the records")
+    assert sorted(len(value or b"") for _, value in delivery.committed()) == [4, 5000]
+
+
+@pytest.mark.parametrize("limit", [200, 1500])
+def test_small_records_of_a_topic_that_takes_no_large_batch(limit: int, delivery: Delivery) -> None:
+    delivery.topic = f"{delivery.topic}-tight"
+    create_topic(delivery.broker.cluster, delivery.topic, PARTITIONS, 1, {"max.message.bytes": str(limit)})
+    delivery.publish(500)
+    delivery.start()
+    delivery.wait_delivered()
+    delivery.check()
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from wallaroo_runtime.cli.broker import tell
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.egress import kafka_session
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka import topic
 from wallaroo_runtime.kafka.broker import VERSION, Broker, cluster_id
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.kafka.record import Record, printable
@@ -171,6 +172,13 @@ def test_a_call_that_forgets_its_timeout(monkeypatch: pytest.MonkeyPatch) -> Non
 
     with pytest.raises(KeyError):
         kafka_session.within(60, failing)
+
+
+def test_a_broker_that_does_not_say_how_large_records_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic, "ANSWER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # it takes connections, and never answers
+        settings = {"bootstrap.servers": f"127.0.0.1:{listener.getsockname()[1]}", "log_level": 0}
+        assert topic.max_record_bytes(settings, "any") == 1_048_588
 
 
 OCTETS = st.binary(max_size=30)

@@ -4,7 +4,7 @@ import http.client
 import json
 import os
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -30,6 +30,7 @@ from wallaroo_runtime.monitor.rate import LONG_S, NOW_S, Rates
 from wallaroo_runtime.monitor.resource import Family, resident_bytes
 from wallaroo_runtime.monitor.server import Server
 from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.run.monitor import since
 from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
@@ -365,3 +366,27 @@ def test_a_token_in_either_place() -> None:
 def test_memory_of_this_process() -> None:
     assert 10**6 < resident_bytes(os.getpid()) <= Family().resident_bytes(os.getpid())
     assert resident_bytes(2**30) == 0
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=7), max_size=6))
+def test_findings_that_come_again_are_reported_again(rounds: list[list[str]]) -> None:
+    said: list[str] = []
+    told: list[str] = []
+    for found in rounds:
+        known, said = said, [*said, *found]
+        told += since(known, said)
+    assert told == said
+
+
+@given(st.integers(1, 9), st.lists(st.integers(0, 9), max_size=9))
+def test_findings_of_which_the_first_are_dropped(kept: int, rounds: list[int]) -> None:
+    latest: deque[int] = deque(maxlen=kept)
+    told: list[int] = []
+    number = 0
+    for count in rounds:
+        known = list(latest)
+        latest.extend(range(number, number + count))
+        number += count
+        told += since(known, list(latest))
+        assert told[-len(latest) :] == list(latest) or not latest
+    assert told == sorted(set(told))

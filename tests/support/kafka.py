@@ -1,5 +1,6 @@
 """A real Kafka broker for tests: that of `wallaroo broker`, at a port that the system chooses."""
 
+import signal
 import socket
 from pathlib import Path
 
@@ -25,6 +26,18 @@ class Broker(Node):
     def cluster(self) -> Cluster:
         """A client's view of it."""
         return Cluster([self.address], {})
+
+    def freeze(self) -> None:
+        """Let it answer nothing, with its connections open."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def kill(self) -> None:
+        """End it at once; it may be started again."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(60)
+        self._process = None
 
     def create(self, topic: str, partitions: int = 1) -> None:
         """Make a topic."""

@@ -191,7 +191,7 @@ func globalConfig() *sarama.Config {
 var startOfInputs = "end"
 
 // ReplaceGlobalConfig sets Goka's configuration of sarama, for emitters, views and topic managers; the first run of a group
-// begins at its Consumer.Offsets.Initial.
+// begins at its Consumer.Offsets.Initial, and its Producer.MaxMessageBytes bounds what callbacks write.
 func ReplaceGlobalConfig(config *sarama.Config) {
 	theirs.ReplaceGlobalConfig(config)
 	replacement, startOfInputs = config, "end"

@@ -80,7 +80,8 @@ func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []strin
 	}
 	step.Done()
 	for _, name := range topics {
-		topic := stream.Kafka{Topic: name, Brokers: brokers, ExactlyOnce: true, Options: map[string]string{"kafka.partitioner": "fnv1a"}}
+		topic := stream.Kafka{Topic: name, Brokers: brokers, ExactlyOnce: true}
+		topic.Options = limited(map[string]string{"kafka.partitioner": "fnv1a"})
 		if g.options.murmur2 {
 			topic.Options["kafka.partitioner"] = "murmur2"
 		}

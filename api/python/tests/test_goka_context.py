@@ -1,16 +1,17 @@
 """Contexts: what callbacks see and write, and Goka's words for what it refuses."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 import pytest
 
-from wallaroo import KafkaRecord, deferred, goka
+from wallaroo import KafkaRecord, deferred, goka, testing
 from wallaroo.diagnostic import DiagnosticError
 from wallaroo.goka.computation import GroupComputation, JoinDecoder
 from wallaroo.goka.graph import GroupGraph
+from wallaroo.kafka_record import MAX_RECORD_BYTES, too_large
 
 STRING, INT64 = goka.String(), goka.Int64()
 RECORD = KafkaRecord("in", b"Ann", b"text", (("h", b"1"), ("n", None), ("h", b"2")), 1500, 3, 17)
@@ -103,6 +104,51 @@ def test_a_wrong_use_fails_in_goka_s_words(use: Callable[[goka.Context], object]
     with pytest.raises(goka.CallbackError) as caught:
         run(lambda ctx, message: use(ctx))
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("use", "topic", "key"),
+    [
+        (lambda ctx, text: ctx.set_value(text), "g-table", "Ann"),
+        (lambda ctx, text: ctx.emit("texts", "Bob", text), "texts", "Bob"),
+        (lambda ctx, text: ctx.loopback("Cid", text), "g-loop", "Cid"),
+    ],
+)
+@pytest.mark.parametrize("limit", [500, MAX_RECORD_BYTES])
+def test_a_record_that_kafka_never_takes_fails_its_message(
+    use: Callable[[goka.Context, str], object], topic: str, key: str, limit: int
+) -> None:
+    size = next(size for size in range(limit, 0, -1) if not too_large(limit, key.encode(), bytes(size)))
+    texts = ["x" * size, "x" * (size + 1)]
+    edges = (
+        goka.input("in", STRING, lambda ctx, message: use(ctx, texts[0])),
+        *(goka.persist(STRING), goka.output("texts", STRING), goka.loop(STRING, lambda ctx, message: None)),
+    )
+    computation = GroupComputation(goka.define_group("g", *edges), None, limit)
+    outputs, _ = computation.with_state(RECORD, goka.GroupState())
+    assert [output.value.topic for output in outputs] == [topic]
+    texts.pop(0)
+    with pytest.raises(goka.CallbackError) as caught:
+        computation.with_state(RECORD, goka.GroupState())
+    assert str(caught.value) == (
+        f"the record of key {key} for topic {topic} has {limit + 1} bytes; at most {limit} are possible; split its "
+        "value, or raise kafka.max.request.size in the application's options and max.message.bytes of the topic"
+    )
+
+
+def test_an_option_of_the_application_says_how_large_records_may_be() -> None:
+    def write(ctx: goka.Context, message: str) -> None:
+        ctx.set_value("x" * 200)
+
+    def application_setup(args: Sequence[str]) -> Any:
+        graph = goka.define_group("g", goka.input("in", STRING, write), goka.persist(STRING))
+        options = {"kafka.max.request.size": "250"} if args[1:] else {}
+        return goka.application(["127.0.0.1:9092"], graph, options=options, on_error="dead_letter")
+
+    for args, letters in (((), 0), (("small",), 1)):
+        with testing.run(application_setup, args=args) as app:
+            app.produce([KafkaRecord("in", b"k", b"x")])
+            assert len(app.dead_letters) == letters and len(app.topic("g-table")) == 1 - letters
 
 
 def test_a_loop_s_codec_gets_none() -> None:

@@ -8,6 +8,9 @@ from wallaroo.component import Place
 from wallaroo.diagnostic import shown
 
 RECORD = "record"
+# How many bytes a broker takes in one record with its defaults (message.max.bytes).
+MAX_RECORD_BYTES = 1_048_588
+_BATCH_BYTES, _MOST_BYTES_BESIDES = 61, 100
 _MOST_PARTITIONS, _MOST_REPLICAS = 10_000, 1000
 
 
@@ -36,6 +39,41 @@ class KafkaRecord:
     timestamp_ms: int = 0
     partition: int | None = None
     offset: int = 0
+
+
+def too_large(
+    limit: int, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] = ()
+) -> int:
+    """Return how many bytes a record has, when these are too many, else 0.
+
+    They are as brokers count them: the record alone in its batch, and not compressed.
+
+    Args:
+        limit: How many it may have: `max.message.bytes` of its topic.
+        key: Of the record, like the others.
+        value: See there.
+        headers: See there.
+
+    Example:
+        >>> too_large(1000, b"Ann", bytes(930)), too_large(1000, b"Ann", bytes(920))
+        (1003, 0)
+    """
+    if not headers and len(key or b"") + len(value or b"") <= limit - _MOST_BYTES_BESIDES:
+        return 0
+    size = 3 + _piece_bytes(key) + _piece_bytes(value) + _varint_bytes(len(headers))
+    size += sum(_piece_bytes(name.encode()) + _piece_bytes(data) for name, data in headers)
+    size += _BATCH_BYTES + _varint_bytes(size)
+    return size if size > limit else 0
+
+
+def _piece_bytes(data: bytes | None) -> int:
+    """Return how many bytes data have with their length; none are a length of -1."""
+    return 1 if data is None else _varint_bytes(len(data)) + len(data)
+
+
+def _varint_bytes(number: int) -> int:
+    """Return how many bytes a number has that is not negative: seven bits in each, one bit for the sign."""
+    return max(1, -(-(number.bit_length() + 1) // 7)) if number else 1
 
 
 class WholeRecord:

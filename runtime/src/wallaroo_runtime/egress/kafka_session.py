@@ -3,24 +3,29 @@
 import json
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
 from wallaroo.fault import reach
+from wallaroo.kafka_record import too_large
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import check_answer
+from wallaroo_runtime.kafka.topic import batch_settings, max_record_bytes
 from wallaroo_runtime.lowering.sink_record import SinkRecord
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 
 ANSWER_S, COMMIT_S, POLL_S = 15.0, 30.0, 0.05
+LOOK_S = 0.5  # between two looks for an outage while a call is under way
 POLL_RECORDS = 1000
 GRACE_S = 5.0
 PREFIX = "kafka."
 # Names of settings in Kafka's own client, which Spark's sink has, and in this one.
-RENAMED = {"max.request.size": "message.max.bytes"}
+LIMIT = "message.max.bytes"
+RENAMED = {"max.request.size": LIMIT}
 # Errors that trying again does not mend.
 LASTING = (
     *("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP", "_UNKNOWN_PARTITION"),
@@ -41,15 +46,18 @@ class Lasting(Exception):
 
     Attributes:
         is_fenced: Whether the reason is another session of the same name.
+        size: Of a record that is too large; 0: the reason is another one.
     """
 
-    def __init__(self, reason: str, *, is_fenced: bool) -> None:
+    def __init__(self, reason: str, *, is_fenced: bool, size: int = 0) -> None:
         super().__init__(reason)
-        self.is_fenced = is_fenced
+        self.is_fenced, self.size = is_fenced, size
 
 
-def within(seconds: float, call: Callable[..., Any], *arguments: Any) -> None:
+def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Callable[[], None] = lambda: None) -> None:
     """Call a function of the client that has a timeout as its last parameter, and wait no longer than that.
+
+    `look` is called again and again meanwhile; what it raises ends the wait.
 
     librdkafka may forget its own timeout: send_offsets_to_transaction has waited for ever where the connection to the
     broker broke at that moment. A call that does not return keeps its thread and its producer; the next session's
@@ -69,13 +77,18 @@ def within(seconds: float, call: Callable[..., Any], *arguments: Any) -> None:
             outcome.put(None)
 
     threading.Thread(target=work, name="kafka-call", daemon=True).start()
-    try:
-        failed = outcome.get(timeout=seconds + GRACE_S)
-    except queue.Empty:
-        reason = f"the client did not answer within {seconds:g} s"
-        raise Unavailable(reason) from None
-    if failed is not None:
-        raise failed
+    deadline = time.monotonic() + seconds + GRACE_S
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            failed = outcome.get(timeout=min(LOOK_S, left))
+        except queue.Empty:
+            look()
+            continue
+        if failed is not None:
+            raise failed
+        return
+    reason = f"the client did not answer within {seconds:g} s"
+    raise Unavailable(reason)
 
 
 class Session:
@@ -98,12 +111,15 @@ class Session:
 
     def __init__(self, client: Any, target: pb.KafkaTopic, name: str, sink: str) -> None:
         self._client, self._topic, self._failed = client, target.topic, list[Any]()
-        try:
-            check_answer(target.brokers)
-        except RunError as error:
-            raise Unavailable(error.diagnostics[0].message.partition("; ")[2]) from error
+        self._brokers, self._lost = list(target.brokers), list[Any]()
+        self._check_answer()
         settings = settings_of(target, sink)
+        self._limit = max_record_bytes(_of_reader(settings), target.topic)
+        with suppress(ValueError):  # what is no number, the client refuses
+            self._limit = min(self._limit, int(settings.get(LIMIT, self._limit)))
+            settings |= batch_settings(self._limit)
         own = {"transactional.id": name, "enable.idempotence": True, "delivery.report.only.error": True}
+        own["error_cb"] = self._noting_loss()
         try:
             self._producer = client.Producer({"partitioner": "murmur2_random", "linger.ms": 5, **settings, **own})
             self._reader = client.Consumer({**_of_reader(settings), "group.id": name, "enable.auto.commit": False})
@@ -137,6 +153,23 @@ class Session:
         # A record's own error says more than that of the transaction.
         return Unavailable(errors[-1].str())
 
+    def _check_answer(self) -> None:
+        try:
+            check_answer(self._brokers)
+        except RunError as error:
+            raise Unavailable(error.diagnostics[0].message.partition("; ")[2]) from error
+
+    def look(self) -> None:
+        """Notice an outage, which the client reports in its own threads, whether there is something to write or not.
+
+        Raises:
+            Unavailable: All connections were lost, and no broker takes one.
+        """
+        self._producer.poll(0)
+        if self._lost:
+            self._lost.clear()  # brokers also close what was not used for long
+            self._check_answer()
+
     def write(self, records: Iterable[SinkRecord], end: Delivered) -> None:
         """Write records, and the position after them, or nothing.
 
@@ -151,9 +184,9 @@ class Session:
                 self._produce_all(records)
                 reach("egress.kafka_produced")
                 place = self._client.TopicPartition(self._topic, 0, end.messages, metadata=_text(end))
-                within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group)
+                within(ANSWER_S, self._producer.send_offsets_to_transaction, [place], self._group, look=self.look)
                 reach("egress.kafka_positioned")
-                within(COMMIT_S, self._producer.commit_transaction)
+                within(COMMIT_S, self._producer.commit_transaction, look=self.look)
         except Lasting:
             with suppress(
                 self._client.KafkaException, Unavailable
@@ -173,6 +206,9 @@ class Session:
             more["headers"] = list(record.headers)
         if record.timestamp_ms > 0:
             more["timestamp"] = record.timestamp_ms
+        if size := too_large(self._limit, record.key, record.value, record.headers):
+            reason = f"{self._limit} bytes are possible, with key, headers and batch"
+            raise Lasting(reason, is_fenced=False, size=size)
         while True:
             try:
                 self._producer.produce(self._topic, record.value, record.key, on_delivery=self._delivered, **more)
@@ -194,6 +230,16 @@ class Session:
                 failed.append(error)
 
         return delivered
+
+    def _noting_loss(self) -> Callable[[Any], None]:
+        """Return what notes that no connection is left; it does not keep the producer alive."""
+        lost, code = self._lost, self._client.KafkaError._ALL_BROKERS_DOWN
+
+        def failed(error: Any) -> None:
+            if error.code() == code:
+                lost.append(error)
+
+        return failed
 
     def close(self) -> None:
         """Let go; what is not committed is undone by the next session."""

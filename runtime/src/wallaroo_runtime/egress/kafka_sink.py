@@ -91,6 +91,9 @@ class KafkaSink(Sink):
     def _refused(self, error: Lasting) -> RunError:
         if error.is_fenced:
             return RunError.of("R732", sink=self.config.name, name=self._name)
+        if error.size:
+            sink, topic = self.config.name, self._target.topic
+            return RunError.of("R785", sink=sink, topic=topic, size=error.size, reason=error)
         return RunError.of("R674", sink=self.config.name, place=f"kafka {self._target.topic}", reason=error)
 
     def _agree(self, session: Session) -> None:
@@ -161,6 +164,7 @@ class KafkaSink(Sink):
                     return True
                 else:
                     self._wait()
+                    session.look()
         except Unavailable as error:
             self._tell_outage(OSError(str(error)))
         except Lasting as error:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo_runtime.errors import RunError
+from wallaroo.kafka_record import too_large
+from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
+from wallaroo_runtime.kafka.topic import batch_settings, max_record_bytes
 
 READ_S, READ_RECORDS = 0.2, 500
 LEADER_S = 0.2  # between two questions for a leader
@@ -188,10 +190,11 @@ def emit(
         settings: More settings of the client.
 
     Raises:
-        RunError: R673, R726, R727.
+        RunError: R673, R726, R727; R786, a record is too large: what precedes it is written.
     """
     cluster.partitions(topic)
     kafka, failed, counts = cluster.kafka, list[Any](), dict[int, int]()
+    limit, large = max_record_bytes(cluster.settings, topic), 0
 
     def delivered(error: Any, message: Any) -> None:
         if error is not None:
@@ -201,10 +204,13 @@ def emit(
 
     chosen = {"partitioner": PARTITIONERS[partitioner], "enable.idempotence": True, "linger.ms": 5}
     with cluster.translated():
-        producer = kafka.Producer({**cluster.settings, **chosen, **(settings or {})})
+        producer = kafka.Producer({**cluster.settings, **chosen, **batch_settings(limit), **(settings or {})})
         place = {} if partition is None else {"partition": partition}
-        for record in records:
+        for number, record in enumerate(records, 1):
             headers = list(record.headers)
+            if size := too_large(limit, record.key, record.value, headers):
+                large = number
+                break
             producer.produce(topic, record.value, record.key, headers=headers, on_delivery=delivered, **place)
             producer.poll(0)
             while len(producer) >= MAX_WAITING and not failed:
@@ -215,4 +221,7 @@ def emit(
             continue
         if failed:
             raise kafka.KafkaException(failed[0])
+    if large:
+        written = sum(counts.values())
+        raise RunError.of("R786", USAGE, number=large, topic=topic, size=size, limit=limit, written=written)
     return counts

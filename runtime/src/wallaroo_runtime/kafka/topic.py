@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import TimeoutError as NoAnswerError  # before Python 3.11 none of its own
 from dataclasses import dataclass
 from typing import Any
 
+from wallaroo.kafka_record import MAX_RECORD_BYTES
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 
 MAX_PARTITIONS = 10_000
+LEAST_MAX_BYTES = 1000  # what the client takes as its own limit
 KNOWN_S = 0.05  # between two looks for a new topic
 
 
@@ -45,6 +48,38 @@ class Topic:
     def records(self) -> int:
         """How many offsets there are from the first record to the next one."""
         return sum(partition.end - partition.begin for partition in self.partitions)
+
+
+def max_record_bytes(settings: Mapping[str, Any], topic: str) -> int:
+    """Return how large a record of a topic may be, its batch included; what the default is where brokers do not say.
+
+    Args:
+        settings: Of a client.
+        topic: Its name.
+    """
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import RESOURCE_TOPIC, AdminClient, ConfigResource
+
+    place = ConfigResource(RESOURCE_TOPIC, topic)
+    try:
+        admin = AdminClient(dict(settings))  # the answer comes as long as there is the client
+        found = admin.describe_configs([place], request_timeout=ANSWER_S)[place].result(2 * ANSWER_S)
+        return int(found["max.message.bytes"].value)
+    except (KafkaException, NoAnswerError):  # who may write, need not be allowed to ask
+        return MAX_RECORD_BYTES
+
+
+def batch_settings(limit: int) -> dict[str, Any]:
+    """Return settings of a client by which no batch is larger than a topic takes; those of one record may be.
+
+    A batch that is too large would be refused, though each of its records is not.
+
+    Example:
+        >>> batch_settings(5000), batch_settings(500)
+        ({'message.max.bytes': 5000}, {'message.max.bytes': 1000, 'batch.num.messages': 1})
+    """
+    alone = {"batch.num.messages": 1} if limit < LEAST_MAX_BYTES else {}
+    return {"message.max.bytes": max(limit, LEAST_MAX_BYTES)} | alone
 
 
 def list_topics(cluster: Cluster, *, internal: bool = False) -> list[Topic]:

@@ -87,10 +87,7 @@ class Flow:
             yield notable.finding(f"wallaroo dead-letters show {self._letters}")
         for number, peer in enumerate(self._all):
             found = peer.status().get("diagnostics", [])
-            told = self._told[number]
-            for finding in found:
-                if finding not in told:
-                    yield Diagnostic.from_json(finding)
+            yield from map(Diagnostic.from_json, since(self._told[number], found))
             self._told[number] = found
 
     def failure(self, last: Snapshot) -> RunError | None:
@@ -160,3 +157,18 @@ class Flow:
                 "visited_keys": progress.visited,
             },
         )
+
+
+def since(known: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
+    """Return what was appended to a list of which the first may have been dropped.
+
+    Args:
+        known: What it had.
+        found: What it has.
+
+    Example:
+        >>> since("abc", "bcbc")
+        'bc'
+    """
+    dropped = next(number for number in range(len(known) + 1) if found[: len(known) - number] == known[number:])
+    return found[len(known) - dropped :]

@@ -17,7 +17,8 @@ from wallaroo.goka.lookup import Lookups
 from wallaroo.goka.partitioner import FNV1A, PARTITIONERS
 from wallaroo.goka.state import GroupState
 from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
-from wallaroo.kafka_record import RECORD
+from wallaroo.kafka_option import MESSAGE_SIZE
+from wallaroo.kafka_record import MAX_RECORD_BYTES, RECORD
 from wallaroo.location import Location, called_from, declared_at
 from wallaroo.signature import shown_name
 from wallaroo.spark import SparkSinkConfig
@@ -51,7 +52,8 @@ def application(
             `KafkaSourceConfig`. Joined tables are always read from their start.
         partitioner: Of all that is written: "fnv1a", Goka's; "murmur2", that of Kafka's Java clients.
         replicas: How many copies there are of the topics that are created.
-        options: Settings of Kafka's client for all sources and sinks, e.g. {"kafka.security.protocol": "SSL"}.
+        options: Settings of Kafka's client for all sources and sinks, e.g. {"kafka.security.protocol": "SSL"};
+            "kafka.max.request.size" is how many bytes a record may have that a callback writes, 1048588 by default.
 
     Raises:
         WallarooParameterError: An argument is wrong; it lists every one of them.
@@ -184,7 +186,8 @@ class _Groups(Declaration):
         tables = [edge.topic for edge in graph.lookup_tables]
         options = _client_options(self._options)
         lookups = Lookups(self._names, tables, self._partitioner, options) if tables else None
-        run = GroupComputation(graph, lookups)
+        most = str(self._options.get(MESSAGE_SIZE, ""))  # what is no number, the client refuses
+        run = GroupComputation(graph, lookups, int(most) if most.isdecimal() else MAX_RECORD_BYTES)
         names = tuple(edge.topic for edge in _written(graph))
         inputs = tuple(source.path for source in pipeline.sources)
         if graph.group_table is None and not graph.joint_tables:

@@ -11,7 +11,7 @@ from wallaroo.goka.graph import DECODE, IGNORE, GroupGraph
 from wallaroo.goka.lookup import Lookups
 from wallaroo.goka.state import GroupState
 from wallaroo.goka.update import Storage, Update, default_update
-from wallaroo.kafka_record import KafkaRecord
+from wallaroo.kafka_record import MAX_RECORD_BYTES, KafkaRecord
 from wallaroo.output import Output
 
 
@@ -50,10 +50,11 @@ class GroupComputation:
     Args:
         graph: The group.
         lookups: The tables for `ctx.lookup`; None: the group has none.
+        max_record_bytes: Of what callbacks write.
     """
 
-    def __init__(self, graph: GroupGraph, lookups: Lookups | None) -> None:
-        self._graph, self._lookups = graph, lookups
+    def __init__(self, graph: GroupGraph, lookups: Lookups | None, max_record_bytes: int = MAX_RECORD_BYTES) -> None:
+        self._graph, self._lookups, self._max_record_bytes = graph, lookups, max_record_bytes
         self._edges: dict[str, Edge] = {edge.topic: edge for edge in graph.all_edges if edge.kind in (INPUT, LOOP)}
         self._visitors = {edge.topic: edge for edge in graph.visitors}
         self._update = graph.update_callback or default_update
@@ -91,7 +92,7 @@ class GroupComputation:
         if self._lookups is not None:
             self._lookups.start()
         graph = self._graph
-        context = Context(graph, record, state, self._lookups)
+        context = Context(graph, record, state, self._lookups, self._max_record_bytes)
         given: Any = context if graph.context_wrapper is None else graph.context_wrapper(context)
         assert edge.callback is not None
         begun = deferred.count()

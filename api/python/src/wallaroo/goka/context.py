@@ -8,12 +8,16 @@ from wallaroo import deferred
 from wallaroo.goka.error import CallbackError, CodecError
 from wallaroo.goka.graph import GroupGraph, Headers
 from wallaroo.goka.state import GroupState
-from wallaroo.kafka_record import KafkaRecord
+from wallaroo.kafka_record import MAX_RECORD_BYTES, KafkaRecord, too_large
 from wallaroo.output import Output
 
 if TYPE_CHECKING:
     from wallaroo.goka.lookup import Lookups
 
+_TOO_LARGE = (
+    "the record of key {key} for topic {topic} has {size} bytes; at most {limit} are possible; split its value, "
+    "or raise kafka.max.request.size in the application's options and max.message.bytes of the topic"
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -29,6 +33,7 @@ class Context:
         record: The message's.
         state: Of its key; None: the group keeps none.
         lookups: The tables for `lookup`.
+        max_record_bytes: A larger record is not written, and fails the message: Kafka would never take it.
 
     Attributes:
         outputs: The records that have been written.
@@ -46,12 +51,21 @@ class Context:
     Source: Goka, `goka.Context`.
     """
 
-    __slots__ = ("_failure", "_graph", "_headers", "_is_over", "_lookups", "_record", "_state", "is_changed", "outputs")
+    __slots__ = (
+        *("_failure", "_graph", "_headers", "_is_over", "_lookups", "_max_record_bytes", "_record", "_state"),
+        *("is_changed", "outputs"),
+    )
 
     def __init__(
-        self, graph: GroupGraph, record: KafkaRecord, state: GroupState | None = None, lookups: "Lookups | None" = None
+        self,
+        graph: GroupGraph,
+        record: KafkaRecord,
+        state: GroupState | None = None,
+        lookups: "Lookups | None" = None,
+        max_record_bytes: int = MAX_RECORD_BYTES,
     ) -> None:
         self._graph, self._record, self._state, self._lookups = graph, record, state, lookups
+        self._max_record_bytes = max_record_bytes
         self.outputs: list[Output] = []
         self._headers: dict[str, bytes | None] | None = None
         self._failure: CallbackError | None = None
@@ -226,7 +240,11 @@ class Context:
     def _write(self, topic: str, key: bytes, value: bytes | None, headers: Headers) -> None:
         if self._is_over:
             self.fail("the callback has returned; its context is no longer valid")
-        self.outputs.append(Output(topic, KafkaRecord(topic, key, value, tuple(headers.items()))))
+        record = KafkaRecord(topic, key, value, tuple(headers.items()))
+        if size := too_large(self._max_record_bytes, key, value, record.headers):
+            shown = key.decode("utf-8", "backslashreplace")[:80]
+            self.fail(_TOO_LARGE.format(key=shown, topic=topic, size=size, limit=self._max_record_bytes))
+        self.outputs.append(Output(topic, record))
 
     def _key_bytes(self, key: Any) -> bytes:
         if not isinstance(key, str):

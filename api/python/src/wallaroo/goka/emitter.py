@@ -11,6 +11,7 @@ from wallaroo.goka.client import client_settings, kafka_client
 from wallaroo.goka.error import CodecError, EmitterClosedError
 from wallaroo.goka.graph import Headers
 from wallaroo.goka.partitioner import FNV1A
+from wallaroo.kafka_record import MAX_RECORD_BYTES
 
 FINISH_S, POLL_S = 60.0, 0.05
 
@@ -41,7 +42,8 @@ class Emitter:
         codec: Writes the messages, e.g. `String()`.
         partitioner: "fnv1a", as Goka and groups write; "murmur2", as Kafka's Java clients.
         default_headers: Of every message.
-        options: Settings of Kafka's client.
+        options: Settings of Kafka's client; "message.max.bytes" is how many bytes a record may have, 1048588 by
+            default.
 
     Raises:
         DiagnosticError: R728, confluent_kafka is not installed.
@@ -70,6 +72,7 @@ Int64: value to encode is not of type int64
         self.topic, self._codec, self._default_headers = topic, codec, dict(default_headers or {})
         self._client = kafka_client("goka.Emitter")
         defaults = {"client.id": f"goka-emitter-{topic}", "partitioner": partitioner, "linger.ms": 5}
+        defaults["message.max.bytes"] = MAX_RECORD_BYTES
         self._producer = self._client.Producer(client_settings(brokers, defaults, options))
         self._lock, self._is_closed = threading.Lock(), threading.Event()
         self._poller = threading.Thread(target=self._poll, name=f"emitter of {topic}", daemon=True)
@@ -148,6 +151,9 @@ Int64: value to encode is not of type int64
                 return
             except BufferError:  # as many messages as fit are waiting for Kafka
                 self._producer.poll(POLL_S)
+            except self._client.KafkaException as error:  # the client does not take it, such as one that is too large
+                promise.set_exception(error)
+                return
 
     def _poll(self) -> None:
         while not self._is_closed.is_set():

@@ -1,0 +1,64 @@
+package goka
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+
+	"github.com/IBM/sarama"
+
+	"wallarooapi/stream"
+)
+
+// brokersLimit is how many bytes a broker takes in one record with its defaults (message.max.bytes); batchBytes is what it counts besides.
+const brokersLimit, batchBytes = 1_048_588, 61
+
+// saramasLimit is what a configuration has that nobody has changed.
+var saramasLimit = sarama.NewConfig().Producer.MaxMessageBytes
+
+// limitOfRecords returns how many bytes a record may have that a callback writes: what the program has set as Producer.MaxMessageBytes, and
+// whether it has.
+func limitOfRecords() (limit int, isSet bool) {
+	if replacement == nil || replacement.Producer.MaxMessageBytes == saramasLimit {
+		return brokersLimit, false
+	}
+	return replacement.Producer.MaxMessageBytes, true
+}
+
+// limited adds the limit of records to the options of a sink, if the program has set it.
+func limited(options map[string]string) map[string]string {
+	if limit, isSet := limitOfRecords(); isSet {
+		options["kafka.max.request.size"] = strconv.Itoa(limit)
+	}
+	return options
+}
+
+// checkSize returns an error for a record that is too large for Kafka.
+func checkSize(record stream.KafkaRecord) error {
+	limit, _ := limitOfRecords()
+	size := sizeOf(record)
+	if size <= limit {
+		return nil
+	}
+	return fmt.Errorf("the record of key %.80s for topic %s has %d bytes; at most %d are possible; split its value, or raise "+
+		"Producer.MaxMessageBytes by goka.ReplaceGlobalConfig and max.message.bytes of the topic", record.Key, record.Topic, size, limit)
+}
+
+// sizeOf returns how many bytes a record has as brokers count them: alone in its batch, and not compressed.
+func sizeOf(record stream.KafkaRecord) int {
+	size := 3 + pieceBytes(record.Key) + pieceBytes(record.Value) + varintBytes(len(record.Headers))
+	for _, header := range record.Headers {
+		size += varintBytes(len(header.Key)) + len(header.Key) + pieceBytes(header.Value)
+	}
+	return batchBytes + varintBytes(size) + size
+}
+
+// pieceBytes returns how many bytes data have with their length; none are a length of -1.
+func pieceBytes(data []byte) int {
+	if data == nil {
+		return 1
+	}
+	return varintBytes(len(data)) + len(data)
+}
+
+func varintBytes(number int) int { return len(binary.AppendVarint(nil, int64(number))) }

@@ -1,0 +1,73 @@
+package goka
+
+import (
+	"strings"
+	"testing"
+
+	"wallarooapi/goka/codec"
+	"wallarooapi/stream"
+)
+
+// TestLargeRecords: what Kafka would never take is not written, and fails its message; others go on.
+func TestLargeRecords(t *testing.T) {
+	graph := DefineGroup("large", Output("out", new(codec.String)), Persist(new(codec.String)),
+		Input("in", new(codec.String), func(ctx Context, message any) {
+			ctx.Emit("out", ctx.Key(), message)
+			ctx.SetValue("small")
+		}))
+	e := newEngine(t, graph, []ProcessorOption{WithDeadLetters()})
+	const beside = batchBytes + 3 + 3 + 2 + 3 + 1 // of a value of a megabyte with a key of one byte
+	for _, size := range []int{brokersLimit - beside, brokersLimit - beside + 1, 1} {
+		e.app.Send("in", record("in", "k", []byte(strings.Repeat("x", size))))
+	}
+	var sizes []int
+	for _, each := range e.app.KafkaRecords("out") {
+		sizes = append(sizes, len(each.Value))
+	}
+	if len(sizes) != 2 || sizes[0] != brokersLimit-beside || sizes[1] != 1 {
+		t.Errorf("sizes %v", sizes)
+	}
+	if table := e.app.KafkaRecords("large-table"); len(table) != 2 {
+		t.Errorf("the table has %d records", len(table))
+	}
+	letters := e.app.DeadLetters()
+	const want = "the record of key k for topic out has 1048589 bytes; at most 1048588 are possible; split its value, or raise Producer.MaxMessageBytes"
+	if len(letters) != 1 || !strings.Contains(letters[0].Reason, want) {
+		t.Errorf("%v", letters)
+	}
+}
+
+// TestSizesOfRecords are those that brokers count: tests/test_goka_large.py asks one.
+func TestSizesOfRecords(t *testing.T) {
+	headers := []stream.KafkaHeader{{Key: "name", Value: []byte("value")}, {Key: "none"}}
+	for want, record := range map[int]stream.KafkaRecord{
+		61 + 1 + 3 + 1 + 1 + 1:           {},
+		61 + 1 + 3 + 1 + 1 + 1 + 1:       {Key: []byte("k")},
+		61 + 1 + 3 + 2 + 3 + 1 + 11 + 6:  {Key: []byte("k"), Value: []byte("xy"), Headers: headers},
+		61 + 2 + 3 + 1 + 2 + 64 + 1:      {Value: make([]byte, 64)},
+		61 + 3 + 3 + 1 + 3 + 8192 + 1:    {Value: make([]byte, 8192)},
+		61 + 4 + 3 + 1 + 3 + 1048570 + 1: {Value: make([]byte, 1048570)},
+	} {
+		if got := sizeOf(record); got != want {
+			t.Errorf("%d bytes instead of %d", got, want)
+		}
+	}
+}
+
+// TestLimitOfRecords: a program's own limit is that of the sinks, too.
+func TestLimitOfRecords(t *testing.T) {
+	before, start := replacement, startOfInputs
+	defer func() { replacement, startOfInputs = before, start }()
+	config := DefaultConfig()
+	ReplaceGlobalConfig(config)
+	if limit, isSet := limitOfRecords(); limit != brokersLimit || isSet {
+		t.Errorf("%d, %v", limit, isSet)
+	}
+	config.Producer.MaxMessageBytes = 3_000_000
+	if options := limited(map[string]string{}); options["kafka.max.request.size"] != "3000000" {
+		t.Errorf("%v", options)
+	}
+	if err := checkSize(stream.KafkaRecord{Topic: "t", Value: make([]byte, 2_900_000)}); err != nil {
+		t.Error(err)
+	}
+}
