@@ -19,6 +19,7 @@ from support.kafka import Broker, free_port
 from support.run import WALLAROO
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.kafka.record import Record, emit, follow
+from wallaroo_runtime.kafka.topic import describe_topic
 
 pytestmark = pytest.mark.kafka
 START_S = 180.0
@@ -138,6 +139,12 @@ def test_following_shows_what_comes_from_then_on(broker: Broker, capsys: pytest.
         ("ann", "1", 1),
         ("bob", "2", 1),
     ]
+
+
+def test_a_topic_can_be_described_at_once(broker: Broker) -> None:
+    for number in range(5):
+        broker.create(f"new-{number}", 40)
+        assert len(describe_topic(broker.cluster, f"new-{number}").partitions) == 40
 
 
 def test_topics_are_listed_and_described(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,6 +109,7 @@ def create_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
         raise RunError.of("R727", USAGE, brokers=cluster.name, reason=f'topic "{name}" exists already', fix=fix)
     with cluster.translated():
         _create(cluster, name, partitions, replicas, settings)
+    _wait_known(cluster, name, partitions)
 
 
 def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> bool:
@@ -157,11 +158,9 @@ def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
     places = [TopicPartition(name, number) for name, parts in known.items() for number in parts]
     if not places:
         return []
-    ends: list[dict[tuple[str, int], int]] = []
     with cluster.translated():
-        for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
-            answers: Any = admin.list_offsets({place: spec for place in places}, request_timeout=ANSWER_S)
-            ends.append({(at.topic, at.partition): answer.result().offset for at, answer in answers.items()})
+        specs = (OffsetSpec.earliest(), OffsetSpec.latest())
+        ends = [_offsets(cluster, admin, dict.fromkeys(places, spec)) for spec in specs]
         settings = _settings(admin, list(known))
     return [
         Topic(
@@ -174,6 +173,21 @@ def _topics(cluster: Cluster, names: Iterable[str]) -> list[Topic]:
         )
         for name, parts in known.items()
     ]
+
+
+def _offsets(cluster: Cluster, admin: Any, wanted: Mapping[Any, Any]) -> dict[tuple[str, int], int]:
+    """Return offsets of partitions; a new topic is known a moment before the brokers that lead its partitions are."""
+    codes = cluster.kafka.KafkaError
+    deadline = time.monotonic() + ANSWER_S
+    while True:
+        answers = admin.list_offsets(wanted, request_timeout=ANSWER_S)
+        try:
+            return {(at.topic, at.partition): answer.result().offset for at, answer in answers.items()}
+        except cluster.kafka.KafkaException as error:
+            passing = (codes.NOT_LEADER_FOR_PARTITION, codes.LEADER_NOT_AVAILABLE, codes.UNKNOWN_TOPIC_OR_PART)
+            if error.args[0].code() not in passing or time.monotonic() > deadline:
+                raise
+        time.sleep(KNOWN_S)
 
 
 def _settings(admin: Any, names: Iterable[str]) -> dict[str, dict[str, str]]:
