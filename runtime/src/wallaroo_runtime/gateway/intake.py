@@ -19,6 +19,7 @@ from wallaroo_runtime.storage.journal.writer import JournalWriter
 FRAME_BODY_BYTES = 1024 * 1024
 _RETRY_S = 0.2
 _COMMITTED_S = 1.0
+PACE_S, PACED_RATE, RATE_S = 0.003, 8000.0, 0.01
 _COMMITTED_WHILE_FULL_S = 0.02
 
 
@@ -78,6 +79,25 @@ class Gathered:
     end: int = -1  # offset after it, once it is written
 
 
+class Pace:
+    """Says how far apart syncs are to be: at high rates what follows a sync costs more than a short wait saves.
+
+    Attributes:
+        interval_s: From the begin of one to that of the next.
+    """
+
+    def __init__(self) -> None:
+        self.interval_s = 0.0
+        self._at, self._messages = 0.0, 0
+
+    def look(self, now: float, messages: int) -> None:
+        """Take note of how many messages have come until now."""
+        elapsed = now - self._at
+        if elapsed >= RATE_S:
+            self.interval_s = PACE_S if messages - self._messages > PACED_RATE * elapsed else 0.0
+            self._at, self._messages = now, messages
+
+
 class Intake:
     """Gathers messages into frames, and keeps the journal's promises in time.
 
@@ -111,6 +131,7 @@ class Intake:
         self._policy, self._backlog_bytes = policy, backlog_bytes
         self._interval_s = interval_s if policy == "interval" else 0.0
         self._sync = None if policy == "never" else SyncThread(writer, wake)
+        self._pace = Pace()
         self._gathered: Gathered | None = None
         self._waiting: deque[Gathered] = deque()
         self._timestamp_ms = 0
@@ -233,12 +254,17 @@ class Intake:
         if self.disk_is_full and now < self._retry_at:
             return
         busy = self._sync is not None and self._sync.busy
-        if not busy and now >= self._sync_began + self._interval_s:
+        self._pace.look(now, self.messages)
+        if not busy and now >= self._sync_due:
             self._begin_sync(now)
         wait = _COMMITTED_WHILE_FULL_S if self._is_full else _COMMITTED_S
         if now >= self._committed_at + wait:
             self._committed_at = now
             self.committed = max(self.committed, self.writer.remove_committed(self._remember))
+
+    @property
+    def _sync_due(self) -> float:
+        return self._sync_began + max(self._interval_s, self._pace.interval_s)
 
     @property
     def _is_full(self) -> bool:
@@ -270,7 +296,7 @@ class Intake:
         busy = self._sync is not None and self._sync.busy
         if busy or (self._gathered is None and self.writer.safe == self.writer.end):
             return None
-        return max(0.0, self._sync_began + self._interval_s - now)
+        return max(0.0, self._sync_due - now)
 
     def close(self) -> None:
         """Write and make safe everything that was taken, as far as the disk has room."""
