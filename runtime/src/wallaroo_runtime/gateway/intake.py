@@ -281,10 +281,10 @@ class Intake:
         self.flush()
         if self.writer.safe == self.writer.end:
             return
+        self._sync_began = now
         if self._sync is None:
             self.writer.publish()
         else:
-            self._sync_began = now
             self._sync.request()
 
     def timeout(self, now: float) -> float | None:

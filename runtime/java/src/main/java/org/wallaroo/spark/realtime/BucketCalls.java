@@ -107,8 +107,19 @@ final class BucketCalls {
         return calls;
     }
 
+    /** Opens the streams of so many buckets. */
+    void open(int buckets) {
+        for (int bucket = 0; bucket < buckets; bucket++) {
+            stream(bucket);
+        }
+    }
+
     private StateStream stream(BucketCall call) {
-        return streams.computeIfAbsent(call.bucket(),
+        return stream(call.bucket());
+    }
+
+    private StateStream stream(int number) {
+        return streams.computeIfAbsent(number,
                 bucket -> new StateStream(channel, bucket, opening, settings.deadlineMs()));
     }
 

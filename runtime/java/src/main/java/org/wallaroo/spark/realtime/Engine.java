@@ -86,6 +86,8 @@ final class Engine {
                 SourceLevel source = SourceLevel.of(settings, attempt, rows);
                 StateLevels states = new StateLevels(settings, attempt, store)) {
             deliveries = stream;
+            states.warm();
+            Reached.read(settings);
             while (source.hasNext()) {
                 Parcel row = states.run(source.next());
                 stream.deliver(row.items());

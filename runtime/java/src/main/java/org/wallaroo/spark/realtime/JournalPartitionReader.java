@@ -28,9 +28,6 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
         start = begin.start();
         engine = begin.isRehearsal() ? null : Engine.at(settings, start);
         place = new Parcel.Place(start.offset(), start.messages(), -1);
-        if (engine != null) {
-            Reached.read(settings);
-        }
     }
 
     @Override

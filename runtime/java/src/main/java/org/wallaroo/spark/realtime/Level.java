@@ -48,6 +48,10 @@ final class Level {
         return others;
     }
 
+    void warm() {
+        stages.forEach(LevelStage::warm);
+    }
+
     void close() {
         stages.forEach(LevelStage::close);
     }

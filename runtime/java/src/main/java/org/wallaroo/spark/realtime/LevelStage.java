@@ -22,6 +22,9 @@ interface LevelStage {
      */
     List<Parcel.Item> flush();
 
+    /** Does before the first message what would hold it up. */
+    void warm();
+
     /** Ends the streams. */
     void close();
 }

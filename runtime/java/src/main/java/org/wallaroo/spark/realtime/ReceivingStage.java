@@ -68,6 +68,11 @@ final class ReceivingStage implements LevelStage {
     }
 
     @Override
+    public void warm() {
+        calls.open();
+    }
+
+    @Override
     public void close() {
         calls.close();
     }

@@ -25,6 +25,11 @@ final class StateLevels implements AutoCloseable {
         }
     }
 
+    /** Reads the versions of all buckets, so that the first message does not wait for Spark's store. */
+    void warm() {
+        levels.forEach(Level::warm);
+    }
+
     /** Runs a parcel; returns what is for sinks. After a FLUSH no call is open. */
     Parcel run(Parcel row) {
         List<Parcel.Item> items = row.items();

@@ -7,6 +7,7 @@ import java.util.Set;
 /** A stage with state: its buckets run side by side. */
 final class StateStage implements LevelStage {
     private final BucketCalls calls;
+    private final BucketStore states;
     private final Set<Integer> entries;
     private final int buckets;
     private final int block;
@@ -16,7 +17,8 @@ final class StateStage implements LevelStage {
         buckets = opening.getStage().getBucketCount();
         block = stage.block();
         entries = Set.copyOf(stage.entries());
-        calls = new BucketCalls(WorkerChannel.of(stage), opening, new BlockStore(store, block * buckets), stage);
+        states = new BlockStore(store, block * buckets);
+        calls = new BucketCalls(WorkerChannel.of(stage), opening, states, stage);
     }
 
     @Override
@@ -53,6 +55,14 @@ final class StateStage implements LevelStage {
                 .map(item -> new Parcel.Item(
                         item.port(), item.bucket(), block * buckets + item.origin(), item.frame()))
                 .toList();
+    }
+
+    @Override
+    public void warm() {
+        calls.open(buckets);
+        for (int bucket = 0; bucket < buckets; bucket++) {
+            states.version(bucket);
+        }
     }
 
     @Override
