@@ -106,6 +106,7 @@ class RealTimeQuery:
     ) -> None:
         self.targets, self.letters = workers.targets, letters.watch
         self._operators = _operators(session)
+        self._ask = self._operators.look  # once: to find a method is a call of its own
         self.is_busy = self.is_held = False
         self._query, self._session, self._workers, self._settings = query, session, workers, settings
         self._outbox, self._commit = outbox, commit
@@ -152,13 +153,13 @@ class RealTimeQuery:
         """Return what the operators say; it is asked for several times at once, and an answer costs processor time."""
         now = time.monotonic()
         if now >= self._looked_at + LOOK_S:
-            self._look, self._looked_at = _look(self._operators, self._query, self._settings), now
+            self._look, self._looked_at = _look(self._ask, self._query, self._settings), now
         return self._look
 
     def wait_until_reading(self) -> None:
         """Wait until messages are read as they come, or the query ends."""
         with needing_java(self._log):
-            while (look := _look(self._operators, self._query, self._settings)).is_active and not look.is_reading:
+            while (look := _look(self._ask, self._query, self._settings)).is_active and not look.is_reading:
                 time.sleep(LOOK_S)
 
     def _record(self, report: Mapping[str, Any] | None) -> None:
@@ -230,8 +231,8 @@ class _Look:
     batch: int = -1
 
 
-def _look(operators: Any, query: StreamingQuery, settings: str) -> _Look:
-    is_active, is_reading, messages, batch = map(int, operators.look(query._jsq, settings).split())
+def _look(ask: Any, query: StreamingQuery, settings: str) -> _Look:
+    is_active, is_reading, messages, batch = map(int, ask(query._jsq, settings).split())
     return _Look(bool(is_active), bool(is_reading), messages, batch)
 
 
