@@ -203,7 +203,7 @@ def measure(language: str, mode: str, options: argparse.Namespace) -> dict[str, 
             found["rates"][rate] = {**summary(results, load), "percent": used}
             print(json.dumps({"language": language, "mode": mode, "rate": rate} | found["rates"][rate]), flush=True)
             if options.picture and mode == "realtime" and rate == options.picture_rate:
-                title = f"{language}, {rate} messages/s, batches of {options.batch_seconds} s"
+                title = f"{language}, {rate} messages/s"
                 Path(options.picture).write_text(chart(results, title), encoding="utf-8")
         if options.messages:
             found["words_per_second"] = round(bench.saturate(options.messages))
