@@ -175,6 +175,15 @@ def test_a_damaged_file(checkpoint: Path, capsys: pytest.CaptureFixture[str]) ->
     assert err.startswith(f"R698 {path} is damaged; ")
 
 
+@pytest.mark.parametrize("choice", [("--step", "Count"), ("--code", "C999")])
+def test_a_replay_of_no_letter_says_so(
+    checkpoint: Path, choice: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "replay", checkpoint, "--all", *choice) == (
+        0, "", "0 replayed; no dead letter is chosen, `wallaroo dead-letters ls --group` shows codes and steps\n",
+    )  # fmt: skip
+
+
 def test_replay_sends_what_a_decoder_failed_on_and_marks_it(
     checkpoint: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:

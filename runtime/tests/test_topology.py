@@ -119,13 +119,11 @@ SHAPES = {
     ),
     "wrong type": (
         put(*STEP, "name", 7),
-        "T102 7 is not a string\n  at /pipelines/0/steps/0/name\n"
-        "  fix: write a string: name that the user gave the computation",
+        "T102 7 is not a string\n  at /pipelines/0/steps/0/name\n  fix: write a string: name that the user gave the computation",  # noqa: E501
     ),
     "fraction": (
         put(*SOURCE, "port", 1.5),
-        "T102 1.5 is not an integer\n  at /pipelines/0/sources/0/port\n"
-        "  fix: write an integer: TCP port; 0 lets the system choose one",
+        "T102 1.5 is not an integer\n  at /pipelines/0/sources/0/port\n  fix: write an integer: TCP port; 0 lets the system choose one",  # noqa: E501
     ),
     "misspelt kind": (
         put(*STEP, "kind", "compuation"),
@@ -148,19 +146,28 @@ SHAPES = {
         'T102 "protobuf:" is not known here\n  at /pipelines/0/sources/0/codec\n  fix: write one of '
         '"native", "bytes", "string", "int64", "float64", "json", "protobuf:google.protobuf.Struct"',
     ),
+    "framing as a text": (
+        put(*SOURCE, "framing", "u32be"),
+        'T102 "u32be" is not usable here\n  at /pipelines/0/sources/0/framing\n'
+        '  fix: expected: how the byte stream is cut into messages, e.g. {"kind": "u32be"}',
+    ),
+    "framing without kind": (
+        put(*SOURCE, "framing", {}),
+        'T102 property "kind" is missing\n  at /pipelines/0/sources/0/framing\n  fix: add "kind": one of '
+        '"u8", "u16be", "u16le", "u32be", "u32le", "u64be", "u64le", "newline", "worker"',
+    ),
     "framing without length": (
         put(*SOURCE, "framing", {"kind": "worker"}),
-        'T102 property "header_bytes" is missing\n  at /pipelines/0/sources/0/framing\n'
-        '  fix: add "header_bytes": length of the header in bytes',
+        'T102 property "header_bytes" is missing\n  at /pipelines/0/sources/0/framing\n  fix: add "header_bytes": length of the header in bytes',  # noqa: E501
     ),
     "final newline": (
         put(*STEP, "name", "a\n"),
-        'T102 "a\\n" is not usable here\n  at /pipelines/0/steps/0/name\n'
-        "  fix: expected: name that the user gave the computation",
+        'T102 "a\\n" is not usable here\n  at /pipelines/0/steps/0/name\n  fix: expected: name that the user gave the computation, e.g. "Count Words"',  # noqa: E501
     ),
     "input": (
         put(*STEP, "inputs", ["0/source/0"]),
-        'T102 "0/source/0" is not usable here\n  at /pipelines/0/steps/0/inputs/0\n  fix: expected: path of a source or a step',  # noqa: E501
+        'T102 "0/source/0" is not usable here\n  at /pipelines/0/steps/0/inputs/0\n'
+        '  fix: expected: path of a source or a step, e.g. "0/steps/1"',
     ),
     "input twice": (
         put(*STEP, "inputs", ["0/sources/0", "0/sources/0"]),
@@ -182,10 +189,15 @@ SHAPES = {
     "key": (
         put(*STATE, "key", "values", [None]),
         "T102 null is not usable here\n  at /pipelines/0/steps/1/state/key/values/0\n  fix: expected: a key: text stands for "  # noqa: E501
-        "its UTF-8 bytes, an integer for its 8 bytes big-endian, anything else is in base64",
+        'its UTF-8 bytes, an integer for its 8 bytes big-endian, anything else is in base64, e.g. "AAPL"',
     ),
     "state without kind": (
         put(*STEP, "state", WORD_COUNT["pipelines"][0]["steps"][1]["state"]),
+        'T102 a step of kind "computation_multi" has no state\n  at /pipelines/0/steps/0/state\n'
+        '  fix: remove it, or write the kind "state_computation_multi"',
+    ),
+    "state of messages' keys without kind": (
+        put(*STEP, "state", {"name": "x", "codec": "native", "key": {"kind": "message"}}),
         'T102 a step of kind "computation_multi" has no state\n  at /pipelines/0/steps/0/state\n'
         '  fix: remove it, or write the kind "state_computation_multi"',
     ),
@@ -274,6 +286,11 @@ MEANINGS = {
         'T211 source address "local host" is not usable; no host has such characters\n  at /pipelines/0/sources/0/host\n'  # noqa: E501
         "  fix: give HOST:PORT with a port of 0 to 65535",
     ),
+    "T211 with a port": (
+        put(*SOURCE, "host", "127.0.0.1:7010"),
+        'T211 source address "127.0.0.1:7010" is not usable; the port belongs into property "port"\n'
+        "  at /pipelines/0/sources/0/host\n  fix: give HOST:PORT with a port of 0 to 65535",
+    ),
     "T213": (
         put(*STEP, "inputs", ["0/sources/3"]),
         'T213 "0/steps/0" takes its input from "0/sources/3", which is not in the document; did you mean "0/sources/0"?\n'  # noqa: E501
@@ -344,8 +361,8 @@ NOT_JSON = {
 def test_what_is_not_json(data: bytes) -> None:
     with pytest.raises(RunError) as caught:
         load(data)
-    expected = f"T101 the document is not JSON; {NOT_JSON[data]}\n  fix: emit it again with `wallaroo emit APP`"
-    assert str(caught.value) == expected
+    fix = "correct it there, or emit it again with `wallaroo emit APP`"
+    assert str(caught.value) == f"T101 the document is not JSON; {NOT_JSON[data]}\n  fix: {fix}"
 
 
 @pytest.mark.parametrize("version", [2, "1", 1.0, True])

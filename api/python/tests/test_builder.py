@@ -31,6 +31,11 @@ def keep(data: Any, state: Any) -> Any:
     return data, True
 
 
+@wallaroo.key_extractor
+def a_key(data: Any) -> Any:
+    return data
+
+
 @wallaroo.partition
 def key(data: Any) -> Any:
     return data
@@ -172,6 +177,16 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
             'decorate keep with @wallaroo.computation("name"), or use to_state_partition',
             "T207 to_stateful: parameter state_class is None; expected a class, or an object with build() / "
             "pass a class, or an object with build()",
+        ],
+    ),
+    (
+        "decorated for another place",
+        lambda: begin().to(a_key).to(encode).to_sink(sink()),  # type: ignore[arg-type]
+        [
+            "T207 to: parameter computation is a key_extractor; expected a computation / "
+            'decorate a_key with @wallaroo.computation("name"), or use key_by',
+            "T207 to: parameter computation is an encoder; expected a computation / "
+            'decorate encode with @wallaroo.computation("name")',
         ],
     ),
     (

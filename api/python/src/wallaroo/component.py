@@ -11,6 +11,15 @@ from wallaroo.location import Location, declared_at
 from wallaroo.signature import arity_finding, shown_name
 from wallaroo.wrapped import BaseWrapped
 
+# Where a decorated function belongs that is no computation of the kind that a method takes.
+_OTHER_METHOD = {
+    "computation": "to",
+    "computation_multi": "to",
+    "state_computation": "to_state_partition",
+    "state_computation_multi": "to_state_partition",
+    "key_extractor": "key_by",
+}
+
 
 @dataclass(slots=True)
 class Place:
@@ -98,8 +107,10 @@ def computation(place: Place, value: Any, *, has_state: bool) -> Call | None:
     if component is None:
         return None
     if isinstance(component, BaseWrapped) and component.kind not in _kinds(has_state):
-        fix = f"decorate {component.name()} with @wallaroo.{decorator}, or use {_other_method(component)}"
-        place.wrong("computation", f"a {component.kind}", expected, fix=fix)
+        other = _OTHER_METHOD.get(component.kind)
+        fix = f"decorate {component.name()} with @wallaroo.{decorator}" + (f", or use {other}" if other else "")
+        article = "an" if component.kind == "encoder" else "a"
+        place.wrong("computation", f"{article} {component.kind}", expected, fix=fix)
         return None
     if has_state and getattr(component, "state_class", None) is not None and place.method != "to":
         fix = f'leave `state` out: @wallaroo.{component.kind}("{component.name()}"), and return (output, True)'
@@ -154,10 +165,6 @@ def _decorated(place: Place, component: BaseWrapped[..., Any]) -> Callable[..., 
 
 def _kinds(has_state: bool) -> tuple[str, str]:
     return ("state_computation", "state_computation_multi") if has_state else ("computation", "computation_multi")
-
-
-def _other_method(component: BaseWrapped[..., Any]) -> str:
-    return "to_state_partition" if component.kind.startswith("state") else "to"
 
 
 def _name(component: Any) -> str:

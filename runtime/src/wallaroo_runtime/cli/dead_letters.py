@@ -158,7 +158,9 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
     else:
         before = f", {result.before} were before (--again sends them once more)" if result.before else ""
         refused = f", {result.refused} cannot be" if result.refused else ""
-        print(f"{result.sent} replayed{before}{refused}", file=sys.stderr)
+        is_none = not (result.sent or result.before or result.refused)
+        none = "; no dead letter is chosen, `wallaroo dead-letters ls --group` shows codes and steps" if is_none else ""
+        print(f"{result.sent} replayed{before}{refused}{none}", file=sys.stderr)
     if result.findings:
         raise RunError(result.findings)
     return 0

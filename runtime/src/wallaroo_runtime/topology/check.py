@@ -209,6 +209,10 @@ def check_addresses(index: Index) -> Iterator[Diagnostic]:
         if any(sign.isspace() or not sign.isprintable() or sign in "/@," for sign in host):
             values = {"what": part.kind[:-1], "value": shown_json(host), "reason": "no host has such characters"}
             yield index.finding("T211", part, "/host", **values)
+        elif host.count(":") == 1:  # an IPv6 address has more
+            reason = 'the port belongs into property "port"'
+            values = {"what": part.kind[:-1], "value": shown_json(host), "reason": reason}
+            yield index.finding("T211", part, "/host", **values)
         if part.kind == "sources" and port:
             name = part.text("name")
             first = seen.setdefault((host, port), part.path)

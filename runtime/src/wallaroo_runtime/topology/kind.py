@@ -121,7 +121,7 @@ def check_message_keys(index: Index) -> Iterator[Diagnostic]:
     keyless = _keyless(index, parts)
     for part in index.parts:
         key = part.state().get("key")
-        if part.kind != "steps" or not isinstance(key, dict) or key.get("kind") != "message":
+        if part.text("kind") not in STATE_KINDS or not isinstance(key, dict) or key.get("kind") != "message":
             continue
         for at, path in part.inputs():
             if path in keyless:

@@ -133,6 +133,12 @@ def _described(rule: Mapping[str, Any]) -> str:
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
+def _expected(rule: Mapping[str, Any]) -> str:
+    """Return what the schema says that a value is, with an example if it has one."""
+    examples = rule.get("examples")
+    return f"expected: {_described(rule)}" + (f", e.g. {shown_json(examples[0])}" if examples else "")
+
+
 def _properties(error: ValidationError) -> Mapping[str, Any]:
     properties: Mapping[str, Any] = error.schema.get("properties", {})
     return properties
@@ -169,11 +175,15 @@ def _branch_findings(error: ValidationError) -> Iterator[Diagnostic]:
             names = [name for names in kinds for name in names]
             yield _one_of(error, error.instance["kind"], names, "kind")
         return
+    if all(kinds) and isinstance(error.instance, dict):
+        wanted = ", ".join(shown_json(name) for names in kinds for name in names)
+        yield _finding(error, 'property "kind" is missing', f'add "kind": one of {wanted}')
+        return
     if not any(kinds) and isinstance(error.instance, dict):
         for cause in branches.get(len(kinds) - 1, []):
             yield from _findings(cause)
         return
-    yield _finding(error, f"{shown_json(error.instance)} is not usable here", f"expected: {_described(error.schema)}")
+    yield _finding(error, f"{shown_json(error.instance)} is not usable here", _expected(error.schema))
 
 
 def _kinds(branch: Mapping[str, Any]) -> list[str]:
@@ -207,4 +217,4 @@ def _value_reason(error: ValidationError) -> tuple[str, str]:
         "minItems": ("the list is empty", f"give at least {wanted} item"),
         "maxItems": (f"the list has {size} items", f"give at most {wanted}"),
     }
-    return texts.get(rule, (f"{value} is not usable here", f"expected: {described}"))
+    return texts.get(rule, (f"{value} is not usable here", _expected(error.schema)))
