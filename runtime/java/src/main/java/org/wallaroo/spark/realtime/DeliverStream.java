@@ -42,6 +42,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
     private long acknowledged;
     private long bytes;
     private boolean isFinished;
+    private boolean isClosed;
     private RuntimeException failure;
 
     /** A delivery, or a mark: all before it belongs to so many messages of the journal. */
@@ -63,7 +64,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
         channel.resetConnectBackoff();
         call = channel.newCall(DELIVER, CallOptions.DEFAULT.withWaitForReady()); // an egress that died is started again
         call.start(this, new Metadata());
-        call.request(Integer.MAX_VALUE);
+        call.request(UnixChannels.REPLIES);
         call.sendMessage(DeliverRequest.newBuilder()
                 .setOpening(DeliverOpening.newBuilder()
                         .setEpoch(settings.egressEpoch())
@@ -115,7 +116,9 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
 
     /** Says that Spark has committed all input before a sequence: nothing of it comes again. */
     synchronized void commit(long sequence) {
-        call.sendMessage(DeliverRequest.newBuilder().setCommitted(sequence).build());
+        if (!isFinished && !isClosed) { // the engine may have ended before the task that comes to know that begins
+            call.sendMessage(DeliverRequest.newBuilder().setCommitted(sequence).build());
+        }
     }
 
     /** Returns how many deliveries were sent. */
@@ -150,6 +153,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
 
     @Override
     public void onMessage(DeliverReply reply) {
+        call.request(1);
         long upTo = reply.getNumber();
         synchronized (this) {
             if (upTo >= acknowledged && upTo <= number) {
@@ -171,7 +175,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
 
     private void fail(RuntimeException error) {
         synchronized (this) {
-            if (bytes == 0 && isFinished) {
+            if (isClosed || bytes == 0 && isFinished) {
                 return;
             }
             failure = failure == null ? error : failure;
@@ -191,9 +195,12 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
         }
     }
 
-    /** Ends the stream. */
+    /** Ends the stream; that is not why its engine has ended. */
     @Override
     public void close() {
+        synchronized (this) {
+            isClosed = true;
+        }
         call.cancel("the engine has ended", null);
     }
 }

@@ -16,6 +16,8 @@ import java.io.UncheckedIOException;
 
 /** gRPC over Unix sockets, and the methods that the operators call. */
 final class UnixChannels {
+    /** How many replies a call asks for ahead; for each that comes, one more: streams live for weeks. */
+    static final int REPLIES = 1024;
     private static final int WINDOW_BYTES = 16 << 20;
     private static final int MAX_MESSAGE_BYTES = 72 << 20; // a frame of 64 MiB, and what is around it
     private static EventLoopGroup loop;

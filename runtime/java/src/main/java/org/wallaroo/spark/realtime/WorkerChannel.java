@@ -206,6 +206,10 @@ final class WorkerChannel {
             recover(gone);
             connect();
             return;
+        } catch (RuntimeException error) { // as of an engine that ends meanwhile: the next one shakes hands again
+            first.shutdownNow();
+            close();
+            throw error;
         }
         List<ManagedChannel> channels = new ArrayList<>(List.of(first));
         for (String target : reply.getEndpointsList()) {

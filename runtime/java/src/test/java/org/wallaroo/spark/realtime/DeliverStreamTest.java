@@ -1,6 +1,7 @@
 package org.wallaroo.spark.realtime;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -11,8 +12,10 @@ import io.grpc.Status;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import wallaroo.service.v1.Service.DeliverReply;
 import wallaroo.service.v1.Service.DeliverRequest;
@@ -89,5 +92,42 @@ class DeliverStreamTest {
                 }
             }, stream -> assertEquals("FAILED_PRECONDITION: not this one", failureOf(stream).getMessage()));
         }
+    }
+
+    @Test
+    void aCommitAfterTheEndIsNoError() throws IOException {
+        deliver((request, call) -> {
+            if (request.hasDeliveries()) {
+                reply(call, 1);
+            }
+        }, stream -> {
+            stream.finish();
+            stream.commit(7);
+            stream.close();
+            stream.commit(7);
+        });
+    }
+
+    /** An engine tells why it has ended after it has closed its stream. */
+    @Test
+    void aStreamThatItsEngineClosesFailsNoTask() throws InterruptedException {
+        String nobody = directory.resolve("nobody").toString();
+        Handover handover = new Handover(new JournalOffset(1, 0, 0));
+        Settings settings = new Settings(Json.object("egress", nobody, "egress_epoch", 1));
+        new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, handover).close();
+        assertFalse(handover.await(TimeUnit.MILLISECONDS.toNanos(300)));
+    }
+
+    @Test
+    @Timeout(20)
+    void acknowledgementsGoOnForEver() throws IOException {
+        deliver((request, call) -> {
+            if (request.hasDeliveries()) {
+                for (int i = 0; i < 3 * UnixChannels.REPLIES; i++) {
+                    reply(call, 0);
+                }
+                reply(call, 1);
+            }
+        }, DeliverStream::finish);
     }
 }

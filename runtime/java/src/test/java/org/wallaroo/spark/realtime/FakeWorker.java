@@ -17,6 +17,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Base64;
+import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
@@ -33,11 +34,17 @@ final class FakeWorker implements AutoCloseable {
     private final Path directory;
     private final FakeServer server;
     private final ServerSocketChannel supervisor;
+    private final CountDownLatch silence = new CountDownLatch(1);
+    private volatile boolean isSilent;
 
     FakeWorker(Path directory, Supplier<FakeServer.Stream<ProcessRequest, ProcessReply>> process,
             Supplier<FakeServer.Stream<StateRequest, StateReply>> state) throws IOException {
         this.directory = directory;
         FakeServer.Stream<InitRequest, InitReply> init = (request, call) -> {
+            if (isSilent) {
+                silence.countDown();
+                return;
+            }
             call.sendMessage(InitReply.newBuilder().addEndpoints("unix:" + directory.resolve("worker.sock")).build());
             call.close(Status.OK, new Metadata());
         };
@@ -76,6 +83,16 @@ final class FakeWorker implements AutoCloseable {
         String init = Base64.getEncoder().encodeToString(InitRequest.getDefaultInstance().toByteArray());
         return new Settings(Json.object("worker", "main", "worker_directory", directory.toString(), "init", init,
                 "deadline_ms", 20_000, "flush_bytes", 8 << 20));
+    }
+
+    /** Lets it give no answer to handshakes, or again one. */
+    void beSilent(boolean silent) {
+        isSilent = silent;
+    }
+
+    /** Waits for a handshake that gets no answer. */
+    void awaitSilence() throws InterruptedException {
+        silence.await();
     }
 
     static Stage.Builder stage(String id) {

@@ -60,4 +60,20 @@ class WorkerStreamTest {
     void theMessageInFlightOfAnotherCallIsTheSuspectWhenTheAwaitedOneHasNone() throws IOException {
         missed(-1, 9);
     }
+
+    /** An engine that ends while a worker begins leaves nothing half open to the next engine. */
+    @Test
+    void aHandshakeThatWasInterruptedIsMadeAgain() throws IOException, InterruptedException {
+        try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
+            WorkerChannel channel = WorkerChannel.of(worker.settings());
+            worker.beSilent(true);
+            Thread engine = new Thread(() -> assertThrows(IllegalStateException.class, channel::width));
+            engine.start();
+            worker.awaitSilence();
+            engine.interrupt();
+            engine.join();
+            worker.beSilent(false);
+            assertEquals(1, channel.width());
+        }
+    }
 }
