@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from collections.abc import Collection
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
         content: All its bytes.
         durable: Whether the new content must survive a loss of power from now on.
     """
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    new = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
