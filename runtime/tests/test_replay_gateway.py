@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import socket
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.gateway import in_thread
 from support.part import journal_request
 from support.service import Place, code_of, listening
 from wallaroo.frame import DEAD_LETTER_PORT, REPLAY_PORT, encode_frame, read_frame, split_frames
@@ -52,14 +52,8 @@ class Killed(BaseException):
 def running(directory: Path, **config: Any) -> Iterator[Gateway]:
     request = journal_request(fsync_interval_ms=1, visits=["visit"], **config)
     gateway = Gateway(directory, request, worker_splitter, worker_maker, limits=Limits(segment_bytes=80))
-    thread = threading.Thread(target=gateway.run)
-    thread.start()
-    try:
+    with in_thread(gateway):
         yield gateway
-    finally:
-        gateway.stop()
-        thread.join(90)
-    assert not thread.is_alive()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.gateway import in_thread
 from support.part import journal_request
 from wallaroo.frame import TICK_PORT, FrameHeader, split_frames
 from wallaroo_runtime.gateway.gateway import Gateway
@@ -25,14 +26,8 @@ def running(directory: Path, has_driver: Callable[[], bool] = lambda: True, **co
     source = {"path": "0/sources/0", "name": "texts", "host": "127.0.0.1", "framing": "u32be", "max_message_bytes": 50}
     request = journal_request(sources=[source], **config)
     gateway = Gateway(directory, request, worker_splitter, worker_maker, has_driver=has_driver)
-    thread = threading.Thread(target=gateway.run)
-    thread.start()
-    try:
+    with in_thread(gateway):
         yield gateway
-    finally:
-        gateway.stop()
-        thread.join(DEADLINE_S)
-    assert not thread.is_alive()
 
 
 def send(gateway: Gateway, *texts: bytes) -> None:

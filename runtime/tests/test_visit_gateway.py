@@ -1,6 +1,5 @@
 """How a gateway takes visits: what is in the journal when a request is answered, and what is refused."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.gateway import in_thread
 from support.part import journal_request
 from support.service import code_of, listening, serving
 from wallaroo.frame import VISIT_PORT, read_frame, split_frames
@@ -31,14 +31,8 @@ Wait = Callable[..., None]
 @contextmanager
 def running(directory: Path, **config: Any) -> Iterator[Gateway]:
     gateway = Gateway(directory, journal_request(**config), worker_splitter, worker_maker)
-    thread = threading.Thread(target=gateway.run)
-    thread.start()
-    try:
+    with in_thread(gateway):
         yield gateway
-    finally:
-        gateway.stop()
-        thread.join(90)
-    assert not thread.is_alive()
 
 
 def journaled(directory: Path) -> list[tuple[int, str, bytes]]:

@@ -82,11 +82,12 @@ def _metadata(arguments: argparse.Namespace) -> bytes:
 
 @contextmanager
 def _gateway(arguments: argparse.Namespace) -> Iterator["Service"]:
+    from wallaroo_runtime.peer.local_gateway import local_gateway
     from wallaroo_runtime.peer.remote import RemoteOptions
-    from wallaroo_runtime.peer.visit import local_gateway
+    from wallaroo_runtime.peer.visit import away
 
     if arguments.gateway is None:
-        with local_gateway(find_directory(arguments.checkpoint), arguments.name) as service:
+        with local_gateway(find_directory(arguments.checkpoint), away(arguments.name)) as service:
             yield service
         return
     token_file, authority = (Path(text) if text else None for text in (arguments.token_file, arguments.tls_ca))

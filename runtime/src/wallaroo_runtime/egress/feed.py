@@ -1,5 +1,6 @@
 """What one sink has to deliver, in order, from a position on."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -96,16 +97,16 @@ class Feed:
             piece = next(self._pieces, None)
         return piece
 
-    def several(self, size: int) -> list[Piece]:
-        """Return what comes next, up to the piece with which it is `size` bytes or more; empty: there is nothing now.
+    def several(self, size: int, messages: float = math.inf) -> list[Piece]:
+        """Return what comes next, until it is `size` bytes or so many messages, or more; empty: there is nothing now.
 
         Raises:
             RunError: R620, the outbox is damaged.
         """
         pieces: list[Piece] = []
-        while size > 0 and (piece := self.next()) is not None:
+        while size > 0 and messages > 0 and (piece := self.next()) is not None:
             pieces.append(piece)
-            size -= len(piece.data)
+            size, messages = size - len(piece.data), messages - len(piece.lengths)
         return pieces
 
     def close(self) -> None:

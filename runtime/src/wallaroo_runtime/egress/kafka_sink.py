@@ -157,7 +157,7 @@ class KafkaSink(Sink):
         feed = Feed(self._directory, self.config.port, self.position)
         try:
             while not self._abandoned:
-                pieces = self._gather(feed)
+                pieces = feed.several(TRANSACTION_BYTES, TRANSACTION_RECORDS)
                 if pieces:
                     self._commit(session, pieces)
                 elif self._draining:
@@ -177,16 +177,6 @@ class KafkaSink(Sink):
     def _wait(self) -> None:
         if select.select([self._wake], [], [], IDLE_S)[0]:
             os.eventfd_read(self._wake)
-
-    @staticmethod
-    def _gather(feed: Feed) -> list[Piece]:
-        """Return what there is now, up to the size of a transaction."""
-        pieces: list[Piece] = []
-        size = count = 0
-        while size < TRANSACTION_BYTES and count < TRANSACTION_RECORDS and (piece := feed.next()) is not None:
-            pieces.append(piece)
-            size, count = size + len(piece.data), count + len(piece.lengths)
-        return pieces
 
     def _commit(self, session: Session, pieces: list[Piece]) -> None:
         end = replace(pieces[-1].after, sender=self._name)

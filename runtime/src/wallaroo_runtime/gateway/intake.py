@@ -162,6 +162,10 @@ class Intake:
         """Return whether everything is safe up to a value that `taken` had."""
         return self.writer.safe.messages >= taken
 
+    def has_safe(self, frame: Gathered) -> bool:
+        """Return whether a frame is safe."""
+        return 0 <= frame.end <= self.writer.safe.offset
+
     def take(self, port: int, count: int, data: bytes) -> None:
         """Take `count` whole messages of a source; they are kept even when the disk is full."""
         gathered = self._gathered
@@ -179,13 +183,15 @@ class Intake:
         parts = [column(list(map(len, values))), *values]
         self._take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
 
-    def take_columns(self, port: int, count: int, flags: int, parts: list[bytes], *, timestamp_ms: int) -> None:
-        """Take messages with columns of their own, as a frame of their own; kept even when the disk is full."""
-        self._take_whole(Gathered(port, timestamp_ms, count, sum(map(len, parts)), parts, flags, PLAIN))
+    def take_columns(
+        self, port: int, count: int, flags: int, parts: list[bytes], *, timestamp_ms: int | None = None
+    ) -> Gathered:
+        """Take messages with columns of their own, as a frame of their own; kept even when the disk is full.
 
-    def take_frame(self, port: int, count: int, flags: int, parts: list[bytes]) -> Gathered:
-        """Take messages as `take_columns`, which came now; returns their frame."""
-        frame = Gathered(port, self.now_ms(), count, sum(map(len, parts)), parts, flags, PLAIN)
+        `timestamp_ms` None: they came now.
+        """
+        came = self.now_ms() if timestamp_ms is None else timestamp_ms
+        frame = Gathered(port, came, count, sum(map(len, parts)), parts, flags, PLAIN)
         self._take_whole(frame)
         return frame
 

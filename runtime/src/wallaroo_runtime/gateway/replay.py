@@ -99,12 +99,11 @@ class Replays:
             return False
         self.last = asked.id
         header = asked.header
-        asked.frame = self._intake.take_frame(REPLAY_PORT, header.count, header.flags, [asked.body])
+        asked.frame = self._intake.take_columns(REPLAY_PORT, header.count, header.flags, [asked.body])
         return True
 
     def _has(self, asked: Asked) -> bool:
-        frame = asked.frame
-        return frame is None or 0 <= frame.end <= self._intake.writer.safe.offset
+        return asked.frame is None or self._intake.has_safe(asked.frame)
 
     def close(self) -> None:
         """Answer those that are safe, and refuse the others; the journal is closed."""

@@ -97,7 +97,7 @@ class Visits:
 
     def _is_safe(self, asked: Asked) -> bool:
         frame = asked.frame
-        if frame is None or not 0 <= frame.end <= self._intake.writer.safe.offset:
+        if frame is None or not self._intake.has_safe(frame):
             return False
         self._known.append(JournaledVisit(asked.id, frame.end))
         write_visits(self._directory, self._known)

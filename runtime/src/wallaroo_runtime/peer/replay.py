@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.peer.local_gateway import local_gateway
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.chunk import chunks
-from wallaroo_runtime.service.client import Away, Client, close_channel
+from wallaroo_runtime.service.client import Away, Client
 from wallaroo_runtime.service.endpoint import Service
-from wallaroo_runtime.service.local import socket_in
 
 ASK_S = 40.0  # longer than a gateway holds a block back
 RUN = "run the application on this machine, in micro-batches, then give the command again"
@@ -35,7 +35,7 @@ class Blocks:
         try:
             reply: pb.ReplayReply = Client(self._service).look("Replay", iter(requests), ASK_S)
         except Away as error:
-            raise RunError.of("R777", reason="the application does not run", fix=RUN) from error
+            raise _away() from error
         return reply.last
 
 
@@ -46,11 +46,9 @@ def blocks_of(checkpoint: Path) -> Iterator[Blocks]:
     Raises:
         RunError: R777, there is none.
     """
-    if not (checkpoint / "gateway" / "socket").exists():
-        raise RunError.of("R777", reason="the application does not run", fix=RUN)
-    with socket_in(checkpoint / "gateway") as path:
-        service = Service("gateway", f"unix:{path}")
-        try:
-            yield Blocks(service)
-        finally:
-            close_channel(service)
+    with local_gateway(checkpoint, _away()) as service:
+        yield Blocks(service)
+
+
+def _away() -> RunError:
+    return RunError.of("R777", reason="the application does not run", fix=RUN)

@@ -1,16 +1,12 @@
 """A user's way to the gateway of a running application: asks for visits."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.service.client import Away, Client, close_channel
+from wallaroo_runtime.service.client import Away, Client
 from wallaroo_runtime.service.endpoint import Service
-from wallaroo_runtime.service.local import socket_in
 
 ASK_S = 40.0  # longer than a gateway holds a visit back
 LOOK_S, POLL_S = 3.0, 0.1
@@ -31,23 +27,6 @@ class Visited(NamedTuple):
     failed: int
 
 
-@contextmanager
-def local_gateway(checkpoint: Path, name: str) -> Iterator[Service]:
-    """Give the gateway of a checkpoint that runs on this machine.
-
-    Raises:
-        RunError: R733, there is none.
-    """
-    if not (checkpoint / "gateway" / "socket").exists():
-        raise _away(name)
-    with socket_in(checkpoint / "gateway") as path:
-        service = Service("gateway", f"unix:{path}")
-        try:
-            yield service
-        finally:
-            close_channel(service)
-
-
 def ask(service: Service, name: str, metadata: bytes) -> int:
     """Have a visit journaled; returns its id.
 
@@ -57,7 +36,7 @@ def ask(service: Service, name: str, metadata: bytes) -> int:
     try:
         reply: pb.VisitReply = Client(service).look("Visit", pb.VisitRequest(name=name, metadata=metadata), ASK_S)
     except Away as error:
-        raise _away(name) from error
+        raise away(name) from error
     return reply.id
 
 
@@ -79,5 +58,6 @@ def wait(service: Service, name: str, number: int) -> Visited:
         time.sleep(POLL_S)
 
 
-def _away(name: str) -> RunError:
+def away(name: str) -> RunError:
+    """Return an R733: there is no gateway that would take a visit."""
     return RunError.of("R733", name=name, reason="nothing runs there", fix=AGAIN)

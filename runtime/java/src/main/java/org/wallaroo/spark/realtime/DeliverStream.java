@@ -41,8 +41,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
     private long number;
     private long acknowledged;
     private long bytes;
-    private boolean isFinished;
-    private boolean isClosed;
+    private boolean isOver; // for its engine
     private RuntimeException failure;
 
     /** A delivery, or a mark: all before it belongs to so many messages of the journal. */
@@ -64,7 +63,6 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
         channel.resetConnectBackoff();
         call = channel.newCall(DELIVER, CallOptions.DEFAULT.withWaitForReady()); // an egress that died is started again
         call.start(this, new Metadata());
-        call.request(UnixChannels.REPLIES);
         call.sendMessage(DeliverRequest.newBuilder()
                 .setOpening(DeliverOpening.newBuilder()
                         .setEpoch(settings.egressEpoch())
@@ -116,7 +114,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
 
     /** Says that Spark has committed all input before a sequence: nothing of it comes again. */
     synchronized void commit(long sequence) {
-        if (!isFinished && !isClosed) { // the engine may have ended before the task that comes to know that begins
+        if (!isOver) { // the engine may have ended before the task that comes to know that begins
             call.sendMessage(DeliverRequest.newBuilder().setCommitted(sequence).build());
         }
     }
@@ -133,7 +131,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
      */
     synchronized void finish() {
         waitWhileAbove(0);
-        isFinished = true;
+        isOver = true;
         call.halfClose();
     }
 
@@ -153,7 +151,6 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
 
     @Override
     public void onMessage(DeliverReply reply) {
-        call.request(1);
         long upTo = reply.getNumber();
         synchronized (this) {
             if (upTo >= acknowledged && upTo <= number) {
@@ -175,7 +172,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
 
     private void fail(RuntimeException error) {
         synchronized (this) {
-            if (isClosed || bytes == 0 && isFinished) {
+            if (isOver) {
                 return;
             }
             failure = failure == null ? error : failure;
@@ -199,7 +196,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
     @Override
     public void close() {
         synchronized (this) {
-            isClosed = true;
+            isOver = true;
         }
         call.cancel("the engine has ended", null);
     }

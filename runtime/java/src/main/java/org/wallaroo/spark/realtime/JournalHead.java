@@ -75,22 +75,14 @@ final class JournalHead {
 
     private void follow() {
         ClientCall<FollowRequest, Position> call = channel.newCall(FOLLOW, CallOptions.DEFAULT);
-        call.start(new Listener(call), new Metadata());
-        call.request(UnixChannels.REPLIES);
+        call.start(new Listener(), new Metadata());
         call.sendMessage(request);
         call.halfClose();
     }
 
     private final class Listener extends ClientCall.Listener<Position> {
-        private final ClientCall<FollowRequest, Position> call;
-
-        private Listener(ClientCall<FollowRequest, Position> call) {
-            this.call = call;
-        }
-
         @Override
         public void onMessage(Position position) {
-            call.request(1);
             moveTo(position.getOffset());
         }
 

@@ -24,13 +24,11 @@ class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
     ReplyQueue(ManagedChannel channel, MethodDescriptor<Q, R> method) {
         call = channel.newCall(method, CallOptions.DEFAULT);
         call.start(this, new Metadata());
-        call.request(UnixChannels.REPLIES);
     }
 
     @Override
     public void onMessage(R reply) {
         replies.add(reply);
-        call.request(1);
     }
 
     @Override

@@ -1,5 +1,6 @@
 package org.wallaroo.spark.realtime;
 
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.streaming.StatefulProcessor;
@@ -26,11 +27,11 @@ final class StateKeeper extends StatefulProcessor<Integer, byte[], byte[]> {
 
     @Override
     public Iterator<byte[]> handleInputRows(Integer key, Iterator<byte[]> rows, TimerValues timers) {
-        byte[] last = null;
+        List<byte[]> passed = new ArrayList<>();
         while (rows.hasNext()) {
-            last = rows.next();
+            passed.add(rows.next());
             Engine.of(settings).serve(store);
         }
-        return CollectionConverters.asScala(last == null ? List.<byte[]>of().iterator() : List.of(last).iterator());
+        return CollectionConverters.asScala(passed.iterator());
     }
 }

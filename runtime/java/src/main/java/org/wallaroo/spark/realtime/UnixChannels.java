@@ -2,7 +2,14 @@ package org.wallaroo.spark.realtime;
 
 import com.google.protobuf.MessageLite;
 import com.google.protobuf.Parser;
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientCall;
+import io.grpc.ClientInterceptor;
+import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
+import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
 import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
 import io.grpc.netty.shaded.io.netty.channel.EventLoopGroup;
@@ -16,7 +23,7 @@ import java.io.UncheckedIOException;
 
 /** gRPC over Unix sockets, and the methods that the operators call. */
 final class UnixChannels {
-    /** How many replies a call asks for ahead; for each that comes, one more: streams live for weeks. */
+    /** How many replies a call asks for ahead. */
     static final int REPLIES = 1024;
     private static final int WINDOW_BYTES = 16 << 20;
     private static final int MAX_MESSAGE_BYTES = 72 << 20; // a frame of 64 MiB, and what is around it
@@ -33,7 +40,28 @@ final class UnixChannels {
                 .directExecutor()
                 .flowControlWindow(WINDOW_BYTES)
                 .maxInboundMessageSize(MAX_MESSAGE_BYTES)
+                .intercept(new Asking())
                 .build();
+    }
+
+    /** Lets each call ask for replies: for some ahead, and for one more when one comes, since streams live for weeks. */
+    private static final class Asking implements ClientInterceptor {
+        @Override
+        public <Q, R> ClientCall<Q, R> interceptCall(MethodDescriptor<Q, R> method, CallOptions options, Channel next) {
+            return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
+                @Override
+                public void start(Listener<R> listener, Metadata headers) {
+                    super.start(new SimpleForwardingClientCallListener<>(listener) {
+                        @Override
+                        public void onMessage(R reply) {
+                            request(1);
+                            super.onMessage(reply);
+                        }
+                    }, headers);
+                    request(REPLIES);
+                }
+            };
+        }
     }
 
     private static synchronized EventLoopGroup loop() {

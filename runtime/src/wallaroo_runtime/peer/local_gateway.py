@@ -1,0 +1,28 @@
+"""A user's way to the gateway of a running application."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service.client import close_channel
+from wallaroo_runtime.service.endpoint import Service
+from wallaroo_runtime.service.local import socket_in
+
+
+@contextmanager
+def local_gateway(checkpoint: Path, away: RunError) -> Iterator[Service]:
+    """Give the gateway of a checkpoint that runs on this machine.
+
+    Args:
+        checkpoint: Its directory.
+        away: What is raised when there is none.
+    """
+    if not (checkpoint / "gateway" / "socket").exists():
+        raise away
+    with socket_in(checkpoint / "gateway") as path:
+        service = Service("gateway", f"unix:{path}")
+        try:
+            yield service
+        finally:
+            close_channel(service)
