@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support.case import CASES
-from support.host import descendants
+from support.host import java_of
 from support.run import TESTS, WAIT_S, Receiver, Run, framed, wallaroo
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
@@ -72,16 +72,6 @@ def test_a_worker_that_breaks_the_rules_ends_the_run(tmp_path: Path) -> None:
             assert run.stop() == 0, run.said()
 
 
-def java_of(run: Run) -> int:
-    """Return the Java virtual machine that a run has started."""
-    found = []
-    for process in descendants(run.process.pid):
-        with contextlib.suppress(OSError):  # it has ended
-            found += [process] if Path(f"/proc/{process}/comm").read_text().strip() == "java" else []
-    (java,) = found
-    return java
-
-
 def terminate(processes: Iterable[int]) -> None:
     """Send SIGTERM to each of these processes that is still there: the end of one may end another."""
     for process in processes:
@@ -99,12 +89,13 @@ def test_signals_for_all_processes_at_once_stop_a_run_in_order(tmp_path: Path) -
         with Run(REVERSE, receiver, tmp_path / "c") as run:
             run.ready().send(framed([b"def"]))
             receiver.wait_for_lines(2, run)
-            terminate([java_of(run), *run.processes(str(tmp_path / "c"))])  # as a service manager, Java first
+            # As a service manager does it, and Java first.
+            terminate([java_of(run.process.pid), *run.processes(str(tmp_path / "c"))])
             assert run.end() == 0, run.said()
         with Run(REVERSE, receiver, tmp_path / "c") as run:
             run.ready().send(framed([b"ghi"]))
             assert receiver.wait_for_lines(3, run) == ["cba", "fed", "ihg"]
-            os.kill(java_of(run), signal.SIGTERM)  # alone
+            os.kill(java_of(run.process.pid), signal.SIGTERM)  # alone
             assert run.end(WAIT_S) == 1, run.said()
             assert finding(run)["code"] == "R617", run.said()
 
@@ -114,7 +105,7 @@ def test_the_death_of_the_java_virtual_machine_is_told_and_survived(tmp_path: Pa
         with Run(REVERSE, receiver, tmp_path / "c") as run:
             run.ready().send(framed([b"abc"]))
             receiver.wait_for_lines(1, run)
-            os.kill(java_of(run), signal.SIGKILL)
+            os.kill(java_of(run.process.pid), signal.SIGKILL)
             assert run.end(WAIT_S) == 1, run.said()
             told = finding(run)
         assert told["code"] == "R617"

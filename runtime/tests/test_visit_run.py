@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.host import java_of
 from support.run import Receiver, Run, framed, wallaroo
 
 pytestmark = pytest.mark.jvm
@@ -110,7 +111,10 @@ def test_visits_come_once_to_each_key_after_a_rescale(tmp_path: Path) -> None:
         with start(program, receiver, checkpoint).ready() as run:
             run.send(framed(key.encode() for key in expected.values))
             run.wait_for("messages_processed", 20)
+            java = java_of(run.process.pid)
+            os.kill(java, signal.SIGSTOP)  # it plans no micro-batch with the visit: a rescale would refuse that
             visit(checkpoint, "add", "--metadata", "5")
+            os.kill(java, signal.SIGKILL)
             expected.add(5)
             os.killpg(run.process.pid, signal.SIGKILL)
             run.process.wait()

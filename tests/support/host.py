@@ -224,3 +224,13 @@ def descendants(pid: int) -> Iterator[int]:
             for child in map(int, file.read_text().split()):
                 yield child
                 yield from descendants(child)
+
+
+def java_of(pid: int) -> int:
+    """Return the Java virtual machine that a process has started."""
+    found = []
+    for process in descendants(pid):
+        with contextlib.suppress(OSError):  # it has ended
+            found += [process] if Path(f"/proc/{process}/comm").read_text().strip() == "java" else []
+    (java,) = found
+    return java
