@@ -38,6 +38,8 @@ def add_parser(subparsers: Any) -> None:
     )
     what = "run the application's worker in this terminal, one process, so that breakpoint() stops there; no deadlines"
     parser.add_argument("--debug", action="store_true", help=what)
+    what = "load the program again when its files change; Spark stays warm"
+    parser.add_argument("--watch", action="store_true", help=what)
     what = "use a worker that is started already, e.g. under a debugger"
     parser.add_argument("--attach", action="append", default=[], metavar="NAME=unix:///PATH", help=what)
     add_run_options(parser)
@@ -187,6 +189,10 @@ def run(arguments: argparse.Namespace) -> int:
         from wallaroo_runtime.cli.debug import check_debug
 
         check_debug(arguments)
+    if arguments.watch:
+        from wallaroo_runtime.cli.watch import check_watch
+
+        check_watch(arguments)
     reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet or arguments.debug)
     # Late: each engine imports much.
     if arguments.engine == "memory":
@@ -196,6 +202,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     from wallaroo_runtime.cli.debug import execute_debugged
     from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions, SparkOptions
+    from wallaroo_runtime.run.reload import execute_watched
     from wallaroo_runtime.run.run import execute
 
     location = location_of(arguments)
@@ -227,8 +234,6 @@ def run(arguments: argparse.Namespace) -> int:
         mode=arguments.mode,
         monitor=monitor_of(arguments),
     )
-    if arguments.debug:
-        execute_debugged(options, reporter)
-    else:
-        execute(options, reporter)
+    how = execute_debugged if arguments.debug else execute_watched if arguments.watch else execute
+    how(options, reporter)
     return 0

@@ -38,6 +38,7 @@ class Server(ThreadingHTTPServer):
     Args:
         board: What is shown.
         address: HOST:PORT; port 0 is any free one.
+        token: Who has it may read; empty: a new one.
 
     Attributes:
         url: Of the page, with the token.
@@ -49,13 +50,13 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, board: Board, address: str) -> None:
+    def __init__(self, board: Board, address: str, token: str = "") -> None:
         parsed = parse_address(address)
         if parsed is None:
             raise RunError.of("R765", USAGE, address=address, reason="it is not HOST:PORT")
         self.host, port = parsed
         self.board, self.routes = board, Routes(board)
-        self.token = secrets.token_urlsafe(TOKEN_BYTES)
+        self.token = token or secrets.token_urlsafe(TOKEN_BYTES)
         self._slots = threading.BoundedSemaphore(MOST_CONNECTIONS)
         try:
             self.address_family, *_, place = socket.getaddrinfo(self.host, port, type=socket.SOCK_STREAM)[0]

@@ -17,6 +17,7 @@ from wallaroo_runtime.monitor.endpoint import MONITOR_FILE
 from wallaroo_runtime.monitor.resource import Family, resident_bytes
 from wallaroo_runtime.monitor.state import StateRoutes
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Reporter, Snapshot
 from wallaroo_runtime.run.state_query import StateQuery
@@ -139,12 +140,12 @@ class Watch:
 
 
 def start_watch(
-    address: str, reporter: Reporter, topology: Topology, plan: Plan, checkpoint: Path, stack: ExitStack
+    options: RunOptions, reporter: Reporter, topology: Topology, plan: Plan, checkpoint: Path, stack: ExitStack
 ) -> Watch:
     """Serve what a run says until `stack` ends, and notify the user of where.
 
     Args:
-        address: HOST:PORT.
+        options: Say at which address.
         reporter: Notifies the user.
         topology: Of the application.
         plan: Of the topology.
@@ -157,7 +158,7 @@ def start_watch(
     from wallaroo_runtime.monitor.server import Server  # late: who asks for no monitor need not import a server
 
     board = Board(topology, plan, checkpoint)
-    server = Server(board, address)
+    server = Server(board, options.monitor, options.monitor_token)
     path = checkpoint / MONITOR_FILE
     process = {"pid": os.getpid(), "start_time": process_start_time(os.getpid())}
     replace_file(path, json.dumps({**process, "url": server.url}).encode())

@@ -90,6 +90,7 @@ class RunOptions:
         stop_when_idle: Seconds without input after which the run ends; None: it goes on.
         mode: `microbatch` or `realtime`: how Spark runs the plan.
         monitor: HOST:PORT at which the monitor serves; empty: there is none.
+        monitor_token: Who has it may read what the monitor shows; empty: a new one.
     """
 
     app: AppOptions
@@ -102,3 +103,4 @@ class RunOptions:
     stop_when_idle: float | None = None
     mode: str = MICROBATCH
     monitor: str = ""
+    monitor_token: str = ""

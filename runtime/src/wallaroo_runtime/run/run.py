@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -56,14 +57,33 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
     """
     with stop_signals() as stopped:
         try:
-            _execute(options, reporter, stopped)
+            run_once(options, reporter, Ending(stopped))
         except (KeyboardInterrupt, RunError) as error:
             if not stopped.ended_start(error):
                 raise
             reporter.note("stopped before it was ready")
 
 
-def _execute(options: RunOptions, reporter: Reporter, stopped: RunStop) -> None:
+class Ending(NamedTuple):
+    """What ends a run, and what ends with it.
+
+    Attributes:
+        stopped: The flag that signals set.
+        is_over: Says, when asked now and then, whether it shall end for another reason.
+        spark: Ends Spark, which outlives the run; None: it ends with it.
+    """
+
+    stopped: RunStop
+    is_over: Callable[[], bool] = lambda: False
+    spark: ExitStack | None = None
+
+
+def run_once(options: RunOptions, reporter: Reporter, ending: Ending) -> None:
+    """Run an application until `ending` says so, or it is idle.
+
+    Raises:
+        RunError: It cannot start, or it failed; what it has started has ended, but Spark.
+    """
     application = _load(options.app)
     topology = application.topology
     for finding in unused_addresses(topology, options.app.inputs, options.app.outputs):
@@ -108,7 +128,7 @@ def _execute(options: RunOptions, reporter: Reporter, stopped: RunStop) -> None:
             buckets_per_partition=checkpoint.buckets_per_partition,
             ports=checkpoint.ports,
         )
-        _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, stopped=stopped)
+        _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, ending=ending)
     finally:
         place.release()
 
@@ -187,9 +207,9 @@ def _run(
     application: Application,
     plan: Plan,
     checkpoint: Checkpoint,
-    stopped: RunStop,
+    ending: Ending,
 ) -> None:
-    topology, logs = application.topology, checkpoint.path / "logs"
+    stopped, topology, logs = ending.stopped, application.topology, checkpoint.path / "logs"
     digest = application.archive.digest if application.archive else ""
     peers = Peers(
         topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, archive=digest
@@ -201,13 +221,14 @@ def _run(
         # The slowest first; the peers start meanwhile, and pyspark takes a second to import.
         java = launch(options.spark.master, logs, _spark_settings(options, topology))
         if java is not None:
-            stack.callback(java.cancel)
+            (ending.spark or stack).callback(java.cancel)
         local = java if cores(options.spark.master) else None
         with ending_java(local, stopped):
             started = _start(
                 options,
                 reporter,
                 stack=stack,
+                spark=ending.spark or stack,
                 application=application,
                 plan=plan,
                 checkpoint=checkpoint,
@@ -220,7 +241,7 @@ def _run(
 
         reporter.initialized(peers.addresses(), checkpoint.path)
         try:
-            _watch(options, reporter, flow, stopped, watch)
+            _watch(options, reporter, flow, ending, watch)
         except JavaEnded:
             # Who signals all processes of a run, as a service manager does, may reach Java's first.
             if not stopped.wait(SIGNALS_S):
@@ -243,18 +264,19 @@ def _start(
     reporter: Reporter,
     *,
     stack: ExitStack,
+    spark: ExitStack,
     application: Application,
     plan: Plan,
     checkpoint: Checkpoint,
     java: VirtualMachine | None,
     peers: Peers,
 ) -> Started:
-    """Start all parts while Java starts; `stack` ends them."""
+    """Start all parts while Java starts; `stack` ends them, `spark` ends Spark."""
     topology, is_realtime, logs = application.topology, options.mode == REALTIME, checkpoint.path / "logs"
     stack.enter_context(registered(checkpoint.path, topology.name))
     watch = None
     if options.monitor:
-        reporter = watch = start_watch(options.monitor, reporter, topology, plan, checkpoint.path, stack)
+        reporter = watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack)
     peers.launch(stack)
     from wallaroo_runtime.spark.failure import needing_java
     from wallaroo_runtime.spark.kafka import check_kafka
@@ -268,7 +290,7 @@ def _start(
     is_counted = not any(isinstance(source, KafkaSource | SparkSource) for source in topology.sources())
     tell_past(reporter, checkpoint, peers.received() if is_counted else None)
     session = _session(options, topology, checkpoint.shuffle_partitions, logs, java)
-    stack.callback(stop_session, session)
+    spark.callback(stop_session, session)
     if opened := open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
     with needing_java(logs / "spark.log"):
@@ -342,12 +364,12 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> 
         reporter.note(f"changed since the last run: {change.text}")
 
 
-def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: RunStop, watch: Watch | None) -> None:
+def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, watch: Watch | None) -> None:
     """Look after the run until it shall end; raises when a part of it fails."""
     now = time.monotonic()
     idle = IdleWatch(options.stop_when_idle, now) if options.stop_when_idle is not None else None
     told = now
-    while not stopped.wait(LOOK_S):
+    while not ending.stopped.wait(LOOK_S):
         flow.check()
         if watch is not None:
             watch.look()
@@ -358,5 +380,5 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, stopped: RunStop
         if now - told >= PROGRESS_S:
             told = now
             reporter.progress(flow.snapshot("running"))
-        if idle is not None and idle.is_over(flow.activity(), now):
+        if ending.is_over() or (idle is not None and idle.is_over(flow.activity(), now)):
             return

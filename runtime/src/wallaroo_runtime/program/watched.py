@@ -1,0 +1,103 @@
+"""Notices that somebody has changed the files of a program."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.program.app import AppKind, resolve
+from wallaroo_runtime.program.module import find_module
+
+LOOK_S = 0.3
+MOST_FILES = 10_000
+PYTHON, GO = {".py"}, {".go", ".mod", ".sum", ".work"}
+NEVER = {"__pycache__", "node_modules", "vendor", "testdata"}
+
+
+class ProgramFiles:
+    """The source files of a program: what they were when it was loaded, and whether they are others now.
+
+    A Python program is the Python files in its folder, and in the folders below as long as each has some; a Go program
+    is the Go files of its module; a worker binary, topology or archive is that file.
+
+    Args:
+        app: As `resolve` takes it.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     program = Path(folder, "app.py")
+        ...     _ = program.write_text("first")
+        ...     files = ProgramFiles(str(program))
+        ...     before = files.have_changed(settle_s=0.0)
+        ...     _ = program.write_text("the second")
+        ...     before, files.have_changed(settle_s=0.0), files.have_changed(settle_s=0.0)
+        (False, True, False)
+    """
+
+    def __init__(self, app: str) -> None:
+        self._app, self._loaded, self._looked_at = app, seen(app), time.monotonic()
+
+    def have_changed(self, settle_s: float = LOOK_S) -> bool:
+        """Return whether they are others than at the last change; waits until an editor has written all of them.
+
+        Args:
+            settle_s: So long nothing more may change; looks are at least so far apart, too.
+        """
+        if time.monotonic() - self._looked_at < settle_s:
+            return False
+        now = seen(self._app)
+        if now == self._loaded:
+            self._looked_at = time.monotonic()
+            return False
+        time.sleep(settle_s)
+        while (later := seen(self._app)) != now:
+            now = later
+            time.sleep(settle_s)
+        has_changed, self._loaded, self._looked_at = now != self._loaded, now, time.monotonic()
+        return has_changed
+
+
+def seen(app: str) -> dict[str, tuple[int, int]]:
+    """Return time of change and size of each file of a program, by path; none: there is no such program now."""
+    found = {}
+    try:
+        for path in _files(app):
+            status = path.stat()
+            found[str(path)] = (status.st_mtime_ns, status.st_size)
+    except (OSError, RunError):  # an editor puts the file in its place in two steps
+        return {}
+    return found
+
+
+def _files(app: str) -> Iterator[Path]:
+    program = resolve(app)
+    path = Path(program.path)
+    if program.kind in (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE):
+        yield from _of_folder(path.parent, PYTHON, needs_some=True)
+    elif program.kind is AppKind.GO_DIRECTORY:
+        yield from _of_folder(find_module(path) or path, GO, needs_some=False)
+    else:
+        yield path
+
+
+def _of_folder(root: Path, suffixes: set[str], *, needs_some: bool) -> Iterator[Path]:
+    """Yield the files below a folder that end in one of the suffixes, at most 10,000.
+
+    Args:
+        root: The folder.
+        suffixes: Of the files.
+        needs_some: Whether a folder below without such a file is left out with all that is in it.
+    """
+    count = 0
+    for folder, folders, names in os.walk(root):
+        found = [name for name in names if Path(name).suffix in suffixes]
+        if needs_some and not found and folder != str(root):
+            folders.clear()
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in NEVER]
+        for name in found:
+            count += 1
+            if count > MOST_FILES:
+                return
+            yield Path(folder, name)

@@ -1,0 +1,122 @@
+"""`wallaroo run --watch`: a program that is edited while it runs, on a Spark that stays."""
+
+import socket
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.run import Receiver, Run, dial, framed
+
+APP = """
+import wallaroo
+from label import LABEL
+
+def application_setup(args):
+    ins, outs = wallaroo.tcp_parse_input_addrs(args)[0], wallaroo.tcp_parse_output_addrs(args)[0]
+    return wallaroo.build_application(
+        "NAME",
+        wallaroo.source("lines", wallaroo.TCPSourceConfig(*ins, decode)).key_by(key).to(count)
+        .to_sink(wallaroo.TCPSinkConfig(*outs, encode)))
+
+class Count:
+    value = 0
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(data):
+    return data.decode()
+
+@wallaroo.key_extractor
+def key(line):
+    return line
+
+@wallaroo.state_computation("count", state=Count)
+def count(line, state):
+    state.value += 1
+    return f"{line} {state.value} {LABEL}"
+
+@wallaroo.encoder
+def encode(line):
+    return line + "\\n"
+"""
+KEPT, WAITS = "before this change goes on", "waiting for a change"
+EDITS = ["label", "label", "broken", "other"]
+
+
+class Editor:
+    """Someone who edits the program of a run: in its own file, or in one that it imports."""
+
+    def __init__(self, folder: Path) -> None:
+        self._app, self._label = folder / "app.py", folder / "label.py"
+        self.label = ""
+        self.write()
+        self.name(0)
+
+    def write(self, name: str = "Watched", more: str = "") -> None:
+        self._app.write_text(APP.replace("NAME", name) + more)
+
+    def name(self, number: int) -> None:
+        self.label = "v" + "x" * number  # each file has another size: two may be written at one moment of its clock
+        self._label.write_text(f'LABEL = "{self.label}"\n')
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def said(run: Run, text: str) -> int:
+    return sum(text in line for line in run.errors)
+
+
+def starts(run: Run) -> int:
+    return sum(report.get("state") == "initialized" for report in run.reports)
+
+
+def after(run: Run, count: Callable[[], int], edit: Callable[[], None]) -> None:
+    """Edit, and wait until something has been counted once more."""
+    before = count()
+    edit()
+    run.wait_while_alive(lambda: count() > before, lambda: "what follows from the edit")
+
+
+@pytest.mark.jvm
+@pytest.mark.long
+@settings(max_examples=2, deadline=None)
+@given(
+    edits=st.lists(st.sampled_from(EDITS), min_size=3, max_size=6), keys=st.lists(st.sampled_from("abc"), min_size=6)
+)
+def test_each_message_meets_the_program_as_it_was_last_saved(
+    tmp_path_factory: pytest.TempPathFactory, edits: list[str], keys: list[str]
+) -> None:
+    folder, port = tmp_path_factory.mktemp("watch"), free_port()
+    editor, counts, expected = Editor(folder), Counter[str](), []
+    is_live = True
+    options = ("--watch", "--fresh")
+    with Receiver() as receiver, Run(folder / "app.py", receiver, folder / "checkpoint", *options,
+                                     source=f"127.0.0.1:{port}") as run:  # fmt: skip
+        run.ready()
+        for number, edit in enumerate(["none", *edits, "label"]):
+            if edit == "label":  # a program that was broken, or another one, is right again, too
+                after(run, lambda: starts(run), lambda number=number: (editor.name(number), editor.write()))  # type: ignore[misc]
+                is_live = True
+            elif edit == "broken" and is_live:
+                after(run, lambda: said(run, KEPT), lambda: editor.write(more="def x(:\n"))
+            elif edit == "other" and is_live:
+                after(run, lambda: said(run, WAITS), lambda: editor.write("Other"))
+                is_live = False
+            if not is_live:
+                continue
+            lines = keys[number::2]
+            with dial(("127.0.0.1", port)) as connection:
+                connection.sendall(framed(line.encode() for line in lines))
+            counts.update(lines)
+            for key in set(lines):
+                most = counts[key]
+                expected += [f"{key} {count} {editor.label}" for count in range(most - lines.count(key) + 1, most + 1)]
+            receiver.wait_for_lines(len(expected), run)
+        assert run.stop() == 0, run.said()
+    assert sorted(receiver.lines()) == sorted(expected)
