@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 
 BUCKETS_PER_PARTITION = 4
-LOOK_S = 0.1
+LOOK_S, QUIET_LOOK_S = 0.1, 0.5
 PROGRESS_S = 1.0
 SIGNALS_S = 1.0
 
@@ -368,8 +368,8 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, 
     """Look after the run until it shall end; raises when a part of it fails."""
     now = time.monotonic()
     idle = IdleWatch(options.stop_when_idle, now) if options.stop_when_idle is not None else None
-    told = now
-    while not ending.stopped.wait(LOOK_S):
+    told, pause = now, LOOK_S
+    while not ending.stopped.wait(pause):
         flow.check()
         if watch is not None:
             watch.look()
@@ -378,7 +378,9 @@ def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, 
             reporter.warn(finding)
         now = time.monotonic()
         if now - told >= PROGRESS_S:
-            told = now
-            reporter.progress(flow.snapshot("running"))
+            told, snapshot = now, flow.snapshot("running")
+            reporter.progress(snapshot)
+            # Of micro-batches the looks decide how exact latencies are, also that of the first message after a pause.
+            pause = QUIET_LOOK_S if options.mode == REALTIME and snapshot.is_quiet else LOOK_S
         if ending.is_over() or (idle is not None and idle.is_over(flow.activity(), now)):
             return

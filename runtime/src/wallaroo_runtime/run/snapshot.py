@@ -44,6 +44,11 @@ class Snapshot:
     executors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     run: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing comes, and nothing is on its way."""
+        return not (self.rate or self.lag or self.waiting)
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a JSON object."""
         return {**asdict(self), "rate": round(self.rate, 1)}
