@@ -178,9 +178,12 @@ def test_what_moves_is_recorded_in_order_and_durably_in_the_end(seed: int, monke
     monkeypatch.setattr(recorder, "RECORD_DURABLY_S", 0.01)
     source, position, records = random.Random(seed), 0, [(0, True)]
 
-    def record(is_durable: bool) -> None:
+    def record(is_durable: bool) -> bool:
         time.sleep(source.random() / 500)
+        if source.random() < 0.3:
+            return False
         records.append((position, is_durable))
+        return True
 
     made = Recorder(record, lambda: None, "recorder")
     for position in range(1, 40):  # noqa: B007

@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import random
+import resource
 import signal
 import socket
 import struct
@@ -22,6 +23,7 @@ import pytest
 from support.part import PART, configured
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.storage.outbox.outbox import Outbox
+from wallaroo_runtime.storage.outbox.position import read_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 
 pytestmark = pytest.mark.slow
@@ -139,6 +141,35 @@ def egress(tmp_path: Path, receiver: Receiver) -> Iterator[Egress]:
     yield made.start()
     if made.child.poll() is None:
         made.kill()
+
+
+def leave_room(egress: Egress, size: int | None) -> None:
+    """Let files of the egress grow to so many bytes; None: as before."""
+    _, hard = resource.prlimit(egress.child.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(egress.child.pid, resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_without_room_for_positions_delivery_goes_on(egress: Egress, receiver: Receiver, seed: int) -> None:
+    source, sent = random.Random(seed), 0
+    egress.wait(lambda: egress.sink()["state"] == "connected")
+    for has_room in (True, False, True, False, True):
+        leave_room(egress, None if has_room else source.randrange(20))
+        for _ in range(source.randrange(1, 4)):
+            egress.publish(*numbers(sent, sent + 50))
+            sent += 50
+            time.sleep(source.random() / 10)
+        egress.wait(lambda total=sent * 8: len(receiver.bytes()) == total)  # type: ignore[misc]
+        time.sleep(source.random() * 1.5)  # positions are recorded durably once in a second
+        assert egress.child.poll() is None, egress.log()
+    egress.wait(lambda: egress.sink().get("messages") == sent)
+    assert "R793" in {finding["code"] for finding in egress.status()["diagnostics"]}
+    egress.wait(lambda: read_position(egress.root / "outbox", 3).messages == sent)
+    egress.kill()
+    egress.start()
+    egress.publish(*numbers(sent, sent + 1))
+    egress.wait(lambda: receiver.bytes().endswith(numbers(sent, sent + 1)[0]))
+    assert receiver.bytes() == b"".join(numbers(0, sent + 1))
 
 
 def test_values_are_delivered_in_order_and_files_removed(egress: Egress, receiver: Receiver) -> None:

@@ -11,7 +11,8 @@ class Recorder:
     """Records a position soon after it has moved, and durably within a second.
 
     Args:
-        record: Records the position of now; its argument says whether that must survive a loss of power.
+        record: Records the position of now, and returns whether it could; its argument says whether that must survive
+            a loss of power.
         failed: Called in the thread when it cannot be recorded.
         name: Of the thread.
 
@@ -19,7 +20,7 @@ class Recorder:
         error: Why it could not be recorded.
     """
 
-    def __init__(self, record: Callable[[bool], None], failed: Callable[[], None], name: str) -> None:
+    def __init__(self, record: Callable[[bool], bool], failed: Callable[[], None], name: str) -> None:
         self._record, self._failed = record, failed
         self._moved, self._closing = threading.Event(), threading.Event()
         self.error: Exception | None = None
@@ -53,7 +54,8 @@ class Recorder:
             if self._closing.is_set():
                 return
             is_durable = time.monotonic() >= durable_at + RECORD_DURABLY_S
-            self._record(is_durable)
+            is_recorded = self._record(is_durable)
             if is_durable:
                 durable_at = time.monotonic()
+            is_durable &= is_recorded
             self._closing.wait(RECORD_S)

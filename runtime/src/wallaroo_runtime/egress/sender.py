@@ -7,6 +7,7 @@ from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.egress.sink import Sink
 from wallaroo_runtime.egress.sink_kind import sink_of
 from wallaroo_runtime.errors import RunError
@@ -145,7 +146,8 @@ class Sender:
         if isinstance(error, RunError):
             findings = error.diagnostics
         else:
-            findings = [Diagnostic.of("R620", path=self._outbox, reason=str(error))]
+            code = "R626" if error.errno in NO_ROOM else "R620"
+            findings = [Diagnostic.of(code, path=self._outbox, reason=str(error))]
         for finding in findings:
             self.status.say(finding)
         self.status.write("failed")

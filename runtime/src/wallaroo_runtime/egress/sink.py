@@ -10,6 +10,7 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
+from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.history import History
 from wallaroo_runtime.egress.recorder import RECORD_S, Recorder
@@ -53,7 +54,7 @@ class Sink:
         self.finished_bytes = 0
         self.error: RunError | OSError | None = None
         self.live: LiveLog | None = None
-        self._looked_at = 0.0
+        self._looked_at, self._has_no_room = 0.0, False
         self._recorder: Recorder | None = None
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._draining = self._abandoned = False
@@ -93,7 +94,7 @@ class Sink:
     def _run(self) -> None:
         try:
             self._keep_connected()
-            self._record(durable=True)
+            self._record(durable=True, must=False)
             self.state = "stopped"
         except (RunError, OSError) as error:
             self.error, self.state = error, "failed"
@@ -131,7 +132,7 @@ class Sink:
         """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""
         feed = Feed(self._directory, self.config.port, self._history.start(self.position))
         name = f"record-{self.config.port}"
-        self._recorder = recorder = Recorder(lambda durable: self._record(durable=durable), self.wake, name)
+        self._recorder = recorder = Recorder(self._try_record, self.wake, name)
         broken: OSError | None = None
         try:
             self._deliver(stream, feed, recorder)
@@ -148,7 +149,7 @@ class Sink:
             recorder.close()
         if broken is not None:
             self.state = "connecting"
-            self._record(durable=False)
+            self._record(durable=False, must=False)
         return broken is None
 
     def _deliver(self, stream: Stream, feed: Feed, recorder: Recorder) -> None:
@@ -212,13 +213,31 @@ class Sink:
             if self._recorder is not None:
                 self._recorder.notify()
 
-    def _record(self, *, durable: bool) -> None:
+    def _try_record(self, durable: bool) -> bool:
+        self._record(durable=durable, must=False)
+        return not self._has_no_room
+
+    def _record(self, *, durable: bool, must: bool = True) -> None:
+        """Record the position.
+
+        Args:
+            durable: Whether that must survive a loss of power.
+            must: Whether it is an error when the disk has no room; else it is reported, and delivery goes on.
+        """
         position = self._recordable(durable=durable)
         if position == (self._durable if durable else self._recorded):
             return
         reach("egress.before_position")
-        write_position(self._directory, self.config.port, position, durable=durable)
-        self._recorded = position
+        try:
+            write_position(self._directory, self.config.port, position, durable=durable)
+        except OSError as error:
+            if must or error.errno not in NO_ROOM:
+                raise
+            if not self._has_no_room:
+                self._has_no_room = True
+                self._say(Diagnostic.of("R793", sink=self.config.name, path=self._directory))
+            return
+        self._recorded, self._has_no_room = position, False
         if durable:
             self._durable = position
             # Only now: after a loss of power the position of before would ask for them again.

@@ -1,5 +1,6 @@
 """The file in which a local process reports its state."""
 
+import contextlib
 import json
 import os
 import sys
@@ -44,9 +45,9 @@ class StatusFile:
         self.diagnostics.append(diagnostic)
         said = self._said[diagnostic.code] = self._said.get(diagnostic.code, 0) + 1
         if said <= SAID_PER_CODE:
-            print(diagnostic, file=sys.stderr, flush=True)
+            _print(diagnostic)
         if said == SAID_PER_CODE:
-            print(f"{diagnostic.code} is no longer reported", file=sys.stderr, flush=True)
+            _print(f"{diagnostic.code} is no longer reported")
 
     def write(self, state: str, **values: Any) -> None:
         """Write the status when it differs from what was written last."""
@@ -66,5 +67,11 @@ class StatusFile:
         except OSError as error:
             # A full disk must not end the process; the next write tries again.
             if not self._complained:
-                print(f"{self._path} cannot be written; {error.strerror}", file=sys.stderr, flush=True)
+                _print(f"{self._path} cannot be written; {error.strerror}")
             self._complained = True
+
+
+def _print(text: object) -> None:
+    """Print to stderr, which may be a file on a disk without room: the status says it then."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
