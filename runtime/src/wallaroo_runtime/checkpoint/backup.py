@@ -33,10 +33,8 @@ class Copied:
     """What was copied.
 
     Attributes:
-        checkpoint: The checkpoint directory.
         backup: The directory of the copy.
         files: How many.
-        bytes: Of their content.
     """
 
     checkpoint: Path
@@ -47,10 +45,6 @@ class Copied:
 
 def back_up(checkpoint: Path, backup: Path) -> Copied:
     """Copy a checkpoint that nobody uses; the copy is there as a whole, or not at all.
-
-    Args:
-        checkpoint: Its directory.
-        backup: The directory to make.
 
     Raises:
         RunError: R610, a driver uses it; R773, it cannot be copied as a whole; R616, R698, R711, it is no checkpoint.

@@ -48,9 +48,7 @@ class Checkpoint:
     """A checkpoint directory, opened for one topology by `open`.
 
     Attributes:
-        path: The directory.
         directory: Where its record of the application and Spark's own checkpoint are, if not in `path`.
-        topology: What is run.
         shuffle_partitions: As the checkpoint was begun with.
         wanted_partitions: As many as a new checkpoint would get.
         buckets_per_partition: As the checkpoint was begun with.

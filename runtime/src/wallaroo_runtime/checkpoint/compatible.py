@@ -27,7 +27,6 @@ def check_states(known: Mapping[str, Any], topology: Topology, path: str) -> Non
     Args:
         known: Language and class of each state, as a checkpoint records them.
         topology: What is to be run.
-        path: Of the checkpoint.
 
     Raises:
         RunError: R604, R605.

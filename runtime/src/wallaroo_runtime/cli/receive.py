@@ -45,7 +45,6 @@ class Receiver:
     """Takes what arrives and writes it out.
 
     Attributes:
-        output: Where to write.
         framed: Whether messages have a length before them.
         messages: Lines or messages so far.
         pending: Per connection, the start of a message that is not whole yet.

@@ -36,7 +36,6 @@ class Connection:
     """A connection to a sink, and what it has said.
 
     Args:
-        config: Where to connect to.
         wake: A descriptor that becomes readable when waiting must end.
         is_over: Returns whether nothing is left to wait for.
 

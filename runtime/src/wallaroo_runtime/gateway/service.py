@@ -36,7 +36,6 @@ class Workers(Protocol):
 
     Attributes:
         digest: SHA-256 of the archive, in hexadecimal.
-        names: Of the workers.
     """
 
     digest: str

@@ -48,11 +48,9 @@ class Broker:
         directory: For topics, settings and log; made when it is not there, private to the user.
         host: Where it listens; other machines reach it beyond loopback.
         port: 0: any; the broker keeps it when it is started again.
-        settings: More of Kafka's settings.
 
     Attributes:
         address: HOST:PORT by which clients reach it, once it was started.
-        log: What Kafka prints.
     """
 
     def __init__(

@@ -89,13 +89,10 @@ def follow(
     """Yield records of a topic; those of one partition in their order.
 
     Args:
-        cluster: Has the topic.
-        topic: Its name.
         from_beginning: Whether to begin with the first records; else with those that come now.
         to_end: Whether to end where the topic ends; else further records are waited for.
         partitions: Only these; none: all.
         uncommitted: Whether to show what transactions have not committed, or have aborted.
-        is_stopped: Says whether to end.
         ready: Called when no record that comes from then on is missed.
 
     Raises:
@@ -182,8 +179,6 @@ def emit(
     """Write records to a topic; returns how many each partition got, when Kafka has them all.
 
     Args:
-        cluster: Has the topic.
-        topic: Its name.
         records: Their partitions and offsets do not matter.
         partitioner: A name of PARTITIONERS; what has no key goes anywhere.
         partition: For all; None: by the key.

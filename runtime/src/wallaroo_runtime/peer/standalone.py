@@ -66,7 +66,6 @@ def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], N
 
     Args:
         kind: `gateway` or `egress`.
-        options: See there.
         tell: Called with the real address and the file of the token when it serves.
 
     Returns:

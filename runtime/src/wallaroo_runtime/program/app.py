@@ -36,7 +36,6 @@ class App:
     """An application that exists.
 
     Attributes:
-        kind: What it is.
         path: Absolute path of the file or directory.
         target: How a Python front-end or worker learns what to load; empty for other kinds.
     """

@@ -325,8 +325,6 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> 
     """Report what a checkpoint has from earlier runs, and in what this one differs from them.
 
     Args:
-        reporter: Takes the notes.
-        checkpoint: Opened for this run.
         count: Messages that sources have taken so far; None: Spark reads sources, and keeps positions of them alone.
     """
     if checkpoint.continues:

@@ -59,7 +59,6 @@ class StateQuery:
 
     Args:
         plan: Of the application, with the numbers of its checkpoint.
-        logs: Where its states are.
         shower: Returns what asks a worker; None: states are shown as their bytes.
     """
 
@@ -102,7 +101,6 @@ class StateQuery:
         """Return the micro-batch and the state of a key.
 
         Args:
-            name: Of the state.
             key: As text, or as `0x` and hexadecimal digits, or as a number, in this order.
 
         Raises:
@@ -125,7 +123,6 @@ class StateQuery:
         """Return the micro-batch and the states of keys: with a limit in the order of their keys, else by bucket.
 
         Args:
-            name: Of the state.
             prefix: Only of keys that begin so; see `get` for how a key is written.
             after: Only of keys after this one.
             limit: At most so many.

@@ -59,7 +59,6 @@ def run_local(kind: str, arguments: Sequence[str], make: Callable[..., Host]) ->
     Args:
         kind: `gateway` or `egress`.
         arguments: The checkpoint directory, and the descriptor to which goes that it serves, or why it cannot.
-        make: Makes the host.
 
     Returns:
         The exit code.

@@ -38,11 +38,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class TokenCheck(grpc.ServerInterceptor):  # type: ignore[misc]
-    """Refuses every call without the token, before any of it is read.
-
-    Args:
-        token: It.
-    """
+    """Refuses every call without the token, before any of it is read."""
 
     def __init__(self, token: str) -> None:
         self._expected = f"Bearer {token}".encode()
@@ -133,7 +129,6 @@ def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Serve
     Args:
         is_over: Waits for so many seconds; returns whether to end.
         host: What runs; the caller closes it.
-        server: Serves it.
     """
     while not is_over(LOOK_S) and not host.ended.is_set():
         pass
@@ -147,8 +142,6 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
 
     Args:
         kind: `gateway` or `egress`.
-        listen: Where, and for whom.
-        add: Adds the service.
 
     Returns:
         The server and its address.

@@ -41,7 +41,6 @@ class SparkLogs:
     """The state logs in a checkpoint of Spark's.
 
     Attributes:
-        session: Reads them.
         files: The checkpoint directory of the application.
         name: Of Spark's checkpoint in it.
     """
@@ -110,11 +109,7 @@ def _unreadable(place: object, reason: str) -> RunError:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """The function of `mapInArrow` that makes rows of one stage's logs.
-
-    Attributes:
-        choice: Which states are wanted.
-    """
+    """The function of `mapInArrow` that makes rows of one stage's logs."""
 
     choice: StateChoice
 

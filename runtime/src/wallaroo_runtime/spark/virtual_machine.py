@@ -28,7 +28,6 @@ class VirtualMachine:
     before the query is stopped.
 
     Args:
-        settings: Of Spark.
         output: File for what it prints.
 
     Attributes:
@@ -92,7 +91,6 @@ def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMac
     Args:
         master: As spark-submit takes it.
         directory: Where the logs go; made when it is missing.
-        settings: Further settings of Spark.
 
     Raises:
         RunError: R611, the program of Spark that starts it is not there.

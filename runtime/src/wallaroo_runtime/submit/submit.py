@@ -63,7 +63,6 @@ def cluster_command(
     Args:
         app: The archive or topology; spark-submit gives it to the driver.
         master: As spark-submit takes it.
-        conf: Settings of the user.
         settings: Of the driver's JVM, unless the user has set them.
         arguments: Of `wallaroo run`, without application and master.
         files: Further ones that the driver gets, which `arguments` name without a directory.
@@ -84,7 +83,6 @@ class DriverKeeper:
     """Runs a driver, and runs it again when it fails.
 
     Args:
-        command: Of the driver.
         says_ready: Whether a line that it prints says that it is initialized.
         restarts: Whether it is run again.
     """

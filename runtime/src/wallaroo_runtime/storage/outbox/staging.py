@@ -60,7 +60,6 @@ class StagingWriter:
         directory: The staging directory; made when it does not exist.
         query: Id of the query: letters, digits, `.`, `_`, `-`.
         batch: Id of the micro-batch.
-        partition: Spark's partition.
         stage_attempt: Spark's stage attempt number.
         task_attempt: Spark's task attempt id; no two attempts may share a name.
         fsync: Whether `finish` makes the files survive a loss of power.
