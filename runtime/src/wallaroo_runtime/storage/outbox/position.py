@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.durable.line import pack_line, unpack_line
+from wallaroo_runtime.durable.line import pack_line, read_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live_state import read_last
 from wallaroo_runtime.storage.outbox.log import LogReader
@@ -93,13 +93,10 @@ def forget_position(directory: Path, port: int) -> None:
 
 def _read(path: Path) -> Delivered | None:
     try:
-        line = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    value = unpack_line(line.rstrip(b"\n"))
-    if value is None:
-        raise RunError.of("R620", path=path.parent, reason=f"{path.name} does not fit its checksum")
-    return Delivered(**value)
+        value = read_line(path)
+    except ValueError as error:
+        raise RunError.of("R620", path=path.parent, reason=f"{path.name} does not fit its checksum") from error
+    return None if value is None else Delivered(**value)
 
 
 def write_position(directory: Path, port: int, position: Delivered, *, durable: bool) -> None:
