@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from wallaroo_runtime.cli.parser import Parser, usage_error
+from wallaroo_runtime.cli.parser import Parser, wrong_usage
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import PARTITIONERS, Record, emit, follow
@@ -135,7 +135,7 @@ def _list(cluster: Cluster, arguments: argparse.Namespace) -> None:
 def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
     if arguments.partitions > MAX_PARTITIONS:
         reason, fix = f"--partitions is {arguments.partitions}", f"give at most {MAX_PARTITIONS:,}"
-        raise usage_error(reason, "", (), fix, "wallaroo topics create")
+        raise wrong_usage(reason=reason, fix=fix)
     settings = ({"cleanup.policy": "compact"} if arguments.compact else {}) | dict(arguments.config)
     create_topic(cluster, arguments.topic, arguments.partitions, arguments.replicas, settings)
     if arguments.json:
@@ -208,7 +208,7 @@ def _given(arguments: argparse.Namespace) -> Iterable[Record]:
             "too many arguments",
             "give KEY VALUE, VALUE alone, --tombstone KEY, or nothing but lines on stdin",
         )
-        raise usage_error(reason, "", (), fix, "wallaroo topics emit")
+        raise wrong_usage(reason=reason, fix=fix)
     if arguments.tombstone is not None:
         return [Record(_octets(arguments.tombstone), None, headers)]
     if texts:
