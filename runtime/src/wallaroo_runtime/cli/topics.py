@@ -6,7 +6,6 @@ a value alone.
 """
 
 import argparse
-import signal
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -17,6 +16,7 @@ from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import PARTITIONERS, Record, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
+from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import parse_addresses
 
 BROKERS = "127.0.0.1:9092"
@@ -159,9 +159,7 @@ def _describe(cluster: Cluster, arguments: argparse.Namespace) -> None:
 
 
 def _tail(cluster: Cluster, arguments: argparse.Namespace) -> None:
-    stopped: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: stopped.append(number))
+    stopped = stop_event()
 
     def ready() -> None:
         if not arguments.to_end:
@@ -174,7 +172,7 @@ def _tail(cluster: Cluster, arguments: argparse.Namespace) -> None:
         to_end=arguments.to_end,
         partitions=arguments.partition,
         uncommitted=arguments.uncommitted,
-        is_stopped=lambda: bool(stopped),
+        is_stopped=stopped.is_set,
         ready=ready,
     )
     for record in islice(records, arguments.number):

@@ -11,7 +11,8 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.service import GatewayHost, Workers
 from wallaroo_runtime.service.credential import Listen, is_loopback, make_token, read_pem, read_token
 from wallaroo_runtime.service.host import Host
-from wallaroo_runtime.service.server import serve, serve_until, stop_event
+from wallaroo_runtime.service.server import serve, serve_until
+from wallaroo_runtime.system.stop import stop_event
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.spark.master import shuffle_partitions
 
 PARTITIONS = "spark.sql.shuffle.partitions"
-MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
+MICROBATCH, REALTIME = "microbatch", "realtime"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ import functools
 import hmac
 import inspect
 import os
-import signal
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,6 @@ from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.failure import FAILURES_KEY, pack_failures
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.store import Store
-from wallaroo_runtime.system.stop import Stop
 
 THREADS = 256
 LOOK_S = 0.2
@@ -113,14 +111,6 @@ def _refusal(address: str) -> str:
         number = error.errno or 0
         return os.strerror(number) if number > 0 else error.strerror or str(error)
     return ""
-
-
-def stop_event() -> Stop:
-    """Return a flag that SIGINT and SIGTERM set."""
-    stopped = Stop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stopped.set())
-    return stopped
 
 
 def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Server) -> int:

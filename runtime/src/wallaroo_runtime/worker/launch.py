@@ -17,6 +17,7 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 SOCKET, FAILURE = "worker.sock", "failure.json"
 MAX_FAILURE_BYTES = 4 * 1024 * 1024
 PR_SET_PDEATHSIG = 1
+ELF_BYTES = 20  # that say for which machine a program is
 ELF_MACHINES = {0x03: "x86", 0x28: "arm", 0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64"}
 # What Spark sets for its own Python processes; a worker is none of them.
 SPARK_VARIABLES = (
@@ -79,12 +80,17 @@ def launch(spec: WorkerSpec, directory: Path, output: int) -> "subprocess.Popen[
     )
 
 
-def _elf_machine(path: str) -> str:
-    with contextlib.suppress(OSError, struct.error), Path(path).open("rb") as file:
-        head = file.read(20)
-        if head[:4] == b"\x7fELF":
-            (machine,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
-            return ELF_MACHINES.get(machine, f"ELF machine {machine:#x}")
+def elf_machine(head: bytes) -> str:
+    """Return the machine of a program that begins so; empty: it is none in ELF's format."""
+    if head[:4] != b"\x7fELF" or len(head) < ELF_BYTES:
+        return ""
+    (machine,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
+    return ELF_MACHINES.get(machine, f"ELF machine {machine:#x}")
+
+
+def _machine_of(path: str) -> str:
+    with contextlib.suppress(OSError), Path(path).open("rb") as file:
+        return elf_machine(file.read(ELF_BYTES))
     return ""
 
 
@@ -94,7 +100,7 @@ def explain_refusal(spec: WorkerSpec, error: OSError) -> Diagnostic:
     if not Path(spec.directory).is_dir():
         reason, fix = f"its directory {spec.directory} does not exist", "emit the topology again where the program is"
         return Diagnostic.of("W401", worker=spec.name, reason=reason, fix=fix)
-    machine = _elf_machine(path)
+    machine = _machine_of(path)
     if error.errno == errno.ENOEXEC and machine and machine != platform.machine():
         return Diagnostic.of("W405", path=path, actual=machine, expected=platform.machine())
     fix = {

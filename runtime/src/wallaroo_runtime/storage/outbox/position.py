@@ -8,7 +8,7 @@ from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.durable.line import pack_line, read_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live_state import read_last
-from wallaroo_runtime.storage.outbox.log import LogReader
+from wallaroo_runtime.storage.outbox.log import read_base
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,5 @@ def undelivered(directory: Path, ports: Collection[int]) -> int:
     Raises:
         RunError: R620.
     """
-    reader = LogReader(directory)
-    for _ in reader.records():
-        continue
-    reader.close()
-    # By then its base has counted every record.
-    published = reader.base.messages + read_last(directory).state.messages
+    published = read_base(directory).messages + read_last(directory).state.messages
     return sum(published[port] - read_position(directory, port).messages for port in ports)
