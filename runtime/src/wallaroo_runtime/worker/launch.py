@@ -1,7 +1,6 @@
 """Starts the process of a worker, and explains why one did not start."""
 
 import contextlib
-import ctypes
 import errno
 import json
 import os
@@ -12,11 +11,11 @@ import subprocess
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.system.process import dying_with_parent
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 SOCKET, FAILURE = "worker.sock", "failure.json"
 MAX_FAILURE_BYTES = 4 * 1024 * 1024
-PR_SET_PDEATHSIG = 1
 ELF_BYTES = 20  # that say for which machine a program is
 ELF_MACHINES = {0x03: "x86", 0x28: "arm", 0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64"}
 # What Spark sets for its own Python processes; a worker is none of them.
@@ -29,8 +28,6 @@ SPARK_VARIABLES = (
     "PYTHONPATH",
     "OMP_NUM",
 )
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:
@@ -61,13 +58,6 @@ def launch(spec: WorkerSpec, directory: Path, output: int) -> "subprocess.Popen[
     Raises:
         OSError: The program cannot be executed; see `explain_refusal`.
     """
-    parent = os.getpid()
-
-    def bind_life() -> None:
-        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
     return subprocess.Popen(
         spec.program(),
         cwd=spec.directory,
@@ -76,7 +66,7 @@ def launch(spec: WorkerSpec, directory: Path, output: int) -> "subprocess.Popen[
         stdout=output,
         stderr=output,
         start_new_session=True,
-        preexec_fn=bind_life,  # noqa: PLW1509 - the supervisor has one thread
+        preexec_fn=dying_with_parent(signal.SIGKILL),  # noqa: PLW1509 - the supervisor has one thread
     )
 
 

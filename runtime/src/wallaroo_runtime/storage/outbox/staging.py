@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wallaroo.frame import check_frame
-from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.durable.file import NO_ROOM, private
 from wallaroo_runtime.errors import RunError
 
 _BUFFER_BYTES = 256 * 1024
@@ -42,7 +42,7 @@ class _Open:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.file: BinaryIO = open(  # noqa: SIM115 - lives as long as its writer
-            path, "wb", buffering=_BUFFER_BYTES, opener=lambda name, flags: os.open(name, flags, 0o600)
+            path, "wb", buffering=_BUFFER_BYTES, opener=private
         )
         self.bytes = self.crc32 = self.messages = 0
 
