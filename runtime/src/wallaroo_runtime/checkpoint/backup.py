@@ -53,7 +53,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
     if remote := sorted(manifest.get("services", {})):
         names = " and ".join(name.replace("gateway", "the gateway") for name in remote)
         raise _refused(checkpoint, f"part of it lies at remote services ({names})", "copy their directories with it")
-    if _is_within(backup, checkpoint):
+    if backup.resolve().is_relative_to(checkpoint.resolve()):
         raise _refused(checkpoint, f"{backup} is within it", "give a directory outside of it")
     place = Place.take(checkpoint)
     try:
@@ -202,10 +202,6 @@ def _made(target: Path, checkpoint: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         raise
-
-
-def _is_within(path: Path, directory: Path) -> bool:
-    return path.resolve().is_relative_to(directory.resolve())
 
 
 def _refused(path: Path, reason: str, fix: str) -> RunError:

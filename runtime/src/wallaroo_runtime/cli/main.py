@@ -149,7 +149,3 @@ def internal(error: Exception) -> Diagnostic:
             file.write(text)
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     return Diagnostic.of("I901", reason=f"{summary}; the traceback is in {path}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -144,7 +144,8 @@ class KafkaSink(Sink):
                 elif self._draining:
                     return True
                 else:
-                    self._wait()
+                    if select.select([self._wake], [], [], IDLE_S)[0]:
+                        os.eventfd_read(self._wake)
                     session.look()
         except Unavailable as error:
             self._tell_outage(OSError(str(error)))
@@ -154,10 +155,6 @@ class KafkaSink(Sink):
             feed.close()
             session.close()
         return self._abandoned
-
-    def _wait(self) -> None:
-        if select.select([self._wake], [], [], IDLE_S)[0]:
-            os.eventfd_read(self._wake)
 
     def _commit(self, session: Session, pieces: list[Piece]) -> None:
         end = replace(pieces[-1].after, sender=self._name)
