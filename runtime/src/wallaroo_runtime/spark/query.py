@@ -233,15 +233,7 @@ def start_query(
     Raises:
         RunError: A worker does not start or must not be used.
     """
-    specs = worker_specs(
-        session,
-        topology,
-        logs=options.logs,
-        cache_bytes=options.cache_bytes,
-        check_persist=options.check_persist,
-        archive=options.archive,
-        python=options.python,
-    )
+    specs = worker_specs(session, topology, options)
     targets = start_workers(session, specs)
     counts = ReadCounts.of(session)
     levels = levels_of(
