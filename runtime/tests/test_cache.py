@@ -34,14 +34,23 @@ def test_a_binary_has_the_name_of_its_content() -> None:
 
 
 def test_what_was_used_longest_ago_goes_first(root: Path) -> None:
-    bound = 6 * SIZE  # three programs, each with what the compiler builds in place and what is run
+    bound = 3 * SIZE
     one, two, three = (build(name, name, bound) for name in ("one", "two", "three"))
     assert build("one", "one", bound) == one
     four = build("four", "four", bound)
     assert [each.exists() for each in (one, two, three, four)] == [True, False, True, True]
-    assert sum(file.stat().st_size for file in root.rglob("app")) == bound
+    assert len({file.stat().st_ino for file in root.rglob("app")}) * SIZE == bound
     assert build("two", "two", bound) == two
     assert two.exists()
+
+
+def test_a_binary_takes_its_room_once_and_is_never_written_into(root: Path) -> None:
+    for _ in range(2):
+        first = build("here", "one")
+        assert [file.samefile(first) for file in root.rglob("app")] == [True, True]
+    assert build("here", "two") != first
+    assert first.read_text().strip() == "one"
+    assert len(list(root.rglob("*.part"))) == 0
 
 
 def test_the_last_one_stays_however_small_the_bound_is(root: Path) -> None:

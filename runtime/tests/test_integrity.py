@@ -11,8 +11,7 @@ import pytest
 from support.small_checkpoint import Small, copied, files_of, open_checkpoint
 from wallaroo_runtime.checkpoint.manifest import sealed, unsealed
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.storage.outbox.check import last_published
-from wallaroo_runtime.storage.outbox.log import Published
+from wallaroo_runtime.storage.outbox.log import Published, read_base
 
 STEPS = ("receive", "plan", "publish", "commit", "deliver")
 
@@ -233,7 +232,7 @@ def test_an_outbox_elsewhere_is_compared_when_it_has_answered(
     checkpoints: tuple[History, Path, Path], tmp_path: Path
 ) -> None:
     path = copied(checkpoints[0].path, tmp_path / "damaged")
-    checkpoint, known = open_checkpoint(path), last_published(path / "outbox")
+    checkpoint, known = open_checkpoint(path), read_base(path / "outbox")
     last = Published.of(known)
     checkpoint.check_published(last)
     for wrong, said in (
@@ -255,7 +254,7 @@ def test_an_outbox_elsewhere_is_compared_when_it_has_answered(
 
 def test_micro_batches_of_a_rescale_are_not_published(checkpoints: tuple[History, Path, Path], tmp_path: Path) -> None:
     main, path = checkpoints[0], copied(checkpoints[0].path, tmp_path / "rescaled")
-    last = Published.of(last_published(path / "outbox")).batch
+    last = Published.of(read_base(path / "outbox")).batch
     for log in ("offsets", "commits"):
         shutil.copyfile(path / "spark" / log / str(last), path / "spark" / log / str(last + 1))
     assert "R631" in refused(path)

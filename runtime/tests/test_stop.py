@@ -29,7 +29,7 @@ with {flag} as stopped:
 """
 FLAGS = {
     "run.signals": "started(module.stop_signals())",
-    "service.server": "contextlib.nullcontext(module.stop_event())",
+    "system.stop": "contextlib.nullcontext(module.stop_event())",
 }
 
 

@@ -55,7 +55,7 @@ def names() -> list[str]:
 
 def said(name: str, *arguments: str, **environment: str) -> tuple[int, str]:
     """Run a program to its end; returns its exit code and the end of what it said."""
-    command = [sys.executable, "-m", f"wallaroo_connectors.{name}", *arguments]
+    command = [Path(sys.executable).with_name(name), *arguments]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=SECONDS, check=False, env=os.environ | environment
     )
@@ -143,7 +143,7 @@ def feeding(tmp_path: Path) -> Iterator[Callable[[int], "subprocess.Popen[str]"]
         def started(port: int) -> "subprocess.Popen[str]":
             file = tmp_path / f"feeding_app_{tmp_path.name}.py"
             file.write_text(APPLICATION.format(feed=port), encoding="utf-8")
-            command = [sys.executable, "-m", "wallaroo_connectors.udp_source", "--application-module", str(file)]
+            command = [str(Path(sys.executable).with_name("udp_source")), "--application-module", str(file)]
             command += ["--connector", "feed", "--feed-host", "127.0.0.1", "--feed-port", "0"]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             stack.enter_context(process)

@@ -8,7 +8,6 @@ The decoder gives a pair: the key, None or bytes or text, and the value, bytes o
 Source: Wallaroo 0.5.3.
 """
 
-import sys
 from threading import Event
 from typing import Any
 
@@ -54,7 +53,3 @@ def serve(connector: SinkConnector, stop: Event) -> None:
 def main() -> int:
     """Run the program."""
     return run_sink(serve, ["topic"], ["bootstrap_brokers"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

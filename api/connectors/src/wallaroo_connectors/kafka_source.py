@@ -10,7 +10,6 @@ program between, and each record counts once. Needs `wallaroo-connectors[kafka]`
 Source: Wallaroo 0.5.3.
 """
 
-import sys
 from threading import Event
 
 from wallaroo.experimental.script import SourceConnector
@@ -48,7 +47,3 @@ def serve(connector: SourceConnector, stop: Event) -> None:
 def main() -> int:
     """Run the program."""
     return run_source(serve, ["topics"], ["bootstrap_brokers", "consumer_group", "auto_offset_reset"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

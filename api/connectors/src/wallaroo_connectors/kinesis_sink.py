@@ -8,7 +8,6 @@ those that boto3 finds. Needs `wallaroo-connectors[aws]`.
 Source: Wallaroo 0.5.3.
 """
 
-import sys
 from threading import Event
 
 from wallaroo.experimental.script import SinkConnector
@@ -28,7 +27,3 @@ def serve(connector: SinkConnector, stop: Event) -> None:
 def main() -> int:
     """Run the program."""
     return run_sink(serve, ["stream"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,7 +8,6 @@ Needs `wallaroo-connectors[aws]`.
 Source: Wallaroo 0.5.3.
 """
 
-import sys
 from threading import Event
 
 from wallaroo.experimental.script import SourceConnector
@@ -35,7 +34,3 @@ def serve(connector: SourceConnector, stop: Event) -> None:
 def main() -> int:
     """Run the program."""
     return run_source(serve, ["stream", "shard"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

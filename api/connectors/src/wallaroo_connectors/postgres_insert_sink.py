@@ -9,7 +9,6 @@ Needs `wallaroo-connectors[postgres]`.
 Source: Wallaroo 0.5.3, where it was a template.
 """
 
-import sys
 from threading import Event
 from typing import Any
 
@@ -39,7 +38,3 @@ def _statement(sql: Any, params: Any, count: int) -> Any:
 def main() -> int:
     """Run the program."""
     return run_sink(serve, ["connection", "table"], ["columns"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

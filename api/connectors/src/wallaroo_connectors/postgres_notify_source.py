@@ -10,7 +10,6 @@ Needs `wallaroo-connectors[postgres]`.
 Source: Wallaroo 0.5.3, where it was a template.
 """
 
-import sys
 from threading import Event
 from typing import Any
 
@@ -61,7 +60,3 @@ def _notify(sql: Any, database: Any, table: str, channel: str) -> None:
 def main() -> int:
     """Run the program."""
     return run_source(serve, ["connection"], ["channel", "table"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -20,7 +20,6 @@ def library(name: str, extra: str) -> Any:
     """Import a client library of others.
 
     Args:
-        name: The module.
         extra: What of `wallaroo-connectors` installs it.
 
     Raises:

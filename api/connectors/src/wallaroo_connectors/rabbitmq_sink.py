@@ -8,7 +8,6 @@ if it can.
 The decoder gives bytes or text. Needs `wallaroo-connectors[rabbitmq]`.
 """
 
-import sys
 from threading import Event
 
 from wallaroo.experimental.script import SinkConnector
@@ -33,7 +32,3 @@ def serve(connector: SinkConnector, stop: Event) -> None:
 def main() -> int:
     """Run the program."""
     return run_sink(serve, ["amqpurl", "queue"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

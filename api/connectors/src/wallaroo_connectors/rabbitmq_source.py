@@ -9,7 +9,6 @@ Needs `wallaroo-connectors[rabbitmq]`.
 Source: Wallaroo 0.5.3.
 """
 
-import sys
 from threading import Event
 from typing import Any
 
@@ -40,7 +39,3 @@ def serve(connector: SourceConnector, stop: Event) -> None:
 def main() -> int:
     """Run the program."""
     return run_source(serve, ["amqpurl", "queue"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

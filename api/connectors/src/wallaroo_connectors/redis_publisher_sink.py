@@ -6,7 +6,6 @@
 The decoder gives bytes or text. Needs `wallaroo-connectors[redis]`.
 """
 
-import sys
 from threading import Event
 
 from wallaroo.experimental.script import SinkConnector
@@ -26,7 +25,3 @@ def serve(connector: SinkConnector, stop: Event) -> None:
 def main() -> int:
     """Run the program."""
     return run_sink(serve, ["topic"], OPTIONS)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

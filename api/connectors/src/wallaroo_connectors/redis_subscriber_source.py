@@ -8,7 +8,6 @@ Redis keeps nothing for a subscriber that is away. Needs `wallaroo-connectors[re
 Source: Wallaroo 0.5.3.
 """
 
-import sys
 from threading import Event
 
 from wallaroo.experimental.script import SourceConnector
@@ -32,7 +31,3 @@ def serve(connector: SourceConnector, stop: Event) -> None:
 def main() -> int:
     """Run the program."""
     return run_source(serve, ["topic"], OPTIONS)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

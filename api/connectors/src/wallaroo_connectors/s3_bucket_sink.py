@@ -8,7 +8,6 @@ bucket gives them. Credentials, region and endpoint are those that boto3 finds. 
 Source: Wallaroo 0.5.3.
 """
 
-import sys
 from threading import Event
 from typing import Any
 
@@ -43,7 +42,3 @@ def _make(s3: Any, bucket: str) -> None:
 def main() -> int:
     """Run the program."""
     return run_sink(serve, ["bucket"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

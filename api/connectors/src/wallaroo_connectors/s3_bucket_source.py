@@ -7,7 +7,6 @@ An object whose name comes before one that was read already is not seen, so name
 region and endpoint are those that boto3 finds. Needs `wallaroo-connectors[aws]`.
 """
 
-import sys
 from threading import Event
 
 from wallaroo.experimental.script import SourceConnector
@@ -37,7 +36,3 @@ def serve(connector: SourceConnector, stop: Event) -> None:
 def main() -> int:
     """Run the program."""
     return run_source(serve, ["bucket"], ["prefix", "start_after"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

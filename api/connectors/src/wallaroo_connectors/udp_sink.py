@@ -8,7 +8,6 @@ Source: Wallaroo 0.5.3.
 """
 
 import socket
-import sys
 from threading import Event
 
 from wallaroo.experimental.script import SinkConnector
@@ -30,7 +29,3 @@ def serve(connector: SinkConnector, stop: Event) -> None:
 def main() -> int:
     """Run the program."""
     return run_sink(serve, ["host", "port"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -58,10 +58,8 @@ class Archive:
     """An archive every file of which is as its manifest says.
 
     Attributes:
-        path: The file.
         digest: SHA-256 of the file, in hexadecimal; executors unpack only what has it.
         manifest: What it says of itself.
-        topology: The topology document.
     """
 
     path: Path
@@ -72,9 +70,6 @@ class Archive:
 
 def read_archive(path: Path) -> Archive:
     """Read an archive and compare everything in it with its hashes; nothing is written.
-
-    Args:
-        path: The file.
 
     Raises:
         RunError: R655 when it is damaged or was changed, R656 when it is of another version.
@@ -111,7 +106,6 @@ def unpack(path: Path, digest: str, directory: Path, python: str) -> None:
     The wheels for this machine are installed into `site` in the directory.
 
     Args:
-        path: The file.
         digest: What its SHA-256 must be.
         directory: Where the files shall lie; it appears when all are there.
         python: The interpreter that shall import the wheels.

@@ -22,7 +22,6 @@ class Member:
 
     Attributes:
         name: Its path, with `/`.
-        bytes: Its size.
         sha256: Of its content, in hexadecimal.
         is_executable: Whether it is a program.
     """
@@ -39,7 +38,6 @@ class Manifest:
 
     Attributes:
         runtime_version: Of the runtime that packed it.
-        protocol_version: What its workers speak.
         platforms: For which there is a worker; empty: for all.
         python: Version of Python, e.g. `3.11`, that its wheels are for; empty: it has none, and its workers run with
             what the interpreter has installed.
@@ -127,7 +125,6 @@ def check_ratio(size: int, manifest: Manifest) -> None:
 
     Args:
         size: Bytes of the archive.
-        manifest: What it lists.
 
     Raises:
         ValueError: It is so.

@@ -24,7 +24,6 @@ def unpack_wheel(wheel: Path, directory: Path, max_bytes: int) -> int:
     """Unpack a wheel so that its modules can be imported from a directory; its scripts are left out.
 
     Args:
-        wheel: The file.
         directory: Where the modules go; made when it is missing.
         max_bytes: At most so much is written; the wheel says beforehand how much it is.
 

@@ -33,10 +33,8 @@ class Copied:
     """What was copied.
 
     Attributes:
-        checkpoint: The checkpoint directory.
         backup: The directory of the copy.
         files: How many.
-        bytes: Of their content.
     """
 
     checkpoint: Path
@@ -48,10 +46,6 @@ class Copied:
 def back_up(checkpoint: Path, backup: Path) -> Copied:
     """Copy a checkpoint that nobody uses; the copy is there as a whole, or not at all.
 
-    Args:
-        checkpoint: Its directory.
-        backup: The directory to make.
-
     Raises:
         RunError: R610, a driver uses it; R773, it cannot be copied as a whole; R616, R698, R711, it is no checkpoint.
     """
@@ -59,7 +53,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
     if remote := sorted(manifest.get("services", {})):
         names = " and ".join(name.replace("gateway", "the gateway") for name in remote)
         raise _refused(checkpoint, f"part of it lies at remote services ({names})", "copy their directories with it")
-    if _is_within(backup, checkpoint):
+    if backup.resolve().is_relative_to(checkpoint.resolve()):
         raise _refused(checkpoint, f"{backup} is within it", "give a directory outside of it")
     place = Place.take(checkpoint)
     try:
@@ -208,10 +202,6 @@ def _made(target: Path, checkpoint: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         raise
-
-
-def _is_within(path: Path, directory: Path) -> bool:
-    return path.resolve().is_relative_to(directory.resolve())
 
 
 def _refused(path: Path, reason: str, fix: str) -> RunError:

@@ -22,17 +22,17 @@ from wallaroo_runtime.checkpoint.manifest import (
     FORMAT_VERSION,
     Directory,
     LocalDirectory,
+    find_manifest,
     sealed,
-    unsealed,
 )
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.remote import RemoteOptions, check_known, service_names
 from wallaroo_runtime.peer.takeover import Hold
 from wallaroo_runtime.plan.change import Change
 from wallaroo_runtime.plan.port import Ports, first_ports, kept_ports
-from wallaroo_runtime.storage.outbox.check import check_outbox, last_published
+from wallaroo_runtime.storage.outbox.check import check_outbox
 from wallaroo_runtime.storage.outbox.live_state import safe_live
-from wallaroo_runtime.storage.outbox.log import Published
+from wallaroo_runtime.storage.outbox.log import Published, read_base
 from wallaroo_runtime.storage.outbox.written import read_written
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import load_document
@@ -48,9 +48,7 @@ class Checkpoint:
     """A checkpoint directory, opened for one topology by `open`.
 
     Attributes:
-        path: The directory.
         directory: Where its record of the application and Spark's own checkpoint are, if not in `path`.
-        topology: What is run.
         shuffle_partitions: As the checkpoint was begun with.
         wanted_partitions: As many as a new checkpoint would get.
         buckets_per_partition: As the checkpoint was begun with.
@@ -127,10 +125,11 @@ class Checkpoint:
             services=dict.fromkeys(service_names(remote), ""),
             mode=mode,
         )
-        manifest = _read(opened.directory)
+        manifest = find_manifest(opened.directory)
         if manifest is None:
             check_nothing_left(opened.directory)
         else:
+            _check_version(manifest, opened.directory)
             opened._continue(manifest, remote, pin_code)
         opened._make_folders()
         opened._write()
@@ -195,7 +194,7 @@ class Checkpoint:
         """Check what lies in the directory; what a remote gateway or egress has is checked when they answer."""
         plan = None
         if "egress" not in self.services:
-            plan = self._check_spark(Published.of(last_published(self.path / "outbox")))
+            plan = self._check_spark(Published.of(read_base(self.path / "outbox")))
         if self.journal:
             check_journal(self.path / "journal", self.journal, plan or [])
 
@@ -251,18 +250,8 @@ class Checkpoint:
         }
 
 
-def _read(directory: Directory) -> Mapping[str, Any] | None:
-    """Return the record of the application; None where there is none."""
-    try:
-        content = directory.read(MANIFEST)
-        if content is None:
-            return None
-        manifest: Mapping[str, Any] = unsealed(content)
-        version = manifest["format_version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        path = f"{directory}/{MANIFEST}"
-        raise RunError.of("R698", path=path, reason=error) from error
+def _check_version(manifest: Mapping[str, Any], directory: Directory) -> None:
+    version = manifest.get("format_version")
     if version != FORMAT_VERSION:
         reason = f"format version {version} is not known; this runtime reads version {FORMAT_VERSION}"
         raise RunError.of("R615", path=directory, reason=reason)
-    return manifest

@@ -13,12 +13,12 @@ MAX_REASONS = 3
 
 def states_of(topology: Topology) -> dict[str, tuple[Step, str]]:
     """Return for each state name the first step that has it and the name of its class."""
-    found: dict[str, tuple[Step, str]] = {}
-    for step in topology.state_steps():
-        component = topology.component(step.worker, f"{step.path}/state")
-        if step.state is not None:
-            found.setdefault(step.state.name, (step, component.symbol if component else ""))
-    return found
+    return {name: (step, _symbol(topology, step)) for name, step in topology.states().items()}
+
+
+def _symbol(topology: Topology, step: Step) -> str:
+    component = topology.component(step.worker, f"{step.path}/state")
+    return component.symbol if component else ""
 
 
 def check_states(known: Mapping[str, Any], topology: Topology, path: str) -> None:
@@ -27,7 +27,6 @@ def check_states(known: Mapping[str, Any], topology: Topology, path: str) -> Non
     Args:
         known: Language and class of each state, as a checkpoint records them.
         topology: What is to be run.
-        path: Of the checkpoint.
 
     Raises:
         RunError: R604, R605.

@@ -23,8 +23,6 @@ class Drain:
         path: The checkpoint directory, locked by this process: no driver of this machine works on it.
         directory: Where Spark's own checkpoint is.
         spark: Name of Spark's own checkpoint in it.
-        remote: The remote services.
-        hold: Reaches them.
     """
 
     path: Path

@@ -37,7 +37,6 @@ class SparkFiles:
         is_whole: Whether the outbox has a record of each micro-batch and its plan.
         written: The last micro-batch that sinks of Spark have got; -1: none.
         is_live: Whether output is delivered while its micro-batch runs.
-        repairs: What was repaired.
     """
 
     directory: Directory

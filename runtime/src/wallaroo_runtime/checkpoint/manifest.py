@@ -111,12 +111,19 @@ def manifest_in(directory: Directory) -> Mapping[str, Any]:
     Raises:
         RunError: As `read_manifest`, and what the directory raises.
     """
-    path = f"{directory}/{MANIFEST}"
+    if (manifest := find_manifest(directory)) is None:
+        raise RunError.of("R616", path=f"{directory}/{MANIFEST}", reason="there is no such file")
+    return manifest
+
+
+def find_manifest(directory: Directory) -> Mapping[str, Any] | None:
+    """Return what a checkpoint says that its application is; None: it is no checkpoint.
+
+    Raises:
+        RunError: R698, the file is damaged.
+    """
     try:
         content = directory.read(MANIFEST)
-        if content is None:
-            raise RunError.of("R616", path=path, reason="there is no such file")
-        manifest: Mapping[str, Any] = unsealed(content)
+        return None if content is None else unsealed(content)
     except (OSError, ValueError) as error:
-        raise RunError.of("R698", path=path, reason=error) from error
-    return manifest
+        raise RunError.of("R698", path=f"{directory}/{MANIFEST}", reason=error) from error

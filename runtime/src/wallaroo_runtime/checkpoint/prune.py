@@ -17,7 +17,7 @@ from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.storage.outbox.live import FOLDER as LIVE
 from wallaroo_runtime.storage.outbox.live import live_segments
-from wallaroo_runtime.storage.outbox.log import LogReader
+from wallaroo_runtime.storage.outbox.log import read_base
 
 
 @dataclass
@@ -52,7 +52,7 @@ def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_r
         raise RunError.of("R775", USAGE, path=checkpoint)
     result = Pruned()
     with letters_locked(checkpoint):
-        published = _published(checkpoint / "outbox")
+        published = read_base(checkpoint / "outbox").batches  # the driver writes the files of the next one
         marks = set(read_marks(checkpoint))
         gone: set[str] = set()
         for _, files in groupby(letter_files(checkpoint / FOLDER), key=lambda file: file[:2]):
@@ -70,17 +70,6 @@ def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_r
         if gone & marks:
             replace_marks(checkpoint, [each for each in read_marks(checkpoint) if each not in gone])
     return result
-
-
-def _published(outbox: Path) -> dict[str, int]:
-    """Return the last published micro-batch of each query; the driver writes the files of the next one."""
-    reader = LogReader(outbox)
-    try:
-        for _ in reader.records():
-            pass
-        return reader.base.batches
-    finally:
-        reader.close()
 
 
 def _query(path: Path) -> str:

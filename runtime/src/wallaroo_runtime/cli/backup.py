@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.run import URL
 from wallaroo_runtime.cli.stamp import print_json
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     if URL.match(arguments.checkpoint):
         reason = f"{arguments.checkpoint} is at a URL"
         fix = "copy it, and the directories of its gateways and egress, with the tools of its file system"
-        raise usage_error(reason, "", (), fix, "wallaroo backup")
+        raise wrong_usage(reason=reason, fix=fix)
     done = back_up(find_directory(arguments.checkpoint), Path(arguments.backup).absolute())
     print_copied(done, arguments.json, f"backed up {done.checkpoint} to {done.backup}")
     return 0

@@ -6,10 +6,8 @@ in order. `wallaroo topics` makes and shows topics.
 
 import argparse
 import json
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
@@ -18,7 +16,7 @@ from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.kafka.broker import Broker
 from wallaroo_runtime.service.credential import is_loopback
 from wallaroo_runtime.spark.java import check_java
-from wallaroo_runtime.system.stop import Stop
+from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import parse_address
 
 LISTEN = "127.0.0.1:9092"
@@ -41,13 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         RunError: It cannot start, or has ended by itself.
     """
-    stopped = Stop()
-
-    def stop(number: int, _: FrameType | None) -> None:
-        stopped.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
+    stopped = stop_event()
     check_java()
     host, port = parse_address("--listen", arguments.listen)
     directory = Path(arguments.data) if arguments.data else state_directory() / "broker"

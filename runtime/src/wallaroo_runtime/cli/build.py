@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import wrong_usage
 
 
 def add_parser(subparsers: Any) -> None:
@@ -31,8 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.init:
         if arguments.output or arguments.goarch:
             option = "--output" if arguments.output else "--goarch"
-            reason = f"--init builds nothing; {option} has no use"
-            raise usage_error(reason, "", (), "leave one of the two out", "wallaroo build")
+            raise wrong_usage(reason=f"--init builds nothing; {option} has no use", fix="leave one of the two out")
         init(directory)
         return 0
     print(build(directory, Path(arguments.output) if arguments.output else None, goarch=arguments.goarch))

@@ -52,8 +52,6 @@ class Case:
     """One case folder.
 
     Attributes:
-        folder: Where it lies.
-        settings: What its case.toml says.
         top: The uppermost folder in which its application is looked for.
     """
 
@@ -150,7 +148,6 @@ class Found(NamedTuple):
     """What a case gave.
 
     Attributes:
-        lines: Of all sinks.
         dead_letters: How many there were.
         said: The first of them, for people.
     """

@@ -34,8 +34,6 @@ class Level(NamedTuple):
 
     Attributes:
         path: The words that lead to it.
-        parser: Its parser.
-        commands: What may follow.
     """
 
     path: tuple[str, ...]

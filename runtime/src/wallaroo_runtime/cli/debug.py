@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import replace
 
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import usage_error, wrong_usage
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.debug import foreground
 from wallaroo_runtime.run.options import PARTITIONS, RunOptions
@@ -41,8 +41,7 @@ def execute_debugged(options: RunOptions, reporter: Reporter) -> None:
     app = options.app
     application = load_application(app.name, app.args, app.inputs, app.outputs)
     if application.archive:
-        reason = "--debug takes no archive"
-        raise usage_error(reason, "", (), "give the program that was packed", "wallaroo run")
+        raise wrong_usage(reason="--debug takes no archive", fix="give the program that was packed")
     spark = options.spark
     if spark.master == ANY:
         # One task at a time: two threads at breakpoints would read the terminal in turns.

@@ -39,8 +39,6 @@ class Outcome(NamedTuple):
     """What one look has found.
 
     Attributes:
-        what: What was looked at.
-        text: What is there.
         finding: What is wrong with it.
         needed: Whether no run works without it.
     """

@@ -22,7 +22,6 @@ class Entry:
 
     Attributes:
         kind: `checkpoint`, `cache`, which is made or fetched again when it is gone, or `other`.
-        path: Where it is.
         bytes: What its files take on the disk.
         state: Of a checkpoint, `running` or `stopped`; else empty.
         changed: When something in it was last changed, in seconds since 1970.

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.topology.override import parse_address
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ def remote_of(arguments: argparse.Namespace) -> "RemoteOptions":
         name, _, address = text.rpartition("=")
         if name in gateways:
             what = f'source "{name}"' if name else "the sources"
-            reason = f"--gateway: {what} has two gateways"
-            raise usage_error(reason, "", (), "give each one once", "wallaroo run")
+            raise wrong_usage(reason=f"--gateway: {what} has two gateways", fix="give each one once")
         gateways[name] = _checked("--gateway", address)
     egress = _checked("--egress", arguments.egress) if arguments.egress else ""
     token_file, authority = (Path(text) if text else None for text in (arguments.token_file, arguments.tls_ca))

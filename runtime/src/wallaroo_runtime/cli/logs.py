@@ -8,7 +8,7 @@ from time import sleep
 from typing import Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 
@@ -73,8 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the last lines of the logs, and go on with them where that was asked for."""
     folder = find_directory(arguments.checkpoint) / "logs"
     if arguments.lines < 0:
-        reason = f"--lines {arguments.lines} is not possible"
-        raise usage_error(reason, "", (), "give 0 or more", "wallaroo logs")
+        raise wrong_usage(reason=f"--lines {arguments.lines} is not possible", fix="give 0 or more")
     known: dict[Path, Log] = {}
     for log in _new(folder, arguments.names, known):
         for line in log.last(arguments.lines):
@@ -82,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not known and not arguments.follow:
         there = ", ".join(path.stem for path in _paths(folder, [])) or "none"
         reason = f"{folder} has no log {' or '.join(arguments.names) or 'at all'}; there are: {there}"
-        raise usage_error(reason, "", (), "name one of these", "wallaroo logs")
+        raise wrong_usage(reason=reason, fix="name one of these")
     while arguments.follow:
         sleep(LOOK_S)
         for _ in _new(folder, arguments.names, known):

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo_runtime.checkpoint.directory import state_directory
 from wallaroo_runtime.cli import (
     backup,
     broker,
@@ -136,11 +137,9 @@ def report(diagnostics: Sequence[Diagnostic], as_json: bool) -> None:
 def internal(error: Exception) -> Diagnostic:
     """Write the traceback of an unexpected error to a log file and return a diagnostic that names the file."""
     text = "".join(traceback.format_exception(error))
-    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "wallaroo" / "crashes"
-    name = f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
+    path = state_directory() / "crashes" / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = folder / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError:
         descriptor, path_text = tempfile.mkstemp(prefix="wallaroo-", suffix=".log")
@@ -149,7 +148,3 @@ def internal(error: Exception) -> Diagnostic:
             file.write(text)
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     return Diagnostic.of("I901", reason=f"{summary}; the traceback is in {path}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

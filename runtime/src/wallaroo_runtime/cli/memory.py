@@ -5,7 +5,7 @@ import asyncio
 import signal
 import time
 
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.server import MemoryServer
 from wallaroo_runtime.memory.start import start
@@ -28,7 +28,7 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -
         if getattr(arguments, name):
             option = "--" + name.replace("_", "-")
             reason = f"{option} means nothing with --engine memory"
-            raise usage_error(reason, "", (), f"leave out {option}, or --engine memory", "wallaroo run")
+            raise wrong_usage(reason=reason, fix=f"leave out {option}, or --engine memory")
     reporter.note(NOTE)
     run = start(
         app,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import length_packer
 
@@ -128,4 +128,4 @@ def _read_file(name: str) -> bytes:
 
 
 def _wrong(reason: str, fix: str) -> RunError:
-    return usage_error(reason, "", (), fix, "wallaroo send")
+    return wrong_usage(reason=reason, fix=fix)

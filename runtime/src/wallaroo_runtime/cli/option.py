@@ -68,8 +68,6 @@ class Split:
     """A command line in its parts.
 
     Attributes:
-        own: For the command's parser.
-        app: What the application sees.
         without_effect: Options of Wallaroo, or of another command, that were taken out.
         suspicious: Options left to the application that look like a misspelt one of ours, with the likely one.
     """
@@ -84,7 +82,6 @@ def split(tokens: list[str], used: frozenset[str]) -> Split:
     """Split the tokens after the command's name.
 
     Args:
-        tokens: The command line's words.
         used: The options of `OWN` that this command has; others of them are taken out without effect.
 
     Example:
@@ -121,7 +118,6 @@ def extracted(tokens: list[str], own: Mapping[str, bool]) -> tuple[list[str], li
     """Return the options of a command that no other command has, and the rest.
 
     Args:
-        tokens: The command line's words.
         own: The options, and whether each takes a value.
 
     Example:
@@ -147,7 +143,6 @@ def without_effect(tokens: list[str], ignored: Mapping[str, bool]) -> Split:
     """Take options out that have no effect.
 
     Args:
-        tokens: The command line's words.
         ignored: The options, and whether each takes a value.
 
     Example:

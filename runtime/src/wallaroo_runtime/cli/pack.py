@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaroo_runtime.archive.archive import ARCHITECTURES, file_digest
 from wallaroo_runtime.cli.option import Split, extracted, split
-from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
+from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
 from wallaroo_runtime.program.app import ARCHIVE_SUFFIXES
 
 USED = frozenset({"--application-module", "--json"})
@@ -55,12 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     for name in architectures:
         if name not in ARCHITECTURES:
             fix = f"give some of {','.join(ARCHITECTURES)}"
-            reason = f"{name} is not a processor that can be packed for"
-            raise usage_error(reason, "", (), fix, "wallaroo pack")
+            raise wrong_usage(reason=f"{name} is not a processor that can be packed for", fix=fix)
     output = Path(arguments.output)
     if not output.name.endswith(ARCHIVE_SUFFIXES):
-        reason = f"{output} does not look like an archive"
-        raise usage_error(reason, "", (), "give a name that ends in .tar.gz", "wallaroo pack")
+        raise wrong_usage(reason=f"{output} does not look like an archive", fix="give a name that ends in .tar.gz")
     tell_split(arguments.parts)
     pack(
         PackOptions(

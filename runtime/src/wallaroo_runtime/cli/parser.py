@@ -48,6 +48,11 @@ def usage_error(reason: str, value: str, known: Iterable[str], otherwise: str, p
     """Return an R608 that guesses what was meant, or else says `otherwise` or where to look."""
     close = closest(value, known)
     fix = f"did you mean {close}?" if close else otherwise or f"see `{program} --help`"
+    return wrong_usage(reason=reason, fix=fix)
+
+
+def wrong_usage(*, reason: str, fix: str) -> RunError:
+    """Return an R608: the command line cannot be meant."""
     return RunError.of("R608", USAGE, reason=reason, fix=fix)
 
 
@@ -59,8 +64,7 @@ def app_of(arguments: argparse.Namespace, program: str) -> str:
     """
     app = arguments.application_module or arguments.app
     if not app:
-        reason, fix = f"{program} needs an application", f"give APP, e.g. `{program} word_count.py`"
-        raise usage_error(reason, "", (), fix, program)
+        raise wrong_usage(reason=f"{program} needs an application", fix=f"give APP, e.g. `{program} word_count.py`")
     return str(app)
 
 
@@ -72,6 +76,6 @@ def tell_split(parts: Split) -> None:
     """
     for name, other in parts.suspicious:
         fix = f"did you mean {other}? After -- the application sees it"
-        raise RunError.of("R608", USAGE, reason=f"{name} is no option of `wallaroo`", fix=fix)
+        raise wrong_usage(reason=f"{name} is no option of `wallaroo`", fix=fix)
     if parts.without_effect:
         print(f"note: no effect here: {', '.join(parts.without_effect)}", file=sys.stderr)

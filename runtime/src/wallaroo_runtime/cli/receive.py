@@ -3,17 +3,16 @@
 import argparse
 import os
 import selectors
-import signal
 import socket
 import sys
 import time
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any, BinaryIO
 
 from wallaroo_runtime.cli.option import PONY, Split, without_effect
 from wallaroo_runtime.cli.parser import tell_split
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.system.stop import Stop, stop_event
 from wallaroo_runtime.topology.override import parse_address
 
 READ_BYTES = 1 << 20
@@ -45,7 +44,6 @@ class Receiver:
     """Takes what arrives and writes it out.
 
     Attributes:
-        output: Where to write.
         framed: Whether messages have a length before them.
         messages: Lines or messages so far.
         pending: Per connection, the start of a message that is not whole yet.
@@ -88,13 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Listen until there is enough, nothing else comes, or someone stops us."""
     tell_split(arguments.parts)
     listener = _listen(arguments.listen)
-    stopped: list[int] = []
-
-    def stop(number: int, _: FrameType | None) -> None:
-        stopped.append(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+    stopped = stop_event()
     file = os.devnull if arguments.no_write else arguments.output
     try:
         output = open(file, "wb") if file else sys.stdout.buffer  # noqa: SIM115
@@ -110,14 +102,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(listener: socket.socket, receiver: Receiver, arguments: argparse.Namespace, stopped: list[int]) -> None:
+def _serve(listener: socket.socket, receiver: Receiver, arguments: argparse.Namespace, stopped: Stop) -> None:
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
     last = time.monotonic()
     while not _is_over(receiver, arguments, time.monotonic() - last):
         # Once stopped, what the kernel already took is still written.
-        events = selector.select(0 if stopped else POLL_SECONDS)
-        if stopped and not events:
+        events = selector.select(0 if stopped.is_set() else POLL_SECONDS)
+        if stopped.is_set() and not events:
             break
         for key, _ in events:
             ready = key.fileobj

@@ -8,7 +8,7 @@ from typing import Any
 
 from wallaroo_runtime.cli.gateway_option import add_remote, remote_of
 from wallaroo_runtime.cli.option import OWN, Split, split
-from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
+from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
 from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.cli.size import add_bounds, bounds_of
 from wallaroo_runtime.monitor.access import LOOPBACK, parse_address
@@ -109,8 +109,7 @@ def monitor_of(arguments: argparse.Namespace) -> str:
     A driver that spark-submit has started shows it only if asked to: what it prints may be for others to read.
     """
     if arguments.no_monitor and arguments.monitor:
-        reason = "--no-monitor leaves no use for --monitor"
-        raise usage_error(reason, "", (), "give one of the two", "wallaroo run")
+        raise wrong_usage(reason="--no-monitor leaves no use for --monitor", fix="give one of the two")
     from wallaroo_runtime.spark.master import SUBMITTED  # late: as the engines
 
     is_off = arguments.no_monitor or SUBMITTED in os.environ
@@ -132,10 +131,9 @@ def conf_of(texts: list[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name.startswith("spark."):
             reason = f"--conf {text} is no setting of Spark"
-            raise usage_error(reason, "", (), "give NAME=VALUE, e.g. spark.executor.cores=2", "wallaroo run")
+            raise wrong_usage(reason=reason, fix="give NAME=VALUE, e.g. spark.executor.cores=2")
         if name == "spark.sql.shuffle.partitions" and not (value.isdigit() and 0 < int(value) <= MAX_PARTITIONS):
-            reason = f"--conf {text} is not a number of partitions"
-            raise usage_error(reason, "", (), f"give 1 to {MAX_PARTITIONS}", "wallaroo run")
+            raise wrong_usage(reason=f"--conf {text} is not a number of partitions", fix=f"give 1 to {MAX_PARTITIONS}")
         found[name] = value
     return found
 
@@ -156,18 +154,15 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
         path = Path(target.removeprefix(UNIX))
         if not (name and equals and target.startswith(UNIX) and path.is_absolute()):
             reason = f"--attach {text} names no worker and its socket"
-            raise usage_error(
-                reason, "", (), "give NAME=unix:///PATH, e.g. main=unix:///tmp/worker.sock", "wallaroo run"
-            )
+            raise wrong_usage(reason=reason, fix="give NAME=unix:///PATH, e.g. main=unix:///tmp/worker.sock")
         if name in found:
-            reason = f"--attach: worker {name} is named twice"
-            raise usage_error(reason, "", (), "name it once", "wallaroo run")
+            raise wrong_usage(reason=f"--attach: worker {name} is named twice", fix="name it once")
         found[name] = path
     from wallaroo_runtime.spark.master import cores  # late: as the engines
 
     if found and cores(master) is None:
         reason = f"--attach: tasks of the Spark master {master} run on other machines"
-        raise usage_error(reason, "", (), "leave out --master, or give local[N]", "wallaroo run")
+        raise wrong_usage(reason=reason, fix="leave out --master, or give local[N]")
     return found
 
 
@@ -181,8 +176,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the application; returns when it has been stopped or is idle."""
     idle = arguments.stop_when_idle
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:
-        reason = f"--stop-when-idle {idle:g} is not a time"
-        raise usage_error(reason, "", (), "give seconds, e.g. 10", "wallaroo run")
+        raise wrong_usage(reason=f"--stop-when-idle {idle:g} is not a time", fix="give seconds, e.g. 10")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
     if arguments.debug:

@@ -16,11 +16,8 @@ def add_service_parser(subparsers: Any, kind: str, data: str, what: str, descrip
     """Declare the arguments of a service; returns its parser.
 
     Args:
-        subparsers: Of the command line.
         kind: `gateway` or `egress`.
         data: The option that names its directory.
-        what: What the directory holds.
-        description: Of the command.
     """
     parser = subparsers.add_parser(kind, help=f"serve {what} to drivers and executors", description=description)
     add = parser.add_argument
@@ -38,7 +35,6 @@ def run_command(kind: str, arguments: argparse.Namespace, workers: Any = None) -
 
     Args:
         kind: `gateway` or `egress`.
-        arguments: Of the command line.
         workers: Of a gateway: cut and make messages.
     """
     # Late: gRPC takes long to import.

@@ -8,7 +8,7 @@ from typing import Any
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.rescale import Rescaled, rescale, rescale_at
 from wallaroo_runtime.cli.gateway_option import add_remote, remote_of
-from wallaroo_runtime.cli.parser import Parser, usage_error
+from wallaroo_runtime.cli.parser import Parser, wrong_usage
 from wallaroo_runtime.cli.run import MAX_PARTITIONS, conf_of, location_of
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.cli.state_query import add_queries, show_states
@@ -48,8 +48,7 @@ def _rescale(arguments: argparse.Namespace) -> int:
     _check("--partitions", partitions, MAX_PARTITIONS)
     _check("--buckets", buckets, MAX_BUCKETS)
     if partitions is None and buckets is None:
-        reason = "nothing says what shall change"
-        raise usage_error(reason, "", (), "give --partitions, or --buckets", "wallaroo state rescale")
+        raise wrong_usage(reason="nothing says what shall change", fix="give --partitions, or --buckets")
     begun = time.monotonic()
     if location := location_of(arguments):
         done = rescale_at(location, partitions, buckets, remote_of(arguments), conf_of(arguments.conf))
@@ -65,8 +64,7 @@ def _rescale(arguments: argparse.Namespace) -> int:
 
 def _check(option: str, number: int | None, most: int) -> None:
     if number is not None and not 0 < number <= most:
-        reason = f"{option} {number} is not possible"
-        raise usage_error(reason, "", (), f"give 1 to {most}", "wallaroo state rescale")
+        raise wrong_usage(reason=f"{option} {number} is not possible", fix=f"give 1 to {most}")
 
 
 def told(done: Rescaled, seconds: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.run import conf_of, location_of
 from wallaroo_runtime.cli.stamp import print_json
@@ -58,11 +58,10 @@ def show_states(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     limit = arguments.limit
     if limit is not None and limit < 1:
-        reason = f"--limit {limit} is no number of keys"
-        raise usage_error(reason, "", (), "give 1 or more", "wallaroo state dump")
+        raise wrong_usage(reason=f"--limit {limit} is no number of keys", fix="give 1 or more")
     if arguments.after and limit is None:
         reason = "--after is for pages, which have a limit: without one keys come bucket by bucket"
-        raise usage_error(reason, "", (), "give --limit, too", "wallaroo state dump")
+        raise wrong_usage(reason=reason, fix="give --limit, too")
 
 
 def print_states(query: "StateQuery", arguments: argparse.Namespace) -> None:

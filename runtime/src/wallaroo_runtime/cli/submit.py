@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.cli.gateway_option import remote_of
 from wallaroo_runtime.cli.option import OWN, VISIBLE, Split, extracted, split
-from wallaroo_runtime.cli.parser import app_of, tell_split, usage_error
+from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
 from wallaroo_runtime.cli.reporter import says_ready
 from wallaroo_runtime.cli.run import add_run_options, conf_of, joined, location_of
 from wallaroo_runtime.program.app import AppKind, resolve
@@ -119,17 +119,16 @@ def tell(text: str) -> None:
 
 
 def _check(arguments: argparse.Namespace, app: str, in_cluster: bool) -> None:
-    program = "wallaroo submit"
     if resolve(app).kind not in (AppKind.ARCHIVE, AppKind.TOPOLOGY):
         reason, fix = f"{app} is a program; a cluster takes what is packed", f"`wallaroo pack {app} -o app.tar.gz`"
-        raise usage_error(reason, "", (), fix, program=program)
+        raise wrong_usage(reason=reason, fix=fix)
     _, others = extracted(arguments.parts.app, VISIBLE)
     if others:
         reason = f"{' '.join(others)}: a packed application has its arguments already"
-        raise usage_error(reason, "", (), "give them to `wallaroo pack`", program=program)
+        raise wrong_usage(reason=reason, fix="give them to `wallaroo pack`")
     if in_cluster and not arguments.checkpoint:
         reason = "in cluster mode the driver has no directory that stays"
-        raise usage_error(reason, "", (), "give --checkpoint, on a disk that every machine sees", program=program)
+        raise wrong_usage(reason=reason, fix="give --checkpoint, on a disk that every machine sees")
     if in_cluster and arguments.restart != "never":
         reason = "--restart is for client mode; in cluster mode the cluster restarts drivers"
-        raise usage_error(reason, "", (), "on YARN: --conf spark.yarn.maxAppAttempts=10", program=program)
+        raise wrong_usage(reason=reason, fix="on YARN: --conf spark.yarn.maxAppAttempts=10")

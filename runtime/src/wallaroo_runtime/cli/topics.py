@@ -6,17 +6,17 @@ a value alone.
 """
 
 import argparse
-import signal
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from wallaroo_runtime.cli.parser import Parser, usage_error
+from wallaroo_runtime.cli.parser import Parser, wrong_usage
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.record import PARTITIONERS, Record, emit, follow
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
+from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import parse_addresses
 
 BROKERS = "127.0.0.1:9092"
@@ -135,7 +135,7 @@ def _list(cluster: Cluster, arguments: argparse.Namespace) -> None:
 def _create(cluster: Cluster, arguments: argparse.Namespace) -> None:
     if arguments.partitions > MAX_PARTITIONS:
         reason, fix = f"--partitions is {arguments.partitions}", f"give at most {MAX_PARTITIONS:,}"
-        raise usage_error(reason, "", (), fix, "wallaroo topics create")
+        raise wrong_usage(reason=reason, fix=fix)
     settings = ({"cleanup.policy": "compact"} if arguments.compact else {}) | dict(arguments.config)
     create_topic(cluster, arguments.topic, arguments.partitions, arguments.replicas, settings)
     if arguments.json:
@@ -159,9 +159,7 @@ def _describe(cluster: Cluster, arguments: argparse.Namespace) -> None:
 
 
 def _tail(cluster: Cluster, arguments: argparse.Namespace) -> None:
-    stopped: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: stopped.append(number))
+    stopped = stop_event()
 
     def ready() -> None:
         if not arguments.to_end:
@@ -174,7 +172,7 @@ def _tail(cluster: Cluster, arguments: argparse.Namespace) -> None:
         to_end=arguments.to_end,
         partitions=arguments.partition,
         uncommitted=arguments.uncommitted,
-        is_stopped=lambda: bool(stopped),
+        is_stopped=stopped.is_set,
         ready=ready,
     )
     for record in islice(records, arguments.number):
@@ -208,7 +206,7 @@ def _given(arguments: argparse.Namespace) -> Iterable[Record]:
             "too many arguments",
             "give KEY VALUE, VALUE alone, --tombstone KEY, or nothing but lines on stdin",
         )
-        raise usage_error(reason, "", (), fix, "wallaroo topics emit")
+        raise wrong_usage(reason=reason, fix=fix)
     if arguments.tombstone is not None:
         return [Record(_octets(arguments.tombstone), None, headers)]
     if texts:

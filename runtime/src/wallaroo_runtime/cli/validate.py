@@ -1,7 +1,6 @@
 """`wallaroo validate FILE|APP`: check a topology, the interface hashes of its workers included."""
 
 import argparse
-from collections.abc import Iterable
 from typing import Any
 
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
@@ -10,7 +9,6 @@ from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import count
 from wallaroo_runtime.program.application import check_interface
 from wallaroo_runtime.topology.canonical import interface_hash
-from wallaroo_runtime.topology.model import Topology
 
 split_arguments = split_document
 
@@ -31,7 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     expected = interface_hash(topology)
     if not arguments.hash:
         check_interface(topology)
-    counts = {noun: sum(1 for _ in items) for noun, items in _parts(topology).items()}
+    parts = {"source": topology.sources(), "step": topology.steps(), "sink": topology.sinks()}
+    counts = {noun: sum(1 for _ in items) for noun, items in parts.items()}
     if arguments.json:
         numbers = {f"{noun}s": number for noun, number in counts.items()}
         found = {"application": topology.name, **numbers, "interface_hash": expected}
@@ -42,7 +41,3 @@ def run(arguments: argparse.Namespace) -> int:
         text = ", ".join(count(number, noun) for noun, number in counts.items())
         print(f'application "{topology.name}" is correct: {text}')
     return 0
-
-
-def _parts(topology: Topology) -> dict[str, Iterable[object]]:
-    return {"source": topology.sources(), "step": topology.steps(), "sink": topology.sinks()}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
@@ -69,8 +69,7 @@ def told(name: str, visited: Any, *, is_done: bool) -> str:
 
 def _metadata(arguments: argparse.Namespace) -> bytes:
     if arguments.metadata is not None and arguments.metadata_file is not None:
-        reason = "--metadata and --metadata-file exclude each other"
-        raise usage_error(reason, "", (), "give one of the two", "wallaroo visit")
+        raise wrong_usage(reason="--metadata and --metadata-file exclude each other", fix="give one of the two")
     if arguments.metadata_file is None:
         return str(arguments.metadata or "").encode("utf-8", "surrogateescape")
     try:

@@ -12,6 +12,11 @@ from wallaroo_runtime.errors import RunError
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
+def private(path: str, flags: int) -> int:
+    """Open a file that only the user can read; the `opener` of `open`."""
+    return os.open(path, flags, 0o600)
+
+
 def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
     """Give `path` this content; a reader sees the old content or the new one, never a mixture.
 

@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from pathlib import Path
 from typing import Any
 
 
@@ -22,3 +23,19 @@ def unpack_line(line: bytes) -> dict[str, Any] | None:
         return None
     value = json.loads(line[9:])
     return value if isinstance(value, dict) else None
+
+
+def read_line(path: Path) -> dict[str, Any] | None:
+    """Read a file of one line; None when there is no such file.
+
+    Raises:
+        ValueError: It does not fit its checksum.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if (value := unpack_line(content.rstrip(b"\n"))) is None:
+        reason = "it does not fit its checksum"
+        raise ValueError(reason)
+    return value

@@ -7,18 +7,15 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.experimental import protocol, transaction
 from wallaroo.experimental.protocol import NEVER, PROTOCOL_VERSION, Frame, ProtocolError
 from wallaroo.experimental.transaction import OUTPUT, Order
 from wallaroo.fault import reach
-from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.durable.line import pack_line, unpack_line
 from wallaroo_runtime.egress.feed import Feed, Piece
+from wallaroo_runtime.egress.identity import identity
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
-from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import Delivered
 
@@ -36,7 +33,6 @@ class Connection:
     """A connection to a sink, and what it has said.
 
     Args:
-        config: Where to connect to.
         wake: A descriptor that becomes readable when waiting must end.
         is_over: Returns whether nothing is left to wait for.
 
@@ -149,7 +145,9 @@ class CommittingSink(Sink):
     """
 
     def _keep_connected(self) -> None:
-        self._sender, self._base = self._identity()
+        name = f"{self.config.name} {secrets.token_hex(8)}"
+        self._sender, self._base = identity(self._directory, self.config.port, self.position, name)
+        self.position = replace(self.position, sender=self._sender)
         self._refused_for = ""
         super()._keep_connected()
 
@@ -159,26 +157,6 @@ class CommittingSink(Sink):
     def _is_lasting(self, before: Delivered) -> bool:
         # A sink that refuses at once is not asked twenty times a second.
         return self.position != before
-
-    def _identity(self) -> tuple[str, int]:
-        """Return the name by which the sink knows this output, and where its offsets begin: both stay."""
-        path, known = self._directory / f"sender-{self.config.port}", self.position.sender
-        try:
-            found = unpack_line(path.read_bytes().rstrip(b"\n"))
-        except FileNotFoundError:
-            if known:  # under another name the sink would not commit what it has prepared
-                raise self._damaged(path, "is missing") from None
-            found = {"name": f"{self.config.name} {secrets.token_hex(8)}", "base": self.position.total_bytes}
-            replace_file(path, pack_line(found), durable=True)
-        if found is None:
-            raise self._damaged(path, "does not fit its checksum")
-        if known not in ("", found["name"]):
-            raise self._damaged(path, f"has {found['name']!r}; the position {known!r}")
-        self.position = replace(self.position, sender=found["name"])
-        return str(found["name"]), int(found["base"])
-
-    def _damaged(self, path: Path, reason: str) -> RunError:
-        return RunError.of("R620", path=self._directory, reason=f"{path.name} {reason}")
 
     def _use(self, stream: Connection) -> bool:  # type: ignore[override]
         """Deliver over a connection until it breaks or nothing more is to do; returns whether it was the latter."""

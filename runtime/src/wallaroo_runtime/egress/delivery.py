@@ -20,8 +20,6 @@ class Deliveries:
     """Decides which streams may deliver, and what of theirs is new.
 
     Args:
-        live: Where it goes.
-        store: Knows the latest driver.
         ports: Of the sinks that take output of running micro-batches.
         wake: Called with a port for which something is there.
     """
@@ -98,7 +96,6 @@ class Delivering:
     """The output of one attempt of a task.
 
     Args:
-        deliveries: Decides.
         writer: Whose output it is.
 
     Attributes:

@@ -20,7 +20,6 @@ class DeliveryStream:
     that follow it within 10 ms are made safe together: one sync and one reply for all of them.
 
     Args:
-        delivering: Takes each of them.
         is_full: Returns whether nothing more is to be taken now.
         live: The log that has them.
     """

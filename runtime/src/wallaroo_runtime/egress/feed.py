@@ -19,10 +19,8 @@ class Piece:
     """The values of one frame, or an empty step past something that has nothing for this sink.
 
     Attributes:
-        data: What to send.
         lengths: Lengths of the messages in it.
         before: Position in front of it.
-        after: Position after it.
         finished: The file that ends with this piece.
         frame: The frame that they are of.
         ends: Where its messages end, once `position` was asked for.
@@ -74,8 +72,6 @@ class Feed:
 
     Args:
         directory: The outbox.
-        port: The sink's port.
-        start: Where to begin.
     """
 
     def __init__(self, directory: Path, port: int, start: Delivered) -> None:

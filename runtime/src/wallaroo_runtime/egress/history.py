@@ -13,7 +13,6 @@ class History:
 
     Args:
         directory: The outbox.
-        port: The sink's port.
         resend_bytes: How much a new connection repeats.
         position: How far the peer's TCP has acknowledged.
 

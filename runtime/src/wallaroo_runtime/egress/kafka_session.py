@@ -95,7 +95,6 @@ class Session:
     """A producer whose transactions no other one of its name can mix with, and a reader of its position.
 
     Args:
-        client: The package confluent_kafka.
         target: `brokers`, `topic` and `options` of the sink.
         name: Transactional id and consumer group.
         sink: Name of the sink, for errors.

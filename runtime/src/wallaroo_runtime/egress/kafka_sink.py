@@ -14,9 +14,9 @@ from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
-from wallaroo_runtime.durable.file import replace_file, sync_directory
-from wallaroo_runtime.durable.line import pack_line, unpack_line
+from wallaroo_runtime.durable.file import sync_directory
 from wallaroo_runtime.egress.feed import Feed, Piece
+from wallaroo_runtime.egress.identity import identity
 from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
@@ -46,31 +46,12 @@ class KafkaSink(Sink):
         self._told = ""
 
     def _keep_connected(self) -> None:
-        self._name = self._identity()
+        name = f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}"
+        self._name, _ = identity(self._directory, self.config.port, self.position, name)
         super()._keep_connected()
         if not self._abandoned:
             self._record(durable=True)
             self._open.unlink(missing_ok=True)
-
-    def _identity(self) -> str:
-        """Return the name by which Kafka knows this output, as transactional id and as consumer group: it stays."""
-        path, known = self._directory / f"sender-{self.config.port}", self.position.sender
-        try:
-            found = unpack_line(path.read_bytes().rstrip(b"\n"))
-        except FileNotFoundError:
-            if known:
-                raise self._damaged(reason=f"{path.name} is missing") from None
-            name = f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}"
-            found = {"name": name, "base": self.position.total_bytes}
-            replace_file(path, pack_line(found), durable=True)
-        if found is None:
-            raise self._damaged(reason=f"{path.name} does not fit its checksum")
-        if known not in ("", found["name"]):
-            raise self._damaged(reason=f"{path.name} has {found['name']!r}; the position {known!r}")
-        return str(found["name"])
-
-    def _damaged(self, reason: str) -> RunError:
-        return RunError.of("R620", path=self._directory, reason=reason)
 
     def _connect(self) -> Session:
         session = None
@@ -163,7 +144,8 @@ class KafkaSink(Sink):
                 elif self._draining:
                     return True
                 else:
-                    self._wait()
+                    if select.select([self._wake], [], [], IDLE_S)[0]:
+                        os.eventfd_read(self._wake)
                     session.look()
         except Unavailable as error:
             self._tell_outage(OSError(str(error)))
@@ -173,10 +155,6 @@ class KafkaSink(Sink):
             feed.close()
             session.close()
         return self._abandoned
-
-    def _wait(self) -> None:
-        if select.select([self._wake], [], [], IDLE_S)[0]:
-            os.eventfd_read(self._wake)
 
     def _commit(self, session: Session, pieces: list[Piece]) -> None:
         end = replace(pieces[-1].after, sender=self._name)

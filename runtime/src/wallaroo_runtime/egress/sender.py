@@ -26,11 +26,9 @@ class Sender:
 
     Args:
         directory: Of the outbox and the status file.
-        config: Where to deliver.
         drain_s: How long to go on delivering after `stop`.
 
     Attributes:
-        status: What it reports.
         live: The live log, once something was delivered to it.
 
     Raises:

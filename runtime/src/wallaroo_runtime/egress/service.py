@@ -190,7 +190,7 @@ class OutboxServicer(OutboxServiceServicer):
     """The service, over a host."""
 
     def __init__(self, host: EgressHost) -> None:
-        self._host = host
+        self._host, self._refused = host, host.store.refused
 
     @answering
     def Attach(self, request: pb.AttachOutboxRequest, context: grpc.ServicerContext) -> pb.AttachReply:  # noqa: N802
@@ -309,10 +309,6 @@ class OutboxServicer(OutboxServiceServicer):
             store=store,
             dead_letters=letters,
         )
-
-    def _refused(self, reason: str) -> RunError:
-        store = self._host.store
-        return RunError.of("R648", service=store.kind, address=store.address, reason=reason)
 
 
 def _named(file: StagedFile) -> StagedFile:

@@ -31,7 +31,6 @@ class Sink:
     """Delivers what the outbox has for one port, for as long as it takes.
 
     Args:
-        config: Where to deliver.
         directory: The outbox.
         say: Called with a diagnostic, from the thread.
         resend_bytes: How much of what the peer's TCP had acknowledged a new connection repeats.

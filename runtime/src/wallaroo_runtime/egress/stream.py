@@ -21,7 +21,6 @@ class Stream:
     """Sends pieces in order, and remembers those that the peer's TCP has not acknowledged.
 
     Args:
-        config: Where to connect to.
         wake: A descriptor that becomes readable when waiting must end.
 
     Attributes:

@@ -82,9 +82,7 @@ class Connectors:
     """The connectors of a gateway.
 
     Args:
-        sources: The connector sources.
         intake: Where messages go, and what knows how far they are.
-        say: Takes findings.
         hello_s: How long a connector may be silent at the beginning.
     """
 

@@ -34,7 +34,6 @@ class Session:
     Attributes:
         name: Program and instance, once it was welcomed.
         credits: How many messages it may send.
-        streams: Those that are open.
         asked: Streams that open when everything is safe up to a value of `Intake.taken`.
         deliveries: In the order of the journal.
         greets_by: When it must have said HELLO.

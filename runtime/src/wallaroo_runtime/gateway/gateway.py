@@ -48,7 +48,6 @@ class Gateway:
         limits: What no driver changes.
 
     Attributes:
-        status: What it reports.
         visits, replays: Take visits, and messages of dead letters that run again.
 
     Raises:

@@ -112,8 +112,6 @@ class Generators:
 
     Args:
         generators: Each with its last message.
-        intake: Where messages go.
-        say: Takes findings.
     """
 
     def __init__(self, generators: list[Generator], intake: Intake, say: Callable[[Diagnostic], None]) -> None:

@@ -36,7 +36,6 @@ class Workers(Protocol):
 
     Attributes:
         digest: SHA-256 of the archive, in hexadecimal.
-        names: Of the workers.
     """
 
     digest: str
@@ -164,7 +163,7 @@ class JournalServicer(JournalServiceServicer):
     """The service, over a host."""
 
     def __init__(self, host: GatewayHost) -> None:
-        self._host = host
+        self._host, self._refused = host, host.store.refused
 
     @answering
     def Attach(self, request: pb.AttachJournalRequest, context: grpc.ServicerContext) -> pb.AttachReply:  # noqa: N802
@@ -183,9 +182,6 @@ class JournalServicer(JournalServiceServicer):
         if not request.generators and all(source.framing != WORKER for source in request.sources):
             request.archive = ""  # another one changes nothing
         return self._host.attach(request)
-
-    def _refused(self, reason: str) -> RunError:
-        return self._host.store.refused(reason)
 
     def _open(self, request: Any) -> JournalReader:
         self._host.store.check(request.epoch)

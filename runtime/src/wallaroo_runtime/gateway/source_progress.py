@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from wallaroo.frame import FrameHeader, read_frame, split_frames
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.durable.line import pack_line, unpack_line
+from wallaroo_runtime.durable.line import pack_line, read_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.segment import list_segments
@@ -72,8 +72,7 @@ class Past:
         self.points: dict[int, dict[int, int]] = {port: {} for port in self._connectors}
         segments = list_segments(directory)
         begin = segments[0].base if segments else 0
-        if self._path.exists():
-            self._load()
+        self._load()
         if self.is_needed and self._offset < begin:
             reason = f"{NAME} ends at {self._offset}; the first segment begins at {begin}"
             raise RunError.of("R612", path=self._path, offset=self._offset, reason=reason)
@@ -121,10 +120,8 @@ class Past:
 
     def _load(self) -> None:
         try:
-            content = unpack_line(self._path.read_bytes().rstrip(b"\n"))
-            if content is None:
-                reason = "it does not fit its checksum"
-                raise ValueError(reason)
+            if (content := read_line(self._path)) is None:
+                return
             self._offset = int(content["offset"])
             encodings = content.get("encodings", {})  # earlier versions wrote none
             values = {

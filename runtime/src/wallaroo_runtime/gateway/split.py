@@ -15,8 +15,6 @@ class SplitThread:
     """Asks a splitter about the connections of one source, one after the other.
 
     Args:
-        splitter: Who is asked.
-        config: The source.
         wake: Called in the thread when there is an answer.
     """
 

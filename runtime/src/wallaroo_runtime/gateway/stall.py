@@ -59,8 +59,6 @@ def stalled(
     """Return the connections whose half messages must go, and what to say of each (R710).
 
     Args:
-        connections: Of the gateway.
-        now: The time.
         limit_s: For how long a peer may be late.
         is_pressed: Whether others wait for the room that they take.
     """
@@ -78,7 +76,6 @@ def resumed(connections: set["Connection"], waiting: set["Connection"], has_room
     A half message that nobody reads is never late, so without the last rule all could wait for each other.
 
     Args:
-        connections: Of the gateway.
         waiting: Those of them whose half messages wait for room; at least one.
         has_room: Whether there is room.
     """

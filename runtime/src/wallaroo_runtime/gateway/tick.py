@@ -9,7 +9,6 @@ class Ticks:
     """Writes ticks into the journal, while a driver lives and the journal has room.
 
     Args:
-        intake: Where they go.
         has_driver: Says whether a driver lives.
         interval_ms: From one to the next; 0: there are none.
     """

@@ -32,7 +32,6 @@ class Visits:
     """Takes visits for the event loop of a gateway.
 
     Args:
-        intake: Where they go.
         names: Those that the application takes.
         wake: Makes the event loop call `turn`, from another thread.
     """

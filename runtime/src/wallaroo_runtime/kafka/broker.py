@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import ctypes
 import os
 import signal
 import socket
@@ -13,12 +12,13 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from wallaroo_runtime.durable.file import replace_file
+from wallaroo_runtime.durable.file import private, replace_file
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.system.class_archive import archive_option, is_being_made
 from wallaroo_runtime.system.java import java_program
 from wallaroo_runtime.system.lock import TRY, take_lock
 from wallaroo_runtime.system.maven import fetched_jars
+from wallaroo_runtime.system.process import dying_with_parent
 
 VERSION = "4.1.1"
 # Without the second Kafka would not say why it ends.
@@ -34,9 +34,7 @@ POLL_S = 0.05
 ANSWER_S = 5.0
 ANY = ("0.0.0.0", "::", "")
 PROPERTIES, LOCK = "server.properties", "lock"
-PR_SET_PDEATHSIG = 1
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # length, kind and version of the request, its id, no client
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Broker:
@@ -48,11 +46,9 @@ class Broker:
         directory: For topics, settings and log; made when it is not there, private to the user.
         host: Where it listens; other machines reach it beyond loopback.
         port: 0: any; the broker keeps it when it is started again.
-        settings: More of Kafka's settings.
 
     Attributes:
         address: HOST:PORT by which clients reach it, once it was started.
-        log: What Kafka prints.
     """
 
     def __init__(
@@ -133,7 +129,7 @@ class Broker:
         """Prepare the directory as Kafka wants it, once."""
         name = cluster_id(uuid.uuid4().bytes)
         arguments = ("format", "--standalone", "-t", name, "-c", str(self.directory / PROPERTIES))
-        with open(self.log, "ab", opener=_private) as log:
+        with open(self.log, "ab", opener=private) as log:
             command = self._command(jars, classes, "kafka.tools.StorageTool", *arguments)
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, umask=0o077, timeout=START_S, check=False
@@ -142,14 +138,7 @@ class Broker:
             raise self.failure(reason=f"its directory was not prepared, exit code {done.returncode}")
 
     def _launch(self, jars: Path, classes: str, lock: int) -> None:
-        parent = os.getpid()
-
-        def bind_life() -> None:
-            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-            if os.getppid() != parent:
-                os._exit(1)
-
-        with open(self.log, "ab", opener=_private) as log:
+        with open(self.log, "ab", opener=private) as log:
             self._process = subprocess.Popen(
                 self._command(jars, classes, "kafka.Kafka", str(self.directory / PROPERTIES)),
                 stdin=subprocess.DEVNULL,
@@ -159,7 +148,7 @@ class Broker:
                 start_new_session=True,  # a terminal's Ctrl-C is for the program that then stops it
                 umask=0o077,
                 pass_fds=(lock,),
-                preexec_fn=bind_life,
+                preexec_fn=dying_with_parent(signal.SIGTERM),
             )
 
     def _wait_ready(self) -> None:
@@ -224,11 +213,6 @@ def cluster_id(drawn: bytes) -> str:
     """
     first, *rest = drawn
     return base64.urlsafe_b64encode(bytes((first & 0x7F, *rest))).decode().rstrip("=")
-
-
-def _private(path: str, flags: int) -> int:
-    """Open a file that only the user can read."""
-    return os.open(path, flags, 0o600)
 
 
 def _reached(host: str) -> str:

@@ -36,7 +36,6 @@ class Cluster:
 
     Args:
         brokers: HOST:PORT of some.
-        options: Settings of the client.
         what: Needs it, for the error.
 
     Raises:

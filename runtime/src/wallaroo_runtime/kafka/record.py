@@ -3,7 +3,7 @@
 import base64
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,13 +89,10 @@ def follow(
     """Yield records of a topic; those of one partition in their order.
 
     Args:
-        cluster: Has the topic.
-        topic: Its name.
         from_beginning: Whether to begin with the first records; else with those that come now.
         to_end: Whether to end where the topic ends; else further records are waited for.
         partitions: Only these; none: all.
         uncommitted: Whether to show what transactions have not committed, or have aborted.
-        is_stopped: Says whether to end.
         ready: Called when no record that comes from then on is missed.
 
     Raises:
@@ -177,17 +174,13 @@ def emit(
     *,
     partitioner: str = "murmur2",
     partition: int | None = None,
-    settings: Mapping[str, str] | None = None,
 ) -> dict[int, int]:
     """Write records to a topic; returns how many each partition got, when Kafka has them all.
 
     Args:
-        cluster: Has the topic.
-        topic: Its name.
         records: Their partitions and offsets do not matter.
         partitioner: A name of PARTITIONERS; what has no key goes anywhere.
         partition: For all; None: by the key.
-        settings: More settings of the client.
 
     Raises:
         RunError: R673, R726, R727; R786, a record is too large: what precedes it is written.
@@ -204,7 +197,7 @@ def emit(
 
     chosen = {"partitioner": PARTITIONERS[partitioner], "enable.idempotence": True, "linger.ms": 5}
     with cluster.translated():
-        producer = kafka.Producer({**cluster.settings, **chosen, **batch_settings(limit), **(settings or {})})
+        producer = kafka.Producer({**cluster.settings, **chosen, **batch_settings(limit)})
         place = {} if partition is None else {"partition": partition}
         for number, record in enumerate(records, 1):
             headers = list(record.headers)

@@ -51,12 +51,7 @@ class Topic:
 
 
 def max_record_bytes(settings: Mapping[str, Any], topic: str) -> int:
-    """Return how large a record of a topic may be, its batch included; what the default is where brokers do not say.
-
-    Args:
-        settings: Of a client.
-        topic: Its name.
-    """
+    """Return how large a record of a topic may be, its batch included; what the default is where brokers do not say."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import RESOURCE_TOPIC, AdminClient, ConfigResource
 

@@ -16,7 +16,6 @@ class BatchReport:
     Attributes:
         batch: Its number.
         begun_ms: When its tasks began, in milliseconds since 1970.
-        published_ms: When it was published.
         steps: What passed sources, steps and sinks, by path.
         arrived: Its messages by the time of their arrival in milliseconds since 1970, where that is known.
         stores: Keys of each stage and bucket that it ran, and the bytes of their log.

@@ -62,9 +62,7 @@ def run_bucket(
 
     Args:
         stages: Of the level, in the order in which they run.
-        bucket: Whose rows they are.
         rows: In order.
-        batch: The micro-batch.
         run: Runs one stage on those of the rows that it takes, and on what earlier stages have passed to it.
 
     Yields:

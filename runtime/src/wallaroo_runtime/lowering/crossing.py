@@ -29,7 +29,6 @@ def controls_of(data: bytes, ports: Collection[int], *, precede_all: bool = Fals
     A tick of the journal has a sequence of its own, as if it had a message.
 
     Args:
-        data: The frames.
         ports: Of those that concern anything.
         precede_all: Give them the sequence 0. Records that Spark reads have sequences that journals know nothing of.
 

@@ -65,7 +65,6 @@ def stop_at_dead_letter(pieces: Iterable[bytes], policy: ErrorPolicy) -> None:
 
     Args:
         pieces: Frames of dead letters.
-        policy: Which of them do.
 
     Raises:
         RunError: R611, with what the earliest of them says.

@@ -11,9 +11,6 @@ class StateRow(NamedTuple):
     """The state of one key, as its log has it.
 
     Attributes:
-        port: Of the state.
-        key: Whose state it is.
-        encoding: Of the value.
         size: Bytes of the value.
         value: The serialized state; empty when only the size is wanted.
     """
@@ -30,7 +27,6 @@ class StateChoice:
     """Says which states are wanted.
 
     Attributes:
-        ports: Of the states.
         keys: Only of these keys; None: of all.
         prefix: Only of keys that begin so, or in one of these ways.
         after: Only of keys after this one, in the order of their bytes; None: from the first.

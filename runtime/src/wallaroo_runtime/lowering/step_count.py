@@ -12,7 +12,6 @@ class StepCount:
 
     Attributes:
         messages_in: Messages that came to it.
-        messages_out: Messages that it emitted.
         dead_letters: Messages that failed in it.
     """
 

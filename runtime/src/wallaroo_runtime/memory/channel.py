@@ -24,7 +24,6 @@ class LocalChannel(WorkerChannel):
 
     Args:
         spec: Says what the worker is.
-        calls: Runs them.
     """
 
     def __init__(self, spec: WorkerSpec, calls: CallRunner) -> None:
@@ -50,8 +49,6 @@ class LocalSplitter:
     """Cuts the bytes of a source as its decoder says.
 
     Args:
-        channel: Of the source's worker.
-        path: Of the source.
         max_message_bytes: Longest payload.
     """
 

@@ -28,10 +28,7 @@ class Row:
     """A frame on its way to a bucket.
 
     Attributes:
-        bucket: Where to.
-        sequence: Of the frame.
         ordinal: Shows which of two frames of one sequence was made first; a tick precedes the messages of its sequence.
-        port: Of the frame.
         payload: Its bytes.
     """
 
@@ -48,8 +45,6 @@ class Batch:
 
     Attributes:
         frames: Those of each sink, by its port, in the order in which they were made.
-        letters: Frames of dead letters.
-        visits: What visits came to.
     """
 
     frames: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
@@ -68,17 +63,14 @@ class Engine:
     """A plan with its workers and its state.
 
     Args:
-        plan: What to run.
         channels: The way to each worker.
         policy: Which dead letters stop a micro-batch.
-        store: The state.
         shuffle: Puts the rows of a shuffle into another order, which must change nothing; None: leaves them.
         tables: Ports of sources that are tables; a task has none of other sources then.
         topology: Has the names of parts, by which messages of dead letters find them; None: none runs again.
 
     Attributes:
         batches: How many micro-batches are committed.
-        store: The state.
     """
 
     def __init__(

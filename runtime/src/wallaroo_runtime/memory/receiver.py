@@ -14,10 +14,6 @@ FIRST_S, LAST_S = 0.05, 2.0  # between two tries to connect
 class Receiver:
     """One receiver; what it has not taken waits in memory. What a broken connection had taken is not sent again.
 
-    Args:
-        sink: The sink.
-        say: Takes findings.
-
     Attributes:
         pending: Bytes that wait.
     """

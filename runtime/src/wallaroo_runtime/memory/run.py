@@ -54,8 +54,6 @@ class MemoryRun:
     Each call of `send`, `generate` and `advance` is a micro-batch, whose effects are there when it returns.
 
     Args:
-        topology: The application.
-        plan: Compiled from it.
         channels: The way to each worker.
         on_error: `dead_letter` or `fail`, before what the application says; empty: it decides.
         closing: Ends what was started for it.

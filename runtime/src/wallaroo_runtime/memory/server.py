@@ -23,16 +23,10 @@ FINISH_S = 2.0
 class MemoryServer:
     """Takes messages over TCP, processes them at once, and sends the output.
 
-    Args:
-        run: The application.
-        say: Takes findings.
-
     Attributes:
-        received: Messages so far.
         emitted: Messages for sinks so far.
         began: Monotonic time of its start.
         active_at: Monotonic time of the last message.
-        failure: What ended it.
     """
 
     def __init__(self, run: MemoryRun, say: Callable[[Diagnostic], None]) -> None:

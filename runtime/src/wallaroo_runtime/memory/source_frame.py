@@ -18,10 +18,6 @@ def wire_frames(
 
     Args:
         source: Says what precedes each payload. Where only the decoder knows that, payloads begin with their header.
-        port: Of the source.
-        payloads: The messages.
-        sequence: Of the first message.
-        now_ms: When they came.
     """
     kind = source.framing.kind
     framed = framer(kind) if kind in KINDS else None

@@ -7,13 +7,7 @@ from wallaroo_runtime.plan.stage import STATE_ENTRIES
 
 
 def read_states(plan: Plan, store: Store, name: str) -> dict[bytes, tuple[int, bytes]]:
-    """Return encoding and bytes of the state of each key, as they are committed.
-
-    Args:
-        plan: Of the application.
-        store: Its state.
-        name: Of the state.
-    """
+    """Return encoding and bytes of the state of each key, as they are committed."""
     found: dict[bytes, tuple[int, bytes]] = {}
     for stage in plan.stages:
         ports = {node.state_port for node in stage.nodes if node.kind in STATE_ENTRIES and node.state == name}

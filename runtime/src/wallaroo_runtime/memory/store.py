@@ -14,7 +14,6 @@ class BucketLog:
     """The state of one bucket.
 
     Attributes:
-        version: Of the state.
         entries: Of the log, oldest first.
         snapshot_bytes: Of the entries that were all of the state.
         change_bytes: Of the entries after those.

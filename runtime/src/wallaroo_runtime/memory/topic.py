@@ -18,9 +18,6 @@ Group = tuple[KafkaSource, list[Message]]
 class Feed:
     """The topics of an application's sources and sinks of whole records.
 
-    Args:
-        topology: The application.
-
     Attributes:
         topics: The topics with their records.
     """

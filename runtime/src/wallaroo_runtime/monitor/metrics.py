@@ -10,7 +10,6 @@ from wallaroo_runtime.monitor.latency import Histogram
 
 BOUNDS_MS = (10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000)
 STEP_LABELS = ("application", "pipeline", "step", "path")
-LATENCY_STAGES = "application", "stage"
 
 
 class _Collector:

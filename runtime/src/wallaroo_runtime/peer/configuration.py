@@ -66,10 +66,8 @@ def gateway_request(
     """Return what a gateway is to do, without the driver.
 
     Args:
-        topology: Of the application.
         plan: Has the ports of the sources.
         sources: Those that the gateway serves.
-        bounds: Of the journal.
         targets: Name of a worker to its gRPC target, for sources that a worker cuts or makes; None: the gateway has
             the archive with the workers.
         archive: SHA-256 of the archive that is run; empty: of none.

@@ -17,14 +17,12 @@ class HostedWorkers:
     """Runs workers of an application on this machine, for this process.
 
     Args:
-        topology: Of the application.
         directory: The archive is unpacked there, and what the workers print goes there.
         archive: Where the workers come from; None: they are on this machine.
         python: Interpreter of Python workers; empty: this one.
 
     Attributes:
         digest: SHA-256 of the archive, in hexadecimal; empty: there is none.
-        names: Of the workers.
     """
 
     def __init__(self, topology: Topology, directory: Path, archive: Archive | None = None, python: str = "") -> None:

@@ -50,10 +50,6 @@ class LocalPeer(Peer):
 
     Args:
         name: `gateway` or `egress`; also the name of its files.
-        checkpoint: The checkpoint directory.
-
-    Attributes:
-        log: Where it prints.
     """
 
     def __init__(self, name: str, checkpoint: Path) -> None:

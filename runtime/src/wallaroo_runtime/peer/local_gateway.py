@@ -15,7 +15,6 @@ def local_gateway(checkpoint: Path, away: RunError) -> Iterator[Service]:
     """Give the gateway of a checkpoint that runs on this machine.
 
     Args:
-        checkpoint: Its directory.
         away: What is raised when there is none.
     """
     if not (checkpoint / "gateway" / "socket").exists():

@@ -29,7 +29,6 @@ class Peer:
     """A gateway or an egress that somebody else runs; `LocalPeer` is one of ours.
 
     Args:
-        service: Where it is.
         directory: Where its files are, if driver and tasks use them; None: they call it.
 
     Attributes:

@@ -23,7 +23,6 @@ class RemoteOptions:
     Attributes:
         gateways: Name of a source, or empty for all others, to HOST:PORT of its gateway; empty: a local process.
         egress: HOST:PORT of the egress; empty: a local process.
-        token_file: File with the token.
         authority: File with certificates (PEM) that those of the services are signed by; None: no TLS.
     """
 
@@ -76,8 +75,6 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions, archive: str 
     """Return the sources that each remote gateway of a run serves, by what names the gateway.
 
     Args:
-        topology: Has the sources.
-        options: Where the gateways are.
         archive: SHA-256 of the archive that is run; empty: of none.
 
     Raises:

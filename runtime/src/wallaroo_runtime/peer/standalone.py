@@ -11,7 +11,8 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.service import GatewayHost, Workers
 from wallaroo_runtime.service.credential import Listen, is_loopback, make_token, read_pem, read_token
 from wallaroo_runtime.service.host import Host
-from wallaroo_runtime.service.server import serve, serve_until, stop_event
+from wallaroo_runtime.service.server import serve, serve_until
+from wallaroo_runtime.system.stop import stop_event
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,6 @@ def run_service(kind: str, options: ServiceOptions, tell: Callable[[str, str], N
 
     Args:
         kind: `gateway` or `egress`.
-        options: See there.
         tell: Called with the real address and the file of the token when it serves.
 
     Returns:

@@ -13,7 +13,6 @@ class Hold:
     """Lets services work for nobody but this process, which wants nothing yet.
 
     Args:
-        remote: Where they are.
         application: Name of the application.
         checkpoint: Id of the checkpoint.
         stores: Id of the journal or outbox of each service, by the service's name; empty: the checkpoint has never

@@ -8,11 +8,11 @@ SEED = 42
 _MASK = 0xFFFFFFFF
 
 
-def murmur3(value: int, seed: int = SEED) -> int:
+def murmur3(value: int) -> int:
     """Return Spark's hash of an INT column's value: Murmur3 x86 32-bit over its four bytes, as a signed integer."""
     k = (value & _MASK) * 0xCC9E2D51 & _MASK
     k = (k << 15 | k >> 17) & _MASK
-    h = (seed & _MASK) ^ (k * 0x1B873593 & _MASK)
+    h = SEED ^ (k * 0x1B873593 & _MASK)
     h = (h << 13 | h >> 19) & _MASK
     h = (h * 5 + 0xE6546B64 & _MASK) ^ 4
     h = (h ^ h >> 16) * 0x85EBCA6B & _MASK

@@ -259,7 +259,7 @@ def _framing(source: TcpSource) -> str:
 
 
 def _state_changes(old: Topology, new: Topology) -> Iterator[Change]:
-    before, after = _states(old), _states(new)
+    before, after = old.states(), new.states()
     matched = {path: called_by for called_by, path in match_parts(old, new).items()}
     steps = {step.path: step for step in new.state_steps()}
     for name, step in before.items():
@@ -306,15 +306,6 @@ def _window_shape(window: Window | None) -> str:
     return f"{window.range_ms} ms every {window.slide_ms} ms by {window.time} time"
 
 
-def _states(topology: Topology) -> dict[str, Step]:
-    """Return for each state name the first step that has it."""
-    found: dict[str, Step] = {}
-    for step in topology.state_steps():
-        if step.state is not None:
-            found.setdefault(step.state.name, step)
-    return found
-
-
 def _plan_changes(old: Topology, new: Topology) -> Iterator[Change]:
     """Return what Spark keeps state by: the number of its stateful operators, and the stages in them."""
     plans = [compile_topology(topology, shuffle_partitions=1) for topology in (old, new)]
@@ -325,7 +316,7 @@ def _plan_changes(old: Topology, new: Topology) -> Iterator[Change]:
         yield Change(Impact.BREAKS_STATE, "", f"{text}, because of state {deepest}; Spark's checkpoint has {depths[0]}")
         return
     places = [_places(plan) for plan in plans]
-    steps = _states(new)
+    steps = new.states()
     for name, place in places[0].items():
         if place != places[1].get(name, place):
             text = _was(f'place of state "{name}" of {called(steps[name])} in the plan', place, places[1][name])

@@ -21,9 +21,7 @@ class Draft:
     """What the passes fill in.
 
     Attributes:
-        topology: What is compiled.
         bucket_ids: Chosen ids, by bucket.
-        given: The ports.
         parts: All sources, steps and sinks, each after its inputs.
         ports: Path to port.
         entry_levels: State name to the one level at which its steps run.

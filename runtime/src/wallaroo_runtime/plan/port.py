@@ -45,7 +45,6 @@ def kept_ports(old: Topology | None, before: Ports, new: Topology) -> Ports:
 
     Args:
         old: The version that the checkpoint was last run with; None: there is none.
-        before: Its ports.
         new: The version that shall go on.
     """
     matched = {} if old is None else match_parts(old, new)

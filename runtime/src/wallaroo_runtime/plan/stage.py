@@ -39,7 +39,6 @@ class Node:
     Attributes:
         path: Path in the topology. A KEY exit has that of the state step that it leads to, SEND and RECEIVE that of the
             part whose messages pass.
-        kind: What it does.
         inputs: Paths of nodes of the same stage; empty for entries.
         port: Entries and exits: the port in the header of their frames; else 0.
         state: State kinds and windows: the state's name; else empty.

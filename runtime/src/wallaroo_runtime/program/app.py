@@ -4,7 +4,6 @@ import importlib.machinery
 import os
 import platform
 import re
-import struct
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from wallaroo.diagnostic import closest
 from wallaroo.program import is_file, split_app
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
-from wallaroo_runtime.worker.launch import ELF_MACHINES
+from wallaroo_runtime.worker.launch import ELF_BYTES, elf_machine
 
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
@@ -36,7 +35,6 @@ class App:
     """An application that exists.
 
     Attributes:
-        kind: What it is.
         path: Absolute path of the file or directory.
         target: How a Python front-end or worker learns what to load; empty for other kinds.
     """
@@ -94,10 +92,8 @@ def find_module(name: str) -> str:
 
 def _binary(path: Path) -> App:
     with path.open("rb") as file:
-        head = file.read(20)
-    if head[:4] == b"\x7fELF" and len(head) == 20:
-        (number,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
-        machine = ELF_MACHINES.get(number, f"ELF machine {number:#x}")
+        head = file.read(ELF_BYTES)
+    if machine := elf_machine(head):
         if machine != platform.machine():
             raise RunError.of("W405", WORKER, path=path, actual=machine, expected=platform.machine())
     elif head[:2] != b"#!":

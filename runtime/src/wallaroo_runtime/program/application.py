@@ -23,7 +23,6 @@ class Application(NamedTuple):
     """What the user named, read and checked.
 
     Attributes:
-        topology: Its topology.
         path: The file or directory that the user named.
         archive: The archive with its workers, when it is one.
     """

@@ -18,7 +18,6 @@ def attached(topology: Topology, sockets: Mapping[str, Path]) -> Topology:
     """Return the topology with processes in place of workers that others have started.
 
     Args:
-        topology: The application.
         sockets: Name of a worker to the Unix socket on which it serves, on this machine.
 
     Raises:

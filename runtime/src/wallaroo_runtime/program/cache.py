@@ -11,14 +11,14 @@ from pathlib import Path
 from wallaroo_runtime.system.cache import cache_directory
 from wallaroo_runtime.system.lock import SHARE, TRY, locked
 
-BOUND_BYTES = 1 << 30  # some seventy binaries
+BOUND_BYTES = 1 << 30  # some sixty binaries of 17 MB
 
 
 def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_bytes: int = BOUND_BYTES) -> Path:
     """Return the binary that a compiler makes.
 
     The go command knows best whether a binary is up to date, so each place has a file that it builds in place. What
-    is returned is a copy of that file under the hash of its content: a running worker's binary is never replaced.
+    is returned is that file under the hash of its content: a running worker's binary is never replaced.
 
     Args:
         place: What is built, and what for; any text.
@@ -33,13 +33,12 @@ def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_by
         slot.mkdir(exist_ok=True, mode=0o700)  # once more: it may have been removed just before the lock
         with locked(slot / "lock"):
             built = slot / name
+            if built.exists():
+                _put(built, built, shutil.copy2)  # the compiler may write into it
             compile_to(built)
             final = root / "binary" / hashlib.sha256(built.read_bytes()).hexdigest()[:32] / name
-            if not final.exists():
-                final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                temporary = final.with_suffix(".part")
-                shutil.copy2(built, temporary)
-                temporary.replace(final)
+            final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _put(*((final, built) if final.exists() else (built, final)), os.link)
         now = time.time_ns()  # the kernel's own would be the last tick's
         for used in (slot, final.parent):
             os.utime(used, ns=(now, now))
@@ -49,13 +48,29 @@ def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_by
     return final
 
 
+def _put(source: Path, target: Path, make: Callable[[Path, Path], object]) -> None:
+    """Put another name or copy of a file in the place of `target`."""
+    temporary = target.with_suffix(".part")
+    temporary.unlink(missing_ok=True)
+    try:
+        make(source, temporary)
+    except OSError:
+        shutil.copy2(source, temporary)  # a file system without several names of a file
+    temporary.replace(target)
+
+
+def _bytes(entry: Path) -> int:
+    """Return what an entry takes; a binary with two names counts half at each."""
+    return sum(stat.st_size // stat.st_nlink for stat in (file.stat() for file in entry.iterdir()))
+
+
 def _prune(root: Path, bound_bytes: int) -> None:
     """Remove what was used longest ago and is more than the bound; the two newest entries are the last build's."""
     entries = sorted([*root.glob("slot/*"), *root.glob("binary/*")], key=lambda entry: -entry.stat().st_mtime_ns)
-    total = sum(file.stat().st_size for entry in entries[:2] for file in entry.iterdir())
+    total = sum(map(_bytes, entries[:2]))
     running: set[Path] | None = None
     for entry in entries[2:]:
-        total += sum(file.stat().st_size for file in entry.iterdir())
+        total += _bytes(entry)
         if total <= bound_bytes:
             continue
         running = _running() if running is None else running

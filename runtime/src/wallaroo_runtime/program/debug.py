@@ -23,9 +23,6 @@ STOP_S = 10.0
 def foreground(topology: Topology) -> Iterator[tuple[str, Path, int]]:
     """Start the first worker of an application in this terminal; it ends with the context.
 
-    Args:
-        topology: The application.
-
     Yields:
         Name of the worker, the socket on which it serves, and its process id.
 

@@ -29,7 +29,6 @@ class Emitted(NamedTuple):
     """What a program declares.
 
     Attributes:
-        document: The topology document.
         libraries: The programs whose components it names, by the names of their workers.
     """
 

@@ -21,7 +21,6 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
     Args:
         command: The command and its arguments.
         directory: Where it runs; places in its messages are relative to it.
-        environment: Its environment.
 
     Raises:
         RunError: W407, or R697 when a module was not to be had.

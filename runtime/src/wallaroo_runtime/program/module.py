@@ -73,7 +73,6 @@ def write_workspace(go: str, version: str, module: Path, work: Path, replace: di
     """Write the workspace of a build into `work`: the program's module, its user's workspace, and the SDK.
 
     Args:
-        go: The go command.
         version: Its version, e.g. `go1.26.1`.
         module: The directory of the program's module; a go.mod may be in `replace` alone.
         work: Directory of the new go.work.

@@ -25,8 +25,6 @@ class Flow:
     """Gateways, journals, query and egress of a run.
 
     Args:
-        peers: They are ready.
-        query: It was started.
         note: Notifies the user of a process that was started again, and of a source that has ended.
         letters: What `wallaroo dead-letters` is to be given.
         output: What workers on this machine print.

@@ -38,9 +38,6 @@ class Watch:
     """A run as its monitor sees it; a `Reporter` that hands everything on.
 
     Args:
-        reporter: Notifies the user.
-        board: Shows the run.
-        topology: Of the application.
         states: Gets what answers questions about states.
     """
 
@@ -146,11 +143,7 @@ def start_watch(
 
     Args:
         options: Say at which address.
-        reporter: Notifies the user.
-        topology: Of the application.
-        plan: Of the topology.
         checkpoint: Directory of the run.
-        stack: Ends it.
 
     Raises:
         RunError: R765, it cannot listen there.

@@ -80,9 +80,7 @@ class Showers:
     """Starts workers of an application that show its states.
 
     Args:
-        topology: Of the application.
         logs: Directory for what they print.
-        stack: Ends them.
     """
 
     def __init__(self, topology: Topology, logs: Path, stack: ExitStack) -> None:

@@ -9,7 +9,7 @@ from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.spark.master import shuffle_partitions
 
 PARTITIONS = "spark.sql.shuffle.partitions"
-MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
+MICROBATCH, REALTIME = "microbatch", "realtime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,6 @@ class SparkOptions:
 
     Attributes:
         master: Address of the Spark master.
-        conf: Further settings of Spark.
         worker_python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
         kafka_jars: Spark's Kafka connector: a directory, or jars with commas between; empty: what fits PySpark.
     """
@@ -80,8 +79,6 @@ class RunOptions:
     """A run.
 
     Attributes:
-        app: What is run.
-        checkpoint: Where it continues from.
         spark: The Spark that runs it.
         bounds: Limits of journal, outbox and state cache.
         remote: The remote gateways and egress.

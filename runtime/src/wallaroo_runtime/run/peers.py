@@ -26,19 +26,11 @@ class Peers:
     """What takes the messages of a run, and what delivers its output.
 
     Args:
-        topology: Of the application.
-        plan: Of the topology.
-        checkpoint: Of the run.
-        remote: Which services are remote.
-        bounds: Of journal and outbox.
         fresh: Whether the run starts over.
         archive: SHA-256 of the archive that is run; empty: of none.
 
     Attributes:
-        gateways: Each has a journal.
-        egress: Has the outbox.
         waits_for_worker: Whether the gateway only has its journal until `serve_sources`.
-        journals: Where tasks find them.
         output: Where tasks and driver put output.
         received_before: Messages that had come before this run.
         delivered_before: Messages that receivers had got before this run.

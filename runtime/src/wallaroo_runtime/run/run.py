@@ -26,7 +26,7 @@ from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
-from wallaroo_runtime.run.options import REALTIME, AppOptions, CheckpointOptions, RunOptions
+from wallaroo_runtime.run.options import REALTIME, CheckpointOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import check_realtime, realtime_bounds, realtime_settings, start_in_realtime
 from wallaroo_runtime.run.running_state import states_of_run
@@ -84,12 +84,13 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending) -> None:
     Raises:
         RunError: It cannot start, or it failed; what it has started has ended, but Spark.
     """
-    application = _load(options.app)
+    app = options.app
+    application = load_application(app.name, app.args, app.inputs, app.outputs)
     topology = application.topology
-    for finding in unused_addresses(topology, options.app.inputs, options.app.outputs):
+    for finding in unused_addresses(topology, app.inputs, app.outputs):
         reporter.warn(finding)
     check_runnable(topology)
-    running = application._replace(topology=attached(topology, options.app.attach))
+    running = application._replace(topology=attached(topology, app.attach))
     if application.archive and cores(options.spark.master):
         check_platform(application.path, application.archive.manifest)
     check_services(options.checkpoint.location, options.remote)
@@ -131,10 +132,6 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending) -> None:
         _run(options, reporter, application=running, plan=plan, checkpoint=checkpoint, ending=ending)
     finally:
         place.release()
-
-
-def _load(options: AppOptions) -> Application:
-    return load_application(options.name, options.args, options.inputs, options.outputs)
 
 
 def _path_of(options: CheckpointOptions, application: Application) -> Path:
@@ -347,8 +344,6 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> 
     """Report what a checkpoint has from earlier runs, and in what this one differs from them.
 
     Args:
-        reporter: Takes the notes.
-        checkpoint: Opened for this run.
         count: Messages that sources have taken so far; None: Spark reads sources, and keeps positions of them alone.
     """
     if checkpoint.continues:

@@ -17,8 +17,6 @@ def states_of_run(
 
     Args:
         session: Of Spark, that runs the query.
-        checkpoint: Of the run.
-        plan: Of the application.
         targets: Name of each worker to the gRPC target of its first endpoint.
         asks: Whether workers are on this machine, so that they can be asked; else states are shown as their bytes.
     """

@@ -13,6 +13,7 @@ from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
+from wallaroo_runtime.worker.session import grouped
 from wallaroo_runtime.worker.show import Shown
 
 SHOW_BYTES = 4 * 1024 * 1024  # of states that a worker is asked for at once
@@ -59,7 +60,6 @@ class StateQuery:
 
     Args:
         plan: Of the application, with the numbers of its checkpoint.
-        logs: Where its states are.
         shower: Returns what asks a worker; None: states are shown as their bytes.
     """
 
@@ -102,7 +102,6 @@ class StateQuery:
         """Return the micro-batch and the state of a key.
 
         Args:
-            name: Of the state.
             key: As text, or as `0x` and hexadecimal digits, or as a number, in this order.
 
         Raises:
@@ -125,7 +124,6 @@ class StateQuery:
         """Return the micro-batch and the states of keys: with a limit in the order of their keys, else by bucket.
 
         Args:
-            name: Of the state.
             prefix: Only of keys that begin so; see `get` for how a key is written.
             after: Only of keys after this one.
             limit: At most so many.
@@ -151,15 +149,7 @@ class StateQuery:
         return self._logs.rows(state.stage.id, choice, batch, bucket_ids) if batch >= 0 else iter(())
 
     def _shown(self, state: StateOf, rows: Iterable[StateRow]) -> Iterator[dict[str, Any]]:
-        part: list[StateRow] = []
-        size = 0
-        for row in rows:
-            if part and size + row.size > SHOW_BYTES:
-                yield from self._shown_part(state, part)
-                part, size = [], 0
-            part.append(row)
-            size += row.size + len(row.key)
-        if part:
+        for part in grouped(rows, lambda row: row.size + len(row.key), SHOW_BYTES):
             yield from self._shown_part(state, part)
 
     def _shown_part(self, state: StateOf, rows: Sequence[StateRow]) -> Iterator[dict[str, Any]]:

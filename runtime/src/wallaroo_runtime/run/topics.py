@@ -15,7 +15,6 @@ def create_topics(topology: Topology, note: Callable[[str], None]) -> None:
     """Create the topics that do not exist; those that do stay as they are.
 
     Args:
-        topology: Says which, and how.
         note: Gets a line for each that was created.
 
     Raises:

@@ -107,8 +107,6 @@ class Client:
         """Call a method once.
 
         Args:
-            method: Its name.
-            request: Its argument.
             seconds: How long it may take.
 
         Raises:
@@ -144,7 +142,6 @@ class Patience:
     """Decides how long a call is repeated.
 
     Args:
-        client: Whose calls.
         seconds: How long, from the last call of `progressed` on.
         now: Monotonic time in seconds.
     """

@@ -19,11 +19,7 @@ STOP_S = 30.0
 
 
 class Part(Protocol):
-    """A gateway or an egress.
-
-    Attributes:
-        status: What it reports.
-    """
+    """A gateway or an egress."""
 
     status: StatusFile
 
@@ -47,7 +43,6 @@ class Host(ABC):
         has_driver: Says whether a driver lives.
 
     Attributes:
-        store: Knows the latest driver.
         data: The directory with the data.
         is_local: Whether driver and tasks use the files themselves.
         ended: Set when it cannot go on; the process is to end.

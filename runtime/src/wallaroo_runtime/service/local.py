@@ -18,8 +18,9 @@ from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.driver import DriverWatch
 from wallaroo_runtime.service.failure import pack_failures
 from wallaroo_runtime.service.host import Host
-from wallaroo_runtime.service.server import serve, serve_until, stop_event
+from wallaroo_runtime.service.server import serve, serve_until
 from wallaroo_runtime.service.status import StatusFile
+from wallaroo_runtime.system.stop import stop_event
 
 LINGER_S = 60.0
 READY = b"serving"
@@ -59,7 +60,6 @@ def run_local(kind: str, arguments: Sequence[str], make: Callable[..., Host]) ->
     Args:
         kind: `gateway` or `egress`.
         arguments: The checkpoint directory, and the descriptor to which goes that it serves, or why it cannot.
-        make: Makes the host.
 
     Returns:
         The exit code.

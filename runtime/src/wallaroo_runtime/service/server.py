@@ -4,7 +4,6 @@ import functools
 import hmac
 import inspect
 import os
-import signal
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,6 @@ from wallaroo_runtime.service.credential import Listen
 from wallaroo_runtime.service.failure import FAILURES_KEY, pack_failures
 from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.store import Store
-from wallaroo_runtime.system.stop import Stop
 
 THREADS = 256
 LOOK_S = 0.2
@@ -38,11 +36,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class TokenCheck(grpc.ServerInterceptor):  # type: ignore[misc]
-    """Refuses every call without the token, before any of it is read.
-
-    Args:
-        token: It.
-    """
+    """Refuses every call without the token, before any of it is read."""
 
     def __init__(self, token: str) -> None:
         self._expected = f"Bearer {token}".encode()
@@ -119,21 +113,12 @@ def _refusal(address: str) -> str:
     return ""
 
 
-def stop_event() -> Stop:
-    """Return a flag that SIGINT and SIGTERM set."""
-    stopped = Stop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stopped.set())
-    return stopped
-
-
 def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Server) -> int:
     """Serve until told, or until the host cannot go on; returns the exit code.
 
     Args:
         is_over: Waits for so many seconds; returns whether to end.
         host: What runs; the caller closes it.
-        server: Serves it.
     """
     while not is_over(LOOK_S) and not host.ended.is_set():
         pass
@@ -147,8 +132,6 @@ def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tupl
 
     Args:
         kind: `gateway` or `egress`.
-        listen: Where, and for whom.
-        add: Adds the service.
 
     Returns:
         The server and its address.

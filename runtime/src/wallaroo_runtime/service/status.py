@@ -21,9 +21,6 @@ class StatusFile:
 
     The document always has `pid`, `start_time` (clock ticks since boot), `state` and `diagnostics` (the latest 100).
 
-    Args:
-        path: The file.
-
     Attributes:
         text: What was reported last, even when a full disk has not taken it.
     """

@@ -44,7 +44,6 @@ class Store:
 
     Attributes:
         directory: Of the service.
-        attachment: The latest driver.
 
     Raises:
         RunError: R616, its file is damaged.
@@ -68,9 +67,7 @@ class Store:
         """Return how a driver would be served, and whether the data of an earlier checkpoint must go first.
 
         Args:
-            driver: Who wants to attach.
             store: Id of the journal or outbox that is here.
-            config: What it wants.
 
         Raises:
             RunError: R643, the checkpoint refers to another one; R648, R649.

@@ -28,11 +28,8 @@ class Account:
     """What one attempt of a task counted, in messages.
 
     Attributes:
-        batch: The micro-batch.
         level: The level of the plan.
-        partition: Spark's partition.
         task: Spark's number of the attempt.
-        read: Those that journals gave.
         made: Those that left for another task, by bucket and port.
         taken: Those that rows gave, by bucket, the attempt that made the row, and port.
         staged: Those that left for staging, by port; last level only.
@@ -129,7 +126,6 @@ class Balance:
         """Check that everything that was planned, made and staged arrived.
 
         Args:
-            batch: The micro-batch.
             accounts: Those of its successful attempts.
             files: What is about to be published.
             planned: How many messages of journals Spark has planned; None: nobody knows.

@@ -21,7 +21,6 @@ class OutboxRoom:
 
     Args:
         publish: Runs and publishes a micro-batch.
-        outbox: Where to.
         limit_bytes: No micro-batch begins while more than that waits for sinks.
 
     Attributes:

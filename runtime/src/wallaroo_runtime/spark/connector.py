@@ -2,8 +2,6 @@
 
 import json
 import os
-import shutil
-import subprocess
 import tempfile
 from importlib.metadata import version
 from importlib.resources import files
@@ -11,11 +9,8 @@ from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.system.cache import cache_directory
-from wallaroo_runtime.system.maven import maven_reason
+from wallaroo_runtime.system.maven import run_maven
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology
-
-PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
-DEADLINE_S = 300
 
 
 def uses_kafka(topology: Topology) -> bool:
@@ -70,28 +65,12 @@ def _fetched(coordinate: str, cache: Path) -> Path:
     target = cache / f"{artifact}-{number}.jar"
     if target.is_file():
         return target
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise RunError.of("R675", USAGE, coordinate=coordinate, reason="there is no `mvn` on PATH")
     # In a directory of its own, then renamed: another run may fetch the same.
     with tempfile.TemporaryDirectory(dir=cache) as directory:
-        command = [maven, "-q", "-B", PLUGIN, f"-Dartifact={coordinate}"]
-        try:
-            done = subprocess.run(
-                [*command, f"-DoutputDirectory={directory}"],
-                cwd=directory,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=DEADLINE_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            reason = f"Maven did not end within {DEADLINE_S} s"
-            raise RunError.of("R675", USAGE, coordinate=coordinate, reason=reason) from error
-        fetched = Path(directory, target.name)
-        if done.returncode or not fetched.is_file():
-            raise RunError.of("R675", USAGE, coordinate=coordinate, reason=maven_reason(done.stdout + done.stderr))
+        options = (f"-Dartifact={coordinate}", f"-DoutputDirectory={directory}")
+        reason, fetched = run_maven(Path(directory), "copy", *options), Path(directory, target.name)
+        if reason or not fetched.is_file():
+            raise RunError.of("R675", USAGE, coordinate=coordinate, reason=reason or "Maven failed")
         fetched.replace(target)
     return target
 

@@ -96,7 +96,6 @@ def translated(report: str, checkpoint: str = "", log: Path | None = None) -> Ru
     """Return the error that Spark's report of a failed query is about, without Spark's and the JVM's stack traces.
 
     Args:
-        report: What Spark says.
         checkpoint: Its checkpoint directory; empty: it has none yet.
         log: Where Spark writes, unless spark-submit has started it.
 

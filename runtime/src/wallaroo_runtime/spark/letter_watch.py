@@ -23,7 +23,6 @@ class Notable:
         count: How many of its step and code this run has by now.
         is_least: Whether there may be more: not all letters of large micro-batches are looked at.
         id: As `wallaroo dead-letters` names it.
-        letter: What the worker wrote.
     """
 
     count: int

@@ -60,8 +60,6 @@ class ReadCounts:
     """What tasks report to the driver: bytes of the journal that they have read, repeated ones included, and places.
 
     Attributes:
-        by_file: From files.
-        by_grpc: From gateways.
         records: Messages, not bytes, of sources that Spark reads.
         homes: The executor of each partition with state.
         endings: Processes of workers that ended by themselves, in words.
@@ -96,7 +94,6 @@ class Level:
         later_ports: Ports of frames that later levels take; that of ticks is among them where these have windows.
         is_last: Whether no shuffle follows.
         journals: Where the journals are; rows of a range name one by its number.
-        output: Where output goes.
         chunk_bytes: How much of the journal one call of the worker gets.
         counts: What tasks report to the driver; None: nothing.
         replays: Runs messages of dead letters again; level 0 only.
@@ -175,7 +172,6 @@ class Level:
         """Return an output as a row for the level that takes it.
 
         Args:
-            output: Of a worker.
             ordinal: The place among rows of one sequence.
             account: Of the attempt that makes the row. The last level has no rows for others.
         """

@@ -68,11 +68,12 @@ def committed_progress(checkpoint: Path) -> Progress:
     Args:
         checkpoint: Spark's own, a directory.
     """
-    done = _last_batch(path.name for path in (checkpoint / "commits").glob("*"))
+    done = last_batch(path.name for path in (checkpoint / "commits").glob("*"))
     return Progress() if done < 0 else _progress_at((checkpoint / "offsets" / str(done)).read_bytes())
 
 
-def _last_batch(commits: Iterable[str]) -> int:
+def last_batch(commits: Iterable[str]) -> int:
+    """Return the last of the micro-batches that are named; -1: there is none."""
     return max((int(name) for name in commits if name.isdigit()), default=-1)
 
 
@@ -105,6 +106,6 @@ def progress_in(files: Files, folder: str = "") -> Progress:
         files: The directory.
         folder: Of Spark's checkpoint in it, with a slash at its end.
     """
-    done = _last_batch(files.names(f"{folder}commits"))
+    done = last_batch(files.names(f"{folder}commits"))
     offsets = files.read(f"{folder}offsets/{done}") if done >= 0 else None
     return Progress() if offsets is None else _progress_at(offsets)

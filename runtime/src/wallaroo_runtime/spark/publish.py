@@ -58,9 +58,7 @@ class Publisher:
         visited: Keys that they ran for.
 
     Args:
-        outbox: Where to.
         policy: Which dead letters stop the query.
-        rows: Sinks of Spark.
         counts: What tasks report to the driver.
         planned: What Spark has planned; None: nothing is reported to the outbox.
         balance: Compares what tasks have counted; None: nothing is compared.

@@ -49,7 +49,6 @@ class QueryOptions:
         checkpoint: Spark's own checkpoint; a directory, or a path of any file system that Hadoop knows.
         logs: Directory of this machine for what workers print.
         journals: Where the journals are; they exist.
-        output: Where output goes.
         on_error: Goes before what the application says, not before what its parts say. `dead_letter`: user code that
             fails costs the message; `fail`: it stops the query (R611); empty: the topology says.
         max_batch_bytes: At most so much of the journal in one micro-batch.
@@ -82,7 +81,6 @@ class QueryOptions:
 
         Args:
             directory: It; `journal` in it exists.
-            options: The other fields.
         """
         journals = (JournalPlace(str(directory / "journal")),)
         return cls(str(directory / "spark"), directory / "logs", journals, OutputPlace.on(directory), **options)
@@ -229,23 +227,13 @@ def start_query(
 
     Args:
         session: From `create_session`.
-        plan: Of the topology.
         topology: Says how workers are started.
-        options: See there.
         tell_visits: Takes what visits came to, before their micro-batch is committed.
 
     Raises:
         RunError: A worker does not start or must not be used.
     """
-    specs = worker_specs(
-        session,
-        topology,
-        logs=options.logs,
-        cache_bytes=options.cache_bytes,
-        check_persist=options.check_persist,
-        archive=options.archive,
-        python=options.python,
-    )
+    specs = worker_specs(session, topology, options)
     targets = start_workers(session, specs)
     counts = ReadCounts.of(session)
     levels = levels_of(
@@ -296,8 +284,6 @@ def lower(
     """Return the levels of a plan as one streaming DataFrame whose rows are descriptors.
 
     Args:
-        session: Where it shall run.
-        levels: Of the plan.
         batch_bytes: At most so much of all journals in one micro-batch.
         records: The sources that Spark reads itself; they follow the journals, in Spark's checkpoint too.
     """

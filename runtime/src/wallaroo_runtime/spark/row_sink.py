@@ -53,7 +53,6 @@ class RowSinks:
     the note writes it once more: Kafka and files get those rows twice.
 
     Args:
-        session: Spark.
         sinks: By port.
         place: Where output is staged.
         note: The file.

@@ -30,7 +30,6 @@ class RecordSource:
 
     Attributes:
         port: Number of the source in the plan; is part of the frames.
-        source: What the topology says.
     """
 
     port: int

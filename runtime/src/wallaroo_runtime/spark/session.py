@@ -40,7 +40,6 @@ def create_session(
     Args:
         application: Name of the application.
         master: As spark-submit takes it; `local[N]` becomes `local[N,4]`, so that a task that was killed is repeated.
-        shuffle_partitions: Of the plan.
         directory: Where the logs go; made when it is missing.
         settings: Further settings of Spark; they win over ours.
         java: Launched already for this master, directory and settings; None: it is launched here, or runs.
@@ -92,11 +91,7 @@ def _first_line(error: Exception) -> str:
 
 
 def open_cluster(settings: SparkConf) -> Diagnostic | None:
-    """Return the finding that Spark's processes ask nobody for a secret (R713); None when they do.
-
-    Args:
-        settings: Of the running Spark.
-    """
+    """Return the finding that Spark's processes ask nobody for a secret (R713); None when they do."""
     is_closed = settings.get("spark.authenticate", "false") == "true"
     return None if is_closed else Diagnostic.of("R713", master=settings.get("spark.master"))
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Protocol
 
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -16,7 +15,9 @@ from pyspark.sql.functions import col
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow
 from wallaroo_runtime.spark.failure import carried, translated
+from wallaroo_runtime.spark.progress import Files, last_batch
 from wallaroo_runtime.spark.state import LOG_SCHEMA
+from wallaroo_runtime.worker.session import grouped
 
 ROW_SCHEMA = "port INT, key BINARY, encoding INT, size LONG, value BINARY"
 _ARROW = pa.schema(
@@ -26,22 +27,11 @@ _ENTRY = LOG_SCHEMA.partition(" ")[0]
 BATCH_BYTES = 8 * 1024 * 1024
 
 
-class Files(Protocol):
-    """Small files of the checkpoint, wherever it is."""
-
-    def names(self, name: str) -> list[str]:
-        """Return the names in a directory of it."""
-
-    def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None when there is none."""
-
-
 @dataclass(frozen=True, slots=True)
 class SparkLogs:
     """The state logs in a checkpoint of Spark's.
 
     Attributes:
-        session: Reads them.
         files: The checkpoint directory of the application.
         name: Of Spark's checkpoint in it.
     """
@@ -52,7 +42,7 @@ class SparkLogs:
 
     def batch(self) -> int:
         """Return the last committed micro-batch; -1: there is none."""
-        return max((int(name) for name in self.files.names(f"{self.name}/commits") if name.isdigit()), default=-1)
+        return last_batch(self.files.names(f"{self.name}/commits"))
 
     def rows(self, stage: str, choice: StateChoice, batch: int, bucket_ids: tuple[int, ...] = ()) -> Iterator[StateRow]:
         """Yield the chosen states of a stage.
@@ -110,11 +100,7 @@ def _unreadable(place: object, reason: str) -> RunError:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """The function of `mapInArrow` that makes rows of one stage's logs.
-
-    Attributes:
-        choice: Which states are wanted.
-    """
+    """The function of `mapInArrow` that makes rows of one stage's logs."""
 
     choice: StateChoice
 
@@ -124,20 +110,12 @@ class RowReader:
             rows = (row for batch in batches for row in batch.to_pylist())
             entries = ((row["key"]["bucket"], row["list_element"][_ENTRY]) for row in rows)
             for _, group in groupby(entries, itemgetter(0)):
-                yield from _record_batches(self.choice.rows(entry for _, entry in group))
+                rows_of_bucket = self.choice.rows(entry for _, entry in group)
+                yield from map(_record_batch, grouped(rows_of_bucket, _bytes_of, BATCH_BYTES))
 
 
-def _record_batches(rows: list[StateRow]) -> Iterator[pa.RecordBatch]:
-    part: list[StateRow] = []
-    size = 0
-    for row in rows:
-        part.append(row)
-        size += len(row.key) + len(row.value)
-        if size >= BATCH_BYTES:
-            yield _record_batch(part)
-            part, size = [], 0
-    if part:
-        yield _record_batch(part)
+def _bytes_of(row: StateRow) -> int:
+    return len(row.key) + len(row.value)
 
 
 def _record_batch(rows: list[StateRow]) -> pa.RecordBatch:

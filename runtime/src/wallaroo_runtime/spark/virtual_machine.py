@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from wallaroo_runtime.durable.file import private
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.master import SUBMITTED
 from wallaroo_runtime.spark.settings import FORKS, is_local, spark_home, start_settings
@@ -28,7 +29,6 @@ class VirtualMachine:
     before the query is stopped.
 
     Args:
-        settings: Of Spark.
         output: File for what it prints.
 
     Attributes:
@@ -46,7 +46,7 @@ class VirtualMachine:
         more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
         environment = {"SPARK_LAUNCHER_OPTS": LAUNCHER_OPTIONS, **os.environ}
         environment |= {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told)}
-        with open(output, "ab", opener=_private) as log:
+        with open(output, "ab", opener=private) as log:
             self.process = subprocess.Popen(
                 [os.path.join(spark_home(), "bin", "spark-submit"), *options, *more],
                 env=environment,
@@ -92,7 +92,6 @@ def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMac
     Args:
         master: As spark-submit takes it.
         directory: Where the logs go; made when it is missing.
-        settings: Further settings of Spark.
 
     Raises:
         RunError: R611, the program of Spark that starts it is not there.
@@ -115,7 +114,7 @@ def _start_fork_server(path: Path, output: Path) -> None:
     if path.exists() or os.environ.get("WALLAROO_FAULT"):
         return
     seed = os.environ.get("PYTHONHASHSEED", "0")  # as PySpark sets it
-    with open(output, "ab", opener=_private) as log:
+    with open(output, "ab", opener=private) as log:
         server = subprocess.Popen(
             [sys.executable, "-m", "wallaroo_runtime.spark.fork_server", str(path)],
             env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONUNBUFFERED": "1"},
@@ -133,11 +132,6 @@ def _end(server: "subprocess.Popen[bytes]", parent: int) -> None:
     if os.getpid() == parent:
         server.kill()
         server.communicate()
-
-
-def _private(path: str, flags: int) -> int:
-    """Open a file that only the user can read."""
-    return os.open(path, flags, 0o600)
 
 
 def _ignore_interrupts() -> None:

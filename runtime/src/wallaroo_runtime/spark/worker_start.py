@@ -3,51 +3,45 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from threading import Timer
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.spark.executor import LOGS_OF_CLUSTER, SHIPPED, located, ship
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.settings import is_local
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.channel import WorkerChannel, close_all
 from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
-from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.spark.query import QueryOptions
 
 STOP_S = 15.0
 _log = logging.getLogger(__name__)
 
 
-def worker_specs(
-    session: SparkSession,
-    topology: Topology,
-    *,
-    logs: Path,
-    cache_bytes: int = CACHE_BYTES,
-    check_persist: bool = False,
-    archive: Archive | None = None,
-    python: str = "",
-) -> dict[str, WorkerSpec]:
+def worker_specs(session: SparkSession, topology: Topology, options: "QueryOptions") -> dict[str, WorkerSpec]:
     """Return how the workers of a topology are found in this Spark application, which ships their archive."""
+    archive = options.archive
     if archive is not None:
-        ship(session, archive, logs)
+        ship(session, archive, options.logs)
     return {
         worker.name: replace(
             WorkerSpec.of(topology, worker),
-            cache_bytes=cache_bytes,
-            check_persist=check_persist,
+            cache_bytes=options.cache_bytes,
+            check_persist=options.check_persist,
             run=session.sparkContext.applicationId,
             processes=int(session.conf.get("spark.executor.cores", "0") or 0),
-            log_directory=str(logs) if is_local(session.sparkContext.master) else LOGS_OF_CLUSTER,
+            log_directory=str(options.logs) if is_local(session.sparkContext.master) else LOGS_OF_CLUSTER,
             archive=SHIPPED if archive else "",
             archive_digest=archive.digest if archive else "",
-            python=python,
+            python=options.python,
         )
         for worker in topology.workers
     }

@@ -31,9 +31,7 @@ class RemoteStaging:
         service: The egress; the driver has attached.
         query: Id of the query.
         batch: Id of the micro-batch.
-        partition: Spark's partition.
         stage_attempt: Spark's stage attempt number.
-        task_attempt: Spark's task attempt id.
         patience_s: How long an egress may be away.
 
     Raises (from every method): `RunError` of the egress, R641, R642, R644 or R648.

@@ -29,8 +29,6 @@ class Submission:
     """An application on YARN or Kubernetes, as its spark-submit reports it.
 
     Args:
-        command: Of spark-submit.
-        master: For errors.
         note: Prints a line for the user.
     """
 

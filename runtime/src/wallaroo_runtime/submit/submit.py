@@ -1,6 +1,5 @@
 """Turns the submission of an application into the command that runs its driver, and keeps a driver running."""
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.spark.yarn import driver_settings
 from wallaroo_runtime.system.backoff import Backoff
+from wallaroo_runtime.system.process import dying_with_parent
 from wallaroo_runtime.worker.launch import status_text
 
 CLUSTER_KINDS = ("yarn", "k8s://")
@@ -25,9 +25,6 @@ BACKOFF = Backoff(1.0, 30.0)
 INTERRUPTED = 130
 # What a driver says of a fault that the next one would find again.
 FINAL = frozenset({0, USAGE, TOPOLOGY, INTERRUPTED})
-PR_SET_PDEATHSIG = 1
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def check_deploy_mode(master: str, deploy_mode: str) -> None:
@@ -63,7 +60,6 @@ def cluster_command(
     Args:
         app: The archive or topology; spark-submit gives it to the driver.
         master: As spark-submit takes it.
-        conf: Settings of the user.
         settings: Of the driver's JVM, unless the user has set them.
         arguments: Of `wallaroo run`, without application and master.
         files: Further ones that the driver gets, which `arguments` name without a directory.
@@ -84,7 +80,6 @@ class DriverKeeper:
     """Runs a driver, and runs it again when it fails.
 
     Args:
-        command: Of the driver.
         says_ready: Whether a line that it prints says that it is initialized.
         restarts: Whether it is run again.
     """
@@ -134,7 +129,7 @@ class DriverKeeper:
         # Of its own session: what a terminal sends to all must reach it once.
         self._child = child = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - no other thread runs
+            preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509 - no other thread runs
         )  # fmt: skip
         assert child.stdout is not None
         with child.stdout:
@@ -147,7 +142,3 @@ class DriverKeeper:
         self._stopped.set()
         if self._child is not None and self._child.poll() is None:
             self._child.send_signal(number)
-
-
-def _end_with_parent() -> None:
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -9,7 +9,7 @@ from pathlib import Path
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.system.cache import cache_directory
 
-PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 FETCH_S = 600
 REASON_CHARACTERS = 300
 _POM = """\
@@ -40,9 +40,6 @@ def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "") -> Path
     target = cache / name
     if target.is_dir():
         return target
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise _not_fetched(target, coordinates, "there is no `mvn` on PATH")
     cache.mkdir(parents=True, exist_ok=True)
     # In a directory of its own, then renamed: another program may fetch the same.
     with tempfile.TemporaryDirectory(prefix=f"{name}.", dir=cache) as temporary:
@@ -50,15 +47,9 @@ def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "") -> Path
         jars.mkdir()
         pom = Path(temporary, "pom.xml")
         pom.write_text(_pom(coordinates, alone), encoding="utf-8")
-        command = [maven, "-q", "-B", "-f", str(pom), PLUGIN, "-DincludeScope=runtime", f"-DoutputDirectory={jars}"]
-        try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=FETCH_S, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            raise _not_fetched(target, coordinates, f"Maven did not end within {FETCH_S} s") from error
-        if done.returncode:
-            raise _not_fetched(target, coordinates, maven_reason(done.stdout + done.stderr))
+        options = ("-f", str(pom), "-DincludeScope=runtime", f"-DoutputDirectory={jars}")
+        if reason := run_maven(Path(temporary), "copy-dependencies", *options):
+            raise RunError.of("R724", USAGE, what=coordinates[0], path=target, reason=reason)
         try:
             jars.rename(target)
         except OSError:
@@ -67,8 +58,25 @@ def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "") -> Path
     return target
 
 
-def _not_fetched(target: Path, coordinates: Sequence[str], reason: str) -> RunError:
-    return RunError.of("R724", USAGE, what=coordinates[0], path=target, reason=reason)
+def run_maven(directory: Path, goal: str, *options: str) -> str:
+    """Run a goal of the plugin that copies jars, in a directory; returns why that failed, or an empty text."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        return "there is no `mvn` on PATH"
+    command = [maven, "-q", "-B", f"{PLUGIN}:{goal}", *options]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=FETCH_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"Maven did not end within {FETCH_S} s"
+    return maven_reason(done.stdout + done.stderr) if done.returncode else ""
 
 
 def _pom(coordinates: Sequence[str], alone: str) -> str:

@@ -1,6 +1,24 @@
-"""What the system knows of a process."""
+"""What the system knows of a process, and how one ends with another."""
 
+import ctypes
+import os
+from collections.abc import Callable
 from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def dying_with_parent(number: int) -> Callable[[], None]:
+    """Return the `preexec_fn` of a process that gets a signal when the one that calls this ends."""
+    parent = os.getpid()
+
+    def bind() -> None:
+        _libc.prctl(PR_SET_PDEATHSIG, number)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return bind
 
 
 def process_start_time(pid: int) -> int | None:

@@ -1,5 +1,6 @@
 """Lets a process know that a signal has asked it to end."""
 
+import signal
 import time
 
 STEP_S = 0.1
@@ -37,3 +38,11 @@ class Stop:
         while not self._is_set and (left := deadline - time.monotonic()) > 0:
             time.sleep(min(left, STEP_S))
         return self._is_set
+
+
+def stop_event() -> Stop:
+    """Return a flag that SIGINT and SIGTERM set."""
+    stopped = Stop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stopped.set())
+    return stopped

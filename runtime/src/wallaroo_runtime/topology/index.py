@@ -16,8 +16,6 @@ class Part:
     Attributes:
         kind: `sources`, `steps` or `sinks`.
         path: The path of its position, which its property `path` should have.
-        pointer: JSON pointer to it.
-        value: The JSON object.
     """
 
     kind: str

@@ -354,6 +354,14 @@ class Topology:
         """Yield the steps with state, in document order."""
         return (step for step in self.steps() if step.state is not None)
 
+    def states(self) -> dict[str, Step]:
+        """Return for each state name the first step that has it."""
+        found: dict[str, Step] = {}
+        for step in self.steps():
+            if step.state is not None:
+                found.setdefault(step.state.name, step)
+        return found
+
     def sinks(self) -> Iterator[Sink]:
         """Yield the sinks of all pipelines, in document order."""
         return (sink for pipeline in self.pipelines for sink in pipeline.sinks)

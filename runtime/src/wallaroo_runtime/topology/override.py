@@ -43,7 +43,6 @@ def parse_address(what: str, text: str) -> tuple[str, int]:
 
     Args:
         what: The option, for the error.
-        text: Its value.
 
     Raises:
         RunError: T211.
@@ -78,7 +77,6 @@ def override(topology: Topology, inputs: str, outputs: str) -> Topology:
     """Return the topology with other addresses and nothing else changed.
 
     Args:
-        topology: As it was loaded.
         inputs: The value of `--in`; empty: the sources keep their addresses.
         outputs: The value of `--out`; empty: the sinks keep theirs.
 

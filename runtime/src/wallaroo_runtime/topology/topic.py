@@ -23,7 +23,6 @@ class TopicCreation:
         like: Name of the topic that has as many partitions; empty: `partitions` counts.
         partitions: How many partitions it gets.
         replicas: How many copies there are of each.
-        options: Settings of the topic.
     """
 
     like: str = ""

@@ -36,8 +36,6 @@ class Asking:
         """Return the answer to a request; waits for the worker while it is being restarted.
 
         Args:
-            method: Of the worker service.
-            request: What to ask.
             about: What no answer would be about, for people.
 
         Raises:
@@ -65,8 +63,6 @@ def repeated(method: Callable[..., Any], request: Any, *, path: str, about: str,
     """Return a worker's answer; waits for the worker while it is being restarted.
 
     Args:
-        method: Of a gRPC stub.
-        request: What to ask.
         path: Of the part of the topology that it is about.
         about: What no answer was given about, for people.
         timeout: How long to wait for an answer, in seconds.

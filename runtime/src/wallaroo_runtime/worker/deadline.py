@@ -22,7 +22,6 @@ class Deadline:
 
     Args:
         seconds: How long a call may take from its last progress; the first value of `seconds`.
-        action: What to do then.
         look: Returns what changes with the call's progress, and what is in flight.
     """
 

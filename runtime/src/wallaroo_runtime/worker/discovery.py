@@ -26,7 +26,6 @@ class Connection:
         spec: What it was started from.
         directory: Its private directory.
         generation: Counts the starts of the worker, from 1.
-        pid: Its process id.
     """
 
     spec: WorkerSpec
@@ -52,7 +51,6 @@ def ensure_worker(spec: WorkerSpec, owner: Owner | None = None, *, retry: bool =
     """Return a worker that serves, starting supervisor and worker when nobody has yet.
 
     Args:
-        spec: The worker.
         owner: The process it lives and dies with; by default the executor's JVM.
         retry: Start again a worker that has failed for good, as a new run does.
 
@@ -93,8 +91,6 @@ def kill_worker(connection: Connection, reason: str, *, is_excused: bool = False
     """Kill exactly this process of the worker; the supervisor starts another one.
 
     Args:
-        connection: The process.
-        reason: Why, for people.
         is_excused: Whether this end counts against the restart budget not at all.
     """
     request = {"op": "kill", "generation": connection.generation, "reason": reason, "is_excused": is_excused}

@@ -72,7 +72,8 @@ def connect(connection: Connection) -> Endpoints:
         targets = list(endpoints.init.endpoints) or [connection.target]
         for target in targets:
             if not target.startswith("unix:"):
-                raise _broke(connection.spec, f"endpoint {target!r} is not a Unix domain socket")
+                reason = f"endpoint {target!r} is not a Unix domain socket"
+                raise RunError.of("W410", WORKER, worker=connection.spec.name, reason=reason)
         # The first channel is one of them, most often; one more connection costs nothing and keeps the order.
         endpoints.channels = [grpc.insecure_channel(target, options=OPTIONS) for target in targets]
         endpoints.stubs = [WorkerStub(channel) for channel in endpoints.channels]
@@ -89,10 +90,6 @@ def connect(connection: Connection) -> Endpoints:
 @cache
 def _runtime_version() -> str:
     return metadata.version("wallaroo-spark-runtime")
-
-
-def _broke(spec: WorkerSpec, reason: str) -> RunError:
-    return RunError.of("W410", WORKER, worker=spec.name, reason=reason)
 
 
 def _init(spec: WorkerSpec, stub: WorkerStub) -> pb.InitReply:

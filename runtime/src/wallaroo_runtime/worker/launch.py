@@ -1,7 +1,6 @@
 """Starts the process of a worker, and explains why one did not start."""
 
 import contextlib
-import ctypes
 import errno
 import json
 import os
@@ -12,11 +11,12 @@ import subprocess
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.system.process import dying_with_parent
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 SOCKET, FAILURE = "worker.sock", "failure.json"
 MAX_FAILURE_BYTES = 4 * 1024 * 1024
-PR_SET_PDEATHSIG = 1
+ELF_BYTES = 20  # that say for which machine a program is
 ELF_MACHINES = {0x03: "x86", 0x28: "arm", 0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64"}
 # What Spark sets for its own Python processes; a worker is none of them.
 SPARK_VARIABLES = (
@@ -28,8 +28,6 @@ SPARK_VARIABLES = (
     "PYTHONPATH",
     "OMP_NUM",
 )
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:
@@ -60,13 +58,6 @@ def launch(spec: WorkerSpec, directory: Path, output: int) -> "subprocess.Popen[
     Raises:
         OSError: The program cannot be executed; see `explain_refusal`.
     """
-    parent = os.getpid()
-
-    def bind_life() -> None:
-        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
     return subprocess.Popen(
         spec.program(),
         cwd=spec.directory,
@@ -75,16 +66,21 @@ def launch(spec: WorkerSpec, directory: Path, output: int) -> "subprocess.Popen[
         stdout=output,
         stderr=output,
         start_new_session=True,
-        preexec_fn=bind_life,  # noqa: PLW1509 - the supervisor has one thread
+        preexec_fn=dying_with_parent(signal.SIGKILL),  # noqa: PLW1509 - the supervisor has one thread
     )
 
 
-def _elf_machine(path: str) -> str:
-    with contextlib.suppress(OSError, struct.error), Path(path).open("rb") as file:
-        head = file.read(20)
-        if head[:4] == b"\x7fELF":
-            (machine,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
-            return ELF_MACHINES.get(machine, f"ELF machine {machine:#x}")
+def elf_machine(head: bytes) -> str:
+    """Return the machine of a program that begins so; empty: it is none in ELF's format."""
+    if head[:4] != b"\x7fELF" or len(head) < ELF_BYTES:
+        return ""
+    (machine,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
+    return ELF_MACHINES.get(machine, f"ELF machine {machine:#x}")
+
+
+def _machine_of(path: str) -> str:
+    with contextlib.suppress(OSError), Path(path).open("rb") as file:
+        return elf_machine(file.read(ELF_BYTES))
     return ""
 
 
@@ -94,7 +90,7 @@ def explain_refusal(spec: WorkerSpec, error: OSError) -> Diagnostic:
     if not Path(spec.directory).is_dir():
         reason, fix = f"its directory {spec.directory} does not exist", "emit the topology again where the program is"
         return Diagnostic.of("W401", worker=spec.name, reason=reason, fix=fix)
-    machine = _elf_machine(path)
+    machine = _machine_of(path)
     if error.errno == errno.ENOEXEC and machine and machine != platform.machine():
         return Diagnostic.of("W405", path=path, actual=machine, expected=platform.machine())
     fix = {

@@ -45,8 +45,6 @@ class Suspect:
     Attributes:
         index: Of the call in its stream.
         ordinal: Of the message in the call; none when `is_outside`.
-        cause: What happened.
-        text: The same in words.
         is_shared: Whether other messages were in flight in the same process.
         note: What the worker did for no message, as it notes in a careful call.
     """
@@ -125,7 +123,6 @@ def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str
     Args:
         directory: The worker's.
         process: The one that the supervisor started.
-        status: Its own status.
     """
     path = directory / ENDED
     try:

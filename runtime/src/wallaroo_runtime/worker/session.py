@@ -95,7 +95,6 @@ class StateSession:
         Args:
             bucket: Number of the bucket.
             version: Of its committed state.
-            frames: Whole frames in order.
             load_log: Gives the entries of the log, oldest first; called when the worker lacks the state.
             wants_snapshot: Whether the changes shall be the whole state.
         """

@@ -32,7 +32,6 @@ class WorkerShower(Asking):
 
     Args:
         target: First endpoint of the worker, `unix:PATH`.
-        worker: Its name.
         timeout: How long to wait for an answer, in seconds.
     """
 

@@ -24,7 +24,6 @@ class WorkerSpec:
         name: Name of the worker in the topology.
         command: Program and arguments; a first item `{python}` stands for this interpreter.
         directory: Working directory of the worker.
-        args: The application's arguments.
         interface_hash: What the worker's `Init` must answer; empty: anything.
         deadline_ms: How long one call may take before the worker counts as hung.
         cache_bytes: Bound of the worker's state cache.

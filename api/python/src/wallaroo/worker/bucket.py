@@ -41,7 +41,6 @@ class BucketRun:
     Args:
         stage: The stage; no other call may run on it until a method returns.
         call: Index, bucket and wishes of the call.
-        frames: The messages.
     """
 
     def __init__(self, stage: Stage, call: pb.Bucket, frames: Sequence[bytes]) -> None:

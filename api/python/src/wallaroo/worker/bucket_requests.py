@@ -11,11 +11,7 @@ class ProtocolError(Exception):
 
 
 class BucketRequests:
-    """What the client sends after the opening.
-
-    Args:
-        requests: As they come.
-    """
+    """What the client sends after the opening."""
 
     def __init__(self, requests: Iterator[pb.StateRequest]) -> None:
         self._requests = requests

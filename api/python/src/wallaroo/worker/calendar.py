@@ -23,9 +23,7 @@ class Calendar:
     """States of the keys of one window step.
 
     Attributes:
-        codec: Writes and reads accumulators.
         max_bytes: How many bytes a state may have; one that has more already may not grow.
-        live: States that were needed.
         stored: Serialized states of the other keys.
         sizes: Serialized size of each state that is in the log.
         changed: Keys whose state differs from the log's.

@@ -72,8 +72,6 @@ def read_messages(
     """Return the messages of a frame and, by position, those that cannot be read, for which there is None.
 
     Args:
-        values: Reads them.
-        frame: The frame.
         enters: Called with the position of each before it is read; False: it shall not be. None: all are read at once.
 
     Raises:

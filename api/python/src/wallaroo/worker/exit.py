@@ -264,7 +264,6 @@ def cut_ranges(
     """Yield start, end and bytes of the messages of each frame: a frame is closed when it exceeds `frame_bytes`.
 
     Args:
-        lengths: Of the values.
         data: Their bytes.
         frame_bytes: What a frame's body may have.
         sizes: What each message takes in a frame, if that is more than its value.

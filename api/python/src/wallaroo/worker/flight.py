@@ -20,9 +20,6 @@ class InFlight:
     Attributes:
         words: Index of the call, 1 + ordinal of the message in flight or 0, process id, keys visited.
 
-    Args:
-        path: The file.
-
     Raises:
         DiagnosticError: It cannot be mapped (W410).
     """

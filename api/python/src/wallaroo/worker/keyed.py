@@ -16,7 +16,6 @@ class StateEntry:
 
     Attributes:
         closed_keys: The only keys that may have state; None when any may.
-        values: Reads the messages.
     """
 
     number: int
@@ -32,7 +31,6 @@ class WindowEntry:
     """A window step that a stage begins with.
 
     Attributes:
-        values: Reads the messages.
         give: Passes on messages with their times, a sequence and a key.
     """
 

@@ -16,11 +16,7 @@ from wallaroo.worker.window_run import WindowTurn
 class OpenRun(BucketRun):
     """One try of a call that stays open. Other calls may use the stage between its parts.
 
-    Attributes:
-        stage: The stage.
-
     Args:
-        stage: The stage.
         call: The first request of the call.
         state: The committed state.
         checks_persist: Whether a change of state that is not persisted is a failure; slow.
@@ -50,10 +46,6 @@ class OpenRun(BucketRun):
 
     def part(self, last: pb.Bucket, frames: Sequence[bytes]) -> list[pb.Output] | BucketResult | None:
         """Run a part.
-
-        Args:
-            last: Its last request.
-            frames: The messages.
 
         Returns:
             Its outputs; for the last part of the call its result; None when user code failed: the state is then spoilt.

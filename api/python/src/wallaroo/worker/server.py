@@ -21,7 +21,6 @@ class Server:
     """A gRPC server on a socket that appears under its name only when it serves.
 
     Args:
-        service: What it serves.
         socket: Path of the socket.
 
     Raises:

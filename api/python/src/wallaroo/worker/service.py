@@ -20,7 +20,6 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
     Args:
         program: The program whose setup has run.
         endpoints: All endpoints of the worker, this one included.
-        calls: Runs the calls.
     """
 
     def __init__(self, program: Program, endpoints: list[str], calls: CallRunner) -> None:

@@ -40,10 +40,6 @@ STEP_KINDS = {
 class Stage:
     """Runs the nodes of one stage; one call at a time.
 
-    Args:
-        application: What the program declared.
-        stage: What to run.
-
     Raises:
         DiagnosticError: The stage names what the application does not have (W413).
     """

@@ -68,7 +68,6 @@ class BucketState:
     """The states of one bucket.
 
     Attributes:
-        codec: Writes and reads states.
         max_bytes: How many bytes a state may have; one that has more already may not grow.
         tables: The states of one name, by the port of its log frames.
         calendars: Those of window steps, likewise.

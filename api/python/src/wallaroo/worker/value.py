@@ -28,9 +28,7 @@ class NotSerializableError(Exception):
     """A state cannot be written. Code: C504 where a message is at fault, else C511.
 
     Attributes:
-        type_name: Of the state.
         port: Of its log frames; below 0: not known.
-        key: Whose state it is.
     """
 
     def __init__(self, state: Any, cause: BaseException, port: int = -1, key: bytes = b"") -> None:

@@ -73,7 +73,6 @@ class VisitTurn:
         state: The bucket's.
         changed: The states that are to be persisted, by the port of their table.
         waiting: The visits of the call.
-        counts: What they came to.
         deleted: Keys whose states are to be taken out of the log, by the port of their table.
     """
 

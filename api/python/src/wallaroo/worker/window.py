@@ -103,7 +103,6 @@ class Window(ABC):
     """The windows of one step.
 
     Args:
-        aggregation: The user's aggregation.
         patience_ms: How long a key may be silent before all that it has is emitted.
     """
 

@@ -261,15 +261,7 @@ def start_realtime(
     Raises:
         RunError: A worker does not start or must not be used.
     """
-    specs = worker_specs(
-        session,
-        topology,
-        logs=options.logs,
-        cache_bytes=options.cache_bytes,
-        check_persist=options.check_persist,
-        archive=options.archive,
-        python=options.python,
-    )
+    specs = worker_specs(session, topology, options)
     workers = _start_workers(session, [located(specs[name]) for name in sorted({s.worker for s in plan.stages})])
     try:
         return _start_query(session, plan, options, workers, services(workers.targets), commit)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.durable.line import pack_line, unpack_line
+from wallaroo_runtime.durable.line import pack_line, read_line
 from wallaroo_runtime.errors import RunError
 
 NAME = "replay"
@@ -50,13 +50,8 @@ def last_block(directory: Path, end: int) -> int:
     """
     path = directory / NAME
     try:
-        content = unpack_line(path.read_bytes().rstrip(b"\n"))
-    except FileNotFoundError:
-        return 0
-    try:
-        if content is None:
-            reason = "it does not fit its checksum"
-            raise ValueError(reason)
+        if (content := read_line(path)) is None:
+            return 0
         block = Block(int(content["id"]), int(content["offset"]), int(content["before"]))
     except (ValueError, KeyError, TypeError) as error:
         raise RunError.of("R612", path=path, offset=0, reason=str(error)) from error

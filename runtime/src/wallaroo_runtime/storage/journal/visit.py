@@ -4,11 +4,12 @@ They serve those who ask about a visit, and may be lost: the visits themselves a
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.durable.line import pack_line, unpack_line
+from wallaroo_runtime.durable.line import pack_line, read_line
 
 VISITS, COUNTS = "visits", "visited"
 MOST = 1000
@@ -48,11 +49,10 @@ def add_counts(directory: Path, counts: Mapping[int, tuple[int, int]]) -> None:
 
 
 def _read(path: Path) -> list[Any]:
-    try:
-        content = unpack_line(path.read_bytes().rstrip(b"\n"))
-    except FileNotFoundError:
-        return []
-    return [] if content is None else list(content["visits"])
+    with suppress(ValueError):
+        if (content := read_line(path)) is not None:
+            return list(content["visits"])
+    return []
 
 
 def _write(path: Path, items: list[Any]) -> None:

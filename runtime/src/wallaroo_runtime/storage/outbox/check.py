@@ -14,19 +14,6 @@ from wallaroo_runtime.storage.outbox.position import Delivered, read_position
 _BLOCK_BYTES = 1024 * 1024
 
 
-def last_published(directory: Path) -> Base:
-    """Return what the log says of all its records together.
-
-    Raises:
-        RunError: R620, the log is damaged.
-    """
-    reader = LogReader(directory)
-    for _ in reader.records():
-        continue
-    reader.close()
-    return reader.base
-
-
 def check_outbox(directory: Path, ports: Collection[int]) -> None:
     """Compare the positions of sinks with the log, and what is not delivered with its files.
 

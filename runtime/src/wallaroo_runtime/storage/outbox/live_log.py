@@ -11,6 +11,7 @@ from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import sync_directory
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.storage.journal.head import Position, pack_head
+from wallaroo_runtime.storage.journal.segment import write_all
 from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, Entry, live_segments, segment_at
 from wallaroo_runtime.storage.outbox.live_recovery import recover
 
@@ -72,7 +73,7 @@ class LiveLog:
             self._write_letters(placed)
         at = self.end - self._segments[-1].base
         try:
-            _write(self._descriptor, placed.head() + placed.content, at)
+            write_all(self._descriptor, placed.head() + placed.content, at)
         except OSError:
             os.ftruncate(self._descriptor, at)
             raise
@@ -93,7 +94,7 @@ class LiveLog:
             path = self._letters / name
             self._letter_files[name] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _write(self._letter_files[name], entry.content, entry.sequence)
+            write_all(self._letter_files[name], entry.content, entry.sequence)
         except OSError:
             os.ftruncate(self._letter_files[name], entry.sequence)
             raise
@@ -124,7 +125,7 @@ class LiveLog:
             self._write_head()
 
     def _write_head(self) -> None:
-        _write(self._head, pack_head(Position(self.safe, 0, 0)), 0)
+        write_all(self._head, pack_head(Position(self.safe, 0, 0)), 0)
 
     def _begin(self) -> None:
         """Begin a segment, with all that is known; everything before is safe."""
@@ -133,7 +134,7 @@ class LiveLog:
         new = segment.path.with_suffix(".new")
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            _write(descriptor, first.head() + first.content, 0)
+            write_all(descriptor, first.head() + first.content, 0)
             os.fsync(descriptor)
             new.rename(segment.path)
         except OSError:
@@ -175,10 +176,3 @@ class LiveLog:
         os.fsync(self._head)
         for descriptor in (*self._retired, self._descriptor, self._head):
             os.close(descriptor)
-
-
-def _write(descriptor: int, content: bytes, at: int) -> None:
-    rest = memoryview(content)
-    while rest:
-        written = os.pwrite(descriptor, rest, at)
-        rest, at = rest[written:], at + written

@@ -193,6 +193,19 @@ class LogReader:
         return record
 
 
+def read_base(directory: Path) -> Base:
+    """Return what the log of an outbox says of all its records together.
+
+    Raises:
+        RunError: R620, the log is damaged.
+    """
+    reader = LogReader(directory)
+    for _ in reader.records():
+        continue
+    reader.close()
+    return reader.base
+
+
 def cut_delivered(directory: Path, positions: dict[int, int]) -> bytes | None:
     """Return the content of the log without the records at its beginning that are delivered; None: nothing to cut.
 

@@ -69,7 +69,6 @@ class Run:
         """Count the dead letters of a frame, which have no order.
 
         Args:
-            bucket: Whose they are.
             frame: Has them.
             delivered: How many of each bucket and sequence are delivered.
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.durable.line import pack_line, unpack_line
+from wallaroo_runtime.durable.line import pack_line, read_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.live_state import read_last
-from wallaroo_runtime.storage.outbox.log import LogReader
+from wallaroo_runtime.storage.outbox.log import read_base
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,10 @@ def forget_position(directory: Path, port: int) -> None:
 
 def _read(path: Path) -> Delivered | None:
     try:
-        line = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    value = unpack_line(line.rstrip(b"\n"))
-    if value is None:
-        raise RunError.of("R620", path=path.parent, reason=f"{path.name} does not fit its checksum")
-    return Delivered(**value)
+        value = read_line(path)
+    except ValueError as error:
+        raise RunError.of("R620", path=path.parent, reason=f"{path.name} does not fit its checksum") from error
+    return None if value is None else Delivered(**value)
 
 
 def write_position(directory: Path, port: int, position: Delivered, *, durable: bool) -> None:
@@ -118,10 +115,5 @@ def undelivered(directory: Path, ports: Collection[int]) -> int:
     Raises:
         RunError: R620.
     """
-    reader = LogReader(directory)
-    for _ in reader.records():
-        continue
-    reader.close()
-    # By then its base has counted every record.
-    published = reader.base.messages + read_last(directory).state.messages
+    published = read_base(directory).messages + read_last(directory).state.messages
     return sum(published[port] - read_position(directory, port).messages for port in ports)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wallaroo.frame import check_frame
-from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.durable.file import NO_ROOM, private
 from wallaroo_runtime.errors import RunError
 
 _BUFFER_BYTES = 256 * 1024
@@ -42,7 +42,7 @@ class _Open:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.file: BinaryIO = open(  # noqa: SIM115 - lives as long as its writer
-            path, "wb", buffering=_BUFFER_BYTES, opener=lambda name, flags: os.open(name, flags, 0o600)
+            path, "wb", buffering=_BUFFER_BYTES, opener=private
         )
         self.bytes = self.crc32 = self.messages = 0
 
@@ -60,7 +60,6 @@ class StagingWriter:
         directory: The staging directory; made when it does not exist.
         query: Id of the query: letters, digits, `.`, `_`, `-`.
         batch: Id of the micro-batch.
-        partition: Spark's partition.
         stage_attempt: Spark's stage attempt number.
         task_attempt: Spark's task attempt id; no two attempts may share a name.
         fsync: Whether `finish` makes the files survive a loss of power.

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.durable.line import pack_line, unpack_line
+from wallaroo_runtime.durable.line import pack_line, read_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.outbox.log import Published
 
@@ -15,15 +15,8 @@ def read_written(path: Path) -> Published:
         RunError: R698, the file is damaged.
     """
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return Published()
-    try:
-        value = unpack_line(content.rstrip(b"\n"))
-        if value is None:
-            reason = "it does not fit its checksum"
-            raise ValueError(reason)
-        return Published(str(value["query"]), int(value["batch"]))
+        value = read_line(path)
+        return Published() if value is None else Published(str(value["query"]), int(value["batch"]))
     except (ValueError, KeyError, TypeError) as error:
         raise RunError.of("R698", path=path, reason=error) from error
 
