@@ -106,17 +106,30 @@ def pages(query: StateQuery, name: str, limit: int, prefix: str) -> Iterator[dic
         after = rows[-1]["key"]
 
 
+def parts(query: StateQuery, name: str, limit: int, prefix: str, page_bytes: int) -> Iterator[dict[str, Any]]:
+    """Yield all states of a name, in pages of so many bytes."""
+    after: str | None = ""
+    while after is not None:
+        _, rows, following = query.part(name, prefix=prefix, after=after, limit=limit, page_bytes=page_bytes)
+        sizes = [row["bytes"] + len(row["key"].encode()) for row in rows]
+        assert len(rows) <= limit and (len(rows) < 2 or sum(sizes) <= page_bytes * 4)  # 0x12 is longer than its key
+        assert following is None or following == rows[-1]["key"]
+        yield from rows
+        after = following
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=TEXTS,
     limit=st.integers(1, 5),
     prefix=st.text("ab€", max_size=2) | st.sampled_from(["0x", "0x12"]),
     absent=KEYS,
+    page_bytes=st.integers(0, 200),
 )
-@example(texts=["a,b,a"], limit=1, prefix="", absent="x")
-@example(texts=["0xff,0x12ab,a"], limit=1, prefix="0x12", absent="x")
+@example(texts=["a,b,a"], limit=1, prefix="", absent="x", page_bytes=9)
+@example(texts=["0xff,0x12ab,a"], limit=1, prefix="0x12", absent="x", page_bytes=90)
 def test_states_are_what_a_dictionary_says(
-    run: MemoryRun, totals: dict[str, int], texts: list[str], limit: int, prefix: str, absent: str
+    run: MemoryRun, totals: dict[str, int], texts: list[str], limit: int, prefix: str, absent: str, page_bytes: int
 ) -> None:
     run.send([text.encode() for text in texts], "Words")
     for key in (key for text in texts for key in text.split(",")):
@@ -130,6 +143,7 @@ def test_states_are_what_a_dictionary_says(
     wanted = sorted((key for key in totals if key.startswith(prefix)), key=str.encode)
     paged = list(pages(query, "totals", limit, prefix))
     assert [(row["key"], count_of(row["value"])) for row in paged] == [(named[key], totals[key]) for key in wanted]
+    assert list(parts(query, "totals", limit, prefix, page_bytes)) == paged
     for key in totals:
         batch, row = query.get("totals", key)
         assert (batch, row["key"], count_of(row["value"])) == (BATCH, named[key], totals[key])
@@ -214,6 +228,12 @@ def test_a_choice_is_what_a_filter_gives(states: dict[bytes, bytes], prefix: byt
             (key, states[key], len(states[key])) for key in expected[:limit]
         ]
     assert StateChoice(frozenset({4})).rows(entries) == []
+    for size in (0, 4, 9):
+        rows = StateChoice(frozenset({3}), prefix=prefix, after=after, page_bytes=size).rows(entries)
+        before = [sum(len(each) + len(states[each]) for each in expected[:at]) for at in range(len(expected))]
+        assert [row.key for row in rows] == [
+            key for at, (key, total) in enumerate(zip(expected, before, strict=True)) if at < 2 or total <= size
+        ]
 
 
 def test_windows_show_their_accumulators() -> None:
