@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from importlib import resources
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 
 from support.run import TESTS
 from wallaroo.frame import encode_frame
+from wallaroo.worker import call
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
 from wallaroo_runtime.checkpoint.manifest import sealed
@@ -106,17 +109,30 @@ def pages(query: StateQuery, name: str, limit: int, prefix: str) -> Iterator[dic
         after = rows[-1]["key"]
 
 
+def parts(query: StateQuery, name: str, limit: int, prefix: str, page_bytes: int) -> Iterator[dict[str, Any]]:
+    """Yield all states of a name, in pages of so many bytes."""
+    after: str | None = ""
+    while after is not None:
+        _, rows, following = query.part(name, prefix=prefix, after=after, limit=limit, page_bytes=page_bytes)
+        sizes = [row["bytes"] + len(row["key"].encode()) for row in rows]
+        assert len(rows) <= limit and (len(rows) < 2 or sum(sizes) <= page_bytes * 4)  # 0x12 is longer than its key
+        assert following is None or following == rows[-1]["key"]
+        yield from rows
+        after = following
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=TEXTS,
     limit=st.integers(1, 5),
     prefix=st.text("ab€", max_size=2) | st.sampled_from(["0x", "0x12"]),
     absent=KEYS,
+    page_bytes=st.integers(0, 200),
 )
-@example(texts=["a,b,a"], limit=1, prefix="", absent="x")
-@example(texts=["0xff,0x12ab,a"], limit=1, prefix="0x12", absent="x")
+@example(texts=["a,b,a"], limit=1, prefix="", absent="x", page_bytes=9)
+@example(texts=["0xff,0x12ab,a"], limit=1, prefix="0x12", absent="x", page_bytes=90)
 def test_states_are_what_a_dictionary_says(
-    run: MemoryRun, totals: dict[str, int], texts: list[str], limit: int, prefix: str, absent: str
+    run: MemoryRun, totals: dict[str, int], texts: list[str], limit: int, prefix: str, absent: str, page_bytes: int
 ) -> None:
     run.send([text.encode() for text in texts], "Words")
     for key in (key for text in texts for key in text.split(",")):
@@ -130,6 +146,7 @@ def test_states_are_what_a_dictionary_says(
     wanted = sorted((key for key in totals if key.startswith(prefix)), key=str.encode)
     paged = list(pages(query, "totals", limit, prefix))
     assert [(row["key"], count_of(row["value"])) for row in paged] == [(named[key], totals[key]) for key in wanted]
+    assert list(parts(query, "totals", limit, prefix, page_bytes)) == paged
     for key in totals:
         batch, row = query.get("totals", key)
         assert (batch, row["key"], count_of(row["value"])) == (BATCH, named[key], totals[key])
@@ -214,6 +231,12 @@ def test_a_choice_is_what_a_filter_gives(states: dict[bytes, bytes], prefix: byt
             (key, states[key], len(states[key])) for key in expected[:limit]
         ]
     assert StateChoice(frozenset({4})).rows(entries) == []
+    for size in (0, 4, 9):
+        rows = StateChoice(frozenset({3}), prefix=prefix, after=after, page_bytes=size).rows(entries)
+        before = [sum(len(each) + len(states[each]) for each in expected[:at]) for at in range(len(expected))]
+        assert [row.key for row in rows] == [
+            key for at, (key, total) in enumerate(zip(expected, before, strict=True)) if at < 2 or total <= size
+        ]
 
 
 def test_windows_show_their_accumulators() -> None:
@@ -224,6 +247,62 @@ def test_windows_show_their_accumulators() -> None:
         (name,) = query.states
         _, rows = query.page(name)
         assert {row["key"]: row["value"] for row in rows} == {"ann": [[11], [8]], "bob": [[7]]}
+
+
+SLOW = """
+import threading
+
+import wallaroo
+
+begun, goes_on = threading.Event(), threading.Event()
+
+class Count:
+    value = 0
+
+@wallaroo.key_extractor
+def key(line):
+    return line
+
+@wallaroo.state_computation("count", state=Count)
+def count(line, state):
+    state.value += 1
+    if state.value > 1:
+        begun.set()
+        goes_on.wait()
+
+@wallaroo.line_decoder
+def decode(data):
+    return data.decode()
+
+@wallaroo.encoder
+def encode(line):
+    return line
+
+def application_setup(args):
+    end = ("127.0.0.1", "0", decode)
+    return wallaroo.build_application(
+        "Slow", wallaroo.source("lines", wallaroo.TCPSourceConfig(*end)).key_by(key).to(count)
+        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", "1", encode)))
+"""
+
+
+def test_a_worker_that_is_busy_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow_program.py").write_text(SLOW)
+    monkeypatch.setattr(call, "SHOW_WAIT_S", 0.1)
+    with closing(start(str(tmp_path / "slow_program.py"), [])) as run:
+        program = sys.modules["slow_program"]
+        run.send([b"a"])
+        sender = threading.Thread(target=run.send, args=([b"a"],))
+        sender.start()
+        try:
+            assert program.begun.wait(60)
+            with pytest.raises(RunError, match='W431 worker "main" runs user code for longer than 0.1 s'):
+                list(query_of(run).page("count")[1])
+        finally:
+            program.goes_on.set()
+            sender.join()
+        _, rows = query_of(run).page("count")
+        assert [row["value"] for row in rows] == [{"value": 2}]
 
 
 @pytest.mark.parametrize("text", ["0xzz", "0x1", "€", "", "18446744073709551616", "1" * 5000])

@@ -136,6 +136,39 @@ def test_any_of_it_may_be_left_out(data: st.DataObject) -> None:
     assert completed(document) == expected
 
 
+def faults(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield what others are derived from, once all that may be left out is: the pointer, object and property."""
+    yield "", document, "name"
+    yield "/workers", document, "workers"
+    if len(document["workers"]) > 1:
+        yield from ((f"/workers/{at}", worker, "name") for at, worker in enumerate(document["workers"]))
+    for number, pipeline in enumerate(document["pipelines"]):
+        if len(document["pipelines"]) > 1:
+            yield f"/pipelines/{number}", pipeline, "name"
+        steps = ((f"/pipelines/{number}/steps/{at}", step) for at, step in enumerate(pipeline["steps"]))
+        yield from ((pointer, step, name) for pointer, step in steps for name in ("name", "path"))
+
+
+@settings(deadline=None, max_examples=150)
+@given(data=st.data(), wrong=st.sampled_from([None, 5, []]))
+def test_one_fault_is_one_finding(data: st.DataObject, wrong: Any) -> None:
+    document = whole(data.draw(st.sampled_from(GOLDEN)))
+    for owner, key in list(omissible(document)):
+        owner.pop(key, None)
+    pointer, owner, key = data.draw(st.sampled_from(list(faults(document))))
+    if wrong is None:
+        owner.pop(key, None)
+    else:
+        owner[key] = wrong
+    try:
+        completed(document)
+    except RunError as error:
+        places = {"", "/workers"} if key == "workers" else {pointer, f"{pointer}/{key}"}
+        assert {finding.pointer for finding in error.diagnostics} <= places, error.diagnostics
+    else:
+        assert wrong is None and key in ("path", "name"), (pointer, key)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 3) | st.text("a0/", max_size=3),
     lambda inner: (

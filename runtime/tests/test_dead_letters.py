@@ -127,7 +127,10 @@ def test_ls_names_the_checkpoint_of_a_program(
     code, out, _ = run(capsys, "ls", app)
     assert (code, len(out.splitlines())) == (0, 4)
     code, _, err = run(capsys, "ls", tmp_path / "gone.py")
-    assert (code, err[:4]) == (2, "R609")
+    assert (code, err) == (
+        2,
+        f"R616 {tmp_path / 'gone.py'} cannot be read; there is no such checkpoint or program\n  fix: check the path\n",
+    )
 
 
 def test_show_everything(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.cli.unused import find_unused, held
 from wallaroo_runtime.system.process import process_start_time
 
 DAY_S = 86_400
@@ -118,6 +119,43 @@ def test_only_what_is_unused_goes(
         assert all(row["removed"] and row["bytes"] >= 1000 for row in done.values())
         assert {str(path) for path in all_of_it if not path.exists()} == unused
         assert collected(*options) == {}
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    drawn=st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(("nobody", "run", "read", "gone"))), max_size=8)
+)
+def test_what_is_used_after_it_was_found_stays(homes: tuple[Path, Path], drawn: list[tuple[str, str]]) -> None:
+    for home in homes:
+        shutil.rmtree(home, ignore_errors=True)
+    uses = {}
+    for number, (kind, use) in enumerate(drawn):
+        path, _ = make(homes, number, kind, "nobody", ExitStack())
+        age(path, 40)
+        uses[path] = use
+    found = list(find_unused(30, checkpoints=True))
+    assert {entry.path for entry in found} == {path for path in uses if not path.name.startswith("broker")}
+    for entry in found:
+        file = next((each for each in entry.path.rglob("file*") if each.is_file()), entry.path)
+        if uses[entry.path] == "run" and entry.path.is_dir():
+            (entry.path / "driver.lock").write_text("1\n")  # as a run does that has ended meanwhile
+            (entry.path / "application.json").write_text("{}")
+        elif uses[entry.path] == "gone":
+            shutil.rmtree(entry.path) if entry.path.is_dir() else entry.path.unlink()
+        elif uses[entry.path] != "nobody":
+            os.utime(file, (time.time(), file.lstat().st_mtime))
+    for entry in found:
+        with held(entry) as is_free:
+            assert is_free == (uses[entry.path] == "nobody"), entry
+
+
+def test_a_checkpoint_whose_processes_are_gone_is_old(homes: tuple[Path, Path]) -> None:
+    for home in homes:
+        shutil.rmtree(home, ignore_errors=True)
+    path, _ = make(homes, 1, "checkpoint", "nobody", ExitStack())
+    (path / "gateway.json").write_text('{"pid": 1, "start_time": 1}')
+    age(path, 40)
+    assert set(collected("--checkpoints", "--dry-run")) == set(collected("--checkpoints")) == {str(path)}
 
 
 @pytest.mark.slow

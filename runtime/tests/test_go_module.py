@@ -60,6 +60,9 @@ def test_nothing_of_this_machine_is_committed(tmp_path: Path) -> None:
     assert first["go.mod"] == "module wallaroo.local/program\n\ngo 1.24.0\n"
     assert [path.name for path in init(tmp_path)] == ["go.work"]
     assert committed(tmp_path) == first
+    ran(tmp_path, "go", "build")
+    assert (tmp_path / "program").is_file()
+    assert committed(tmp_path) == first
 
 
 @settings(deadline=None, max_examples=8)
@@ -93,7 +96,9 @@ def test_what_is_there_is_amended(ignored: list[str], ends: str, module: str, ol
         assert set(workspace(home / "go.work")) == {home, sdk_directory(), *kept}
         assert (home / ".gitignore").read_text().startswith(mine)
         assert module != "above" or not (program / "go.mod").exists()
-        ran(program, "go", "list", "-deps", "./...")
+        before = set(committed(root))
+        ran(program, "go", "build")
+        assert set(committed(root)) == before
 
 
 def workspace(file: Path) -> list[Path]:

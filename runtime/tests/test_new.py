@@ -41,6 +41,7 @@ def test_what_to_do_next_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert out.splitlines()[-1] == f"next: cd {tmp_path}/counter && python -m pytest && wallaroo run app.py"
     readme = (tmp_path / "counter" / "README.md").read_text()
     assert readme.startswith("# counter\n") and "wallaroo run app.py" in readme
+    assert (tmp_path / "counter" / ".gitignore").read_text() == "__pycache__/\n"
 
 
 @settings(deadline=None, max_examples=20)

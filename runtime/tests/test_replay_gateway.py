@@ -1,5 +1,6 @@
 """Dead letters on their way to a gateway: each is journaled once, however often command and gateway are killed."""
 
+import copy
 import itertools
 import json
 import os
@@ -176,14 +177,28 @@ def checkpoint_in(path: Path, count: int) -> Path:
     return path
 
 
-def sequences(checkpoint: Path) -> Counter[int]:
-    """Count the letters in the journal by their sequence."""
+def rename(checkpoint: Path) -> None:
+    """Run a version of the program in which the step of the letters has another name, and another place."""
+    topology = copy.deepcopy(WORD_COUNT)
+    (line,) = topology["pipelines"]
+    more = copy.deepcopy(line["steps"][0]) | {"name": "more", "path": "0/steps/1", "inputs": ["0/steps/0"]}
+    line["steps"].insert(1, more)
+    line["steps"][2] |= {"name": "Tally", "path": "0/steps/2", "inputs": ["0/steps/1"]}
+    line["sinks"][0]["inputs"] = ["0/steps/2"]
+    manifest = json.loads((checkpoint / "application.json").read_text()) | {"topology": topology}
+    ports = first_ports(load_document(topology)).to_json()
+    (checkpoint / "application.json").write_text(json.dumps(manifest | ports))
+
+
+def sequences(checkpoint: Path, step: str = "Count Word", at: str = "0/steps/1") -> Counter[int]:
+    """Count the letters in the journal by their sequence; all are of this step."""
     reader = JournalReader(checkpoint / "gateway" / "journal")
     found: Counter[int] = Counter()
     for data in reader.read(0, reader.end().offset):
-        for header, at, _ in split_frames(data):
+        for header, start, _ in split_frames(data):
             assert header.port == REPLAY_PORT
-            letters = map(worker.DeadLetter.FromString, read_frame(data, at).values())
+            letters = list(map(worker.DeadLetter.FromString, read_frame(data, start).values()))
+            assert {(each.step, each.path) for each in letters} == {(step, at)}
             found.update(each.sequence for each in letters if not each.traceback)
     return found
 
@@ -192,11 +207,15 @@ kills = st.lists(st.tuples(st.sampled_from(POINTS), st.integers(1, 4), st.boolea
 
 
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(count=st.integers(0, 9), killed=kills, size=st.integers(1, 600), data=st.data())
+@given(count=st.integers(0, 9), killed=kills, size=st.integers(1, 600), renamed=st.booleans(), data=st.data())
 def test_a_command_that_is_killed_replays_each_letter_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, killed: Any, size: int, data: st.DataObject
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, killed: Any, size: int, renamed: bool, data: Any
 ) -> None:
     checkpoint = checkpoint_in(tmp_path / str(len(list(tmp_path.iterdir()))), count)
+    options, place = list[str](), ("Count Word", "0/steps/1")
+    if renamed:
+        rename(checkpoint)
+        options, place = ["--step", "Count Word", "--as", "Tally"], ("Tally", "0/steps/2")
     monkeypatch.setattr(replay_step, "BLOCK_BYTES", size)
     ids = [f"{1 + number % 2}-0-{number // 2}" for number in range(count)]
 
@@ -205,7 +224,7 @@ def test_a_command_that_is_killed_replays_each_letter_once(
         chosen = data.draw(st.lists(st.sampled_from(ids), max_size=4)) if ids else []
         wanted = chosen or ["--all"]
         with suppress(Killed):
-            assert cli.main(["dead-letters", "replay", str(checkpoint), *wanted]) == 0
+            assert cli.main(["dead-letters", "replay", str(checkpoint), *wanted, *options]) == 0
 
     with ExitStack() as stack:
         stack.enter_context(serving(checkpoint))
@@ -217,13 +236,13 @@ def test_a_command_that_is_killed_replays_each_letter_once(
                     raise Killed
 
             run(die)
-            assert set(sequences(checkpoint).values()) <= {1}
+            assert set(sequences(checkpoint, *place).values()) <= {1}
             if restarts:
                 stack.close()
                 stack.enter_context(serving(checkpoint))
         monkeypatch.setattr(replay_step, "reach", lambda name: None)
-        assert cli.main(["dead-letters", "replay", str(checkpoint), "--all"]) == 0
-        assert sequences(checkpoint) == Counter(range(count))
+        assert cli.main(["dead-letters", "replay", str(checkpoint), "--all", *options]) == 0
+        assert sequences(checkpoint, *place) == Counter(range(count))
     marks = checkpoint / "dead-letters" / "replayed"
     assert sorted(set(marks.read_text().split()) if count else ()) == sorted(ids)
 
@@ -259,3 +278,26 @@ def test_a_command_says_why_nothing_is_replayed(tmp_path: Path, capsys: pytest.C
     path.write_text(json.dumps({"format_version": 1, "topology": WORD_COUNT}))
     assert cli.main(["dead-letters", "replay", str(checkpoint), "1-0-0"]) == 1
     assert "R698" in capsys.readouterr().err
+
+
+def test_a_step_that_was_renamed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = checkpoint_in(tmp_path / "checkpoint", 3)
+    rename(checkpoint)
+
+    def said(*arguments: str) -> str:
+        cli.main(["dead-letters", "replay", str(checkpoint), *arguments])
+        return capsys.readouterr().err.replace(str(checkpoint), "CHECKPOINT")
+
+    assert said("1-0-0") == (
+        "0 replayed, 1 cannot be\n"
+        'R621 dead letter 1-0-0 cannot be replayed; "Count Word" (0/steps/1) is no longer in the application, '
+        'whose state steps are "Tally"\n'
+        "  fix: if it was renamed, say what it is called now: `wallaroo dead-letters replay CHECKPOINT --all "
+        "--step 'Count Word' --as Tally`; else take its input with "
+        "`wallaroo dead-letters show CHECKPOINT 1-0-0 --input FILE`\n"
+    )
+    assert '--as "Tali" is not the name of one of its state steps, which are "Tally"' in said("1-0-0", "--as", "Tali")
+    assert "--as with --all would send the letters of all steps to one" in said("--all", "--as", "Tally")
+    with serving(checkpoint):
+        assert said("1-0-0", "--as", "Tally") == said("1-0-1", "--as", "0/steps/2") == "1 replayed\n"
+    assert sequences(checkpoint, "Tally", "0/steps/2") == Counter({0: 1, 2: 1})

@@ -118,7 +118,7 @@ CASES: list[tuple[str, Callable[[], Any], list[str]]] = [
         "arity of a state class",
         lambda: begin().to_stateful(keep, NeedsArgument, "s").to_sink(sink()),
         [
-            'T202 state class "NeedsArgument": NeedsArgument takes 1 parameters; expected 0 / '
+            'T202 state class "NeedsArgument": NeedsArgument takes 1 parameter; expected 0 / '
             "declare it as `def __init__(self)`"
         ],
     ),

@@ -72,9 +72,21 @@ def test_a_decorator_without_its_name() -> None:
             return data
 
     finding = caught.value.diagnostics[0]
-    assert finding.message.startswith("computation: parameter name is <function ")
-    assert finding.message.endswith("; expected a str")
+    assert finding.message == "computation: parameter name is the function f; expected a str"
     assert finding.fix == 'write @wallaroo.computation("name")'
+    assert finding.file.endswith("test_decorator.py")
+
+
+def test_a_decoder_without_brackets() -> None:
+    with pytest.raises(WallarooParameterError) as caught:
+
+        @wallaroo.decoder  # type: ignore[arg-type, call-arg]
+        def text(data: Any) -> Any:
+            return data
+
+    finding = caught.value.diagnostics[0]
+    assert finding.message == "decoder: parameter header_length is the function text; expected an int"
+    assert finding.fix == 'write @wallaroo.decoder(header_length=4, length_fmt=">I") above `def text`'
     assert finding.file.endswith("test_decorator.py")
 
 

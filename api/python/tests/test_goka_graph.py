@@ -67,7 +67,7 @@ def test_all_findings_are_reported_at_once() -> None:
     assert [code for code, _ in found] == ["T202", "T202", "T207", "T207", "T207", "T207", "T207", "T207", "T275"]
     texts = "\n".join(message for _, message in found)
     for part in (
-        'one takes 1 parameters; expected 2', "goka.input: parameter codec is <class 'wallaroo.goka.codec.String'>",
+        'one takes 1 parameter; expected 2', "goka.input: parameter codec is <class 'wallaroo.goka.codec.String'>",
         "goka.define_group: parameter group is ''", "goka.output: parameter topic is ''", "parameter edges is 7",
         "nil_handling is 'drop'", "context_wrapper is 3", "more than one group table",
     ):  # fmt: skip

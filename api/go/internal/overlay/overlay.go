@@ -183,7 +183,11 @@ func (f *sourceFile) callsWorker() bool {
 func (p *program) checkSetup() {
 	parameters, results := p.setup.Type.Params.NumFields(), p.setup.Type.Results
 	if p.arguments() == "" {
-		p.report(diagnostic.Of("T202", "kind", "function", "name", setupName, "function", setupName, "actual", parameters,
+		taken := fmt.Sprintf("%d parameters", parameters)
+		if parameters == 1 {
+			taken = "1 parameter"
+		}
+		p.report(diagnostic.Of("T202", "kind", "function", "name", setupName, "function", setupName, "actual", taken,
 			"expected", 0, "signature", "func ApplicationSetup() *C.char"), p.setup.Pos())
 		return
 	}

@@ -135,6 +135,10 @@ func TestWhatCannotBeBuilt(t *testing.T) {
 			t.Errorf("%s: %+v; want %s at line %d", name, found, c.code, c.line)
 		}
 	}
+	one, _ := prepare(t, strings.Replace(tutorial, "ApplicationSetup()", "ApplicationSetup(x int)", 1))
+	if message := one.Diagnostics[0].Message; !strings.HasSuffix(message, "ApplicationSetup takes 1 parameter; expected 0") {
+		t.Error(message)
+	}
 	result, err := overlay.Prepare(t.TempDir(), t.TempDir())
 	if err != nil || len(result.Diagnostics) != 1 || !strings.HasPrefix(result.Diagnostics[0].Traceback, "no Go files in ") {
 		t.Errorf("%+v, %v", result, err)

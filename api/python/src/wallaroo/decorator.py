@@ -3,6 +3,8 @@
 A decorated function can still be called; `f()` gives the object, `f(x)` runs the function.
 """
 
+import functools
+import inspect
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, overload
@@ -240,6 +242,23 @@ def encoder(function: Callable[P, R]) -> Encoder[P, R]:
     return Encoder(function)
 
 
+def _with_brackets(declare: Callable[P, G]) -> Callable[P, G]:
+    """Refuse a function in place of the arguments: a decorator without brackets is called with it."""
+
+    @functools.wraps(declare)
+    def called(*args: P.args, **kwargs: P.kwargs) -> G:
+        if len(args) == 1 and not kwargs and inspect.isroutine(args[0]):
+            name, length = declare.__name__, 'header_length=4, length_fmt=">I"'
+            raise WallarooParameterError.of(
+                called_from(), method=name, parameter="header_length", actual=_shown(args[0]), expected="an int",
+                fix=f"write @wallaroo.{name}({length}) above `def {args[0].__name__}`",
+            )  # fmt: skip
+        return declare(*args, **kwargs)
+
+    return called
+
+
+@_with_brackets
 def decoder(header_length: int, length_fmt: str) -> Callable[[Callable[P, R]], Decoder[P, R]]:
     """Make a function `f(bs)` a decoder: it gets exactly the payload as bytes, returns a message or None.
 
@@ -272,10 +291,15 @@ def decoder(header_length: int, length_fmt: str) -> Callable[[Callable[P, R]], D
     return lambda function: Decoder(function, header_length, length_fmt)
 
 
+def _shown(value: Any) -> str:
+    """Show the value of a parameter; that of a decorator without brackets is the function itself."""
+    return f"the function {value.__name__}" if inspect.isroutine(value) else shown(value)
+
+
 def _named(cls: Any, name: str, *rest: Any, **more: Any) -> Any:
     if not isinstance(name, str):
         raise WallarooParameterError.of(
-            called_from(), method=cls.kind, parameter="name", actual=shown(name), expected="a str",
+            called_from(), method=cls.kind, parameter="name", actual=_shown(name), expected="a str",
             fix=f'write @wallaroo.{cls.kind}("name")',
         )  # fmt: skip
     return lambda function: cls(function, name, *rest, **more)

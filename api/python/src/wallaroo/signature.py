@@ -16,6 +16,7 @@ def arity_finding(kind: str, name: str, function: Callable[..., Any], parameters
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return None  # written in C, without a signature: only a call can tell
+    taken = len(signature.parameters)
     try:
         signature.bind(*parameters)
     except TypeError:
@@ -25,7 +26,7 @@ def arity_finding(kind: str, name: str, function: Callable[..., Any], parameters
             kind=kind,
             name=name,
             function=shown_name(function),
-            actual=len(signature.parameters),
+            actual=f"{taken} parameter" if taken == 1 else f"{taken} parameters",
             expected=len(parameters),
             signature=_definition(function, parameters),
         )

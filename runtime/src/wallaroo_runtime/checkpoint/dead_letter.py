@@ -64,7 +64,7 @@ def find_letters(text: str) -> Path:
         text: A checkpoint, a program that was run, or the directory of a remote egress.
 
     Raises:
-        RunError: R652, they are at a remote egress; R608, R609 or R616, there is no such thing.
+        RunError: R652, they are at a remote egress; R608 or R616, there is no such thing.
     """
     path = Path(text)
     if (path / ATTACHMENT_FILE).is_file() and (path / FOLDER).is_dir():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wallaroo_runtime.durable.file import refuse_links
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.program.app import resolve
+from wallaroo_runtime.program.app import hint, resolve
 from wallaroo_runtime.system.lock import lock_directory
 
 LOCK = "driver.lock"
@@ -35,13 +35,13 @@ def find_directory(text: str) -> Path:
     """Return the checkpoint directory that a command line names: itself, or the program that was run.
 
     Raises:
-        RunError: R609, there is no such thing; R616, the program has none; R715, it has several; R711, it has links.
+        RunError: R616, there is no such thing, or it has no checkpoint; R715, it has several; R711, it has links.
     """
     path = Path(text)
     if (path / MANIFEST).is_file():
         refuse_links(path.absolute(), [WORKERS])
         return path.absolute()
-    app = path if path.exists() else Path(resolve(text).path)
+    app = path if path.exists() else Path(_resolved(text))
     found = sorted(entry for entry in state_directory().glob(f"*-{_digest(app)}") if (entry / MANIFEST).is_file())
     if not found:
         reason = "it is no checkpoint, and no program that was run without --checkpoint"
@@ -51,6 +51,16 @@ def find_directory(text: str) -> Path:
         raise RunError.of("R715", USAGE, path=text, reason="this program has several checkpoints", fix=fix)
     refuse_links(found[0], [WORKERS])
     return found[0]
+
+
+def _resolved(text: str) -> str:
+    try:
+        return resolve(text).path
+    except RunError as error:
+        if error.diagnostics[0].code != "R609":
+            raise
+        reason = f"there is no such checkpoint or program{hint(Path(text))}"
+        raise RunError.of("R616", USAGE, path=text, reason=reason) from error
 
 
 def state_directory() -> Path:

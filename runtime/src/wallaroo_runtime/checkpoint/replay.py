@@ -71,13 +71,14 @@ class Replay:
         checkpoint: The checkpoint directory, or that of a remote egress.
         to: HOST:PORT to send to; empty: where the running application's sources listen, which an egress does not know.
         again: Whether letters that were replayed before are sent once more.
+        to_part: Name or path of the step or sink that takes letters whose own one was renamed; empty: each its own.
 
     Raises:
         RunError: R616 or R698, what the application is cannot be read.
     """
 
-    def __init__(self, checkpoint: Path, *, to: str = "", again: bool = False) -> None:
-        self._checkpoint, self._again = checkpoint, again
+    def __init__(self, checkpoint: Path, *, to: str = "", again: bool = False, to_part: str = "") -> None:
+        self._checkpoint, self._again, self._to_part = checkpoint, again, to_part
         self._to = parse_address("--to", to) if to else None
         self._sources = read_sources(checkpoint)
         self._addresses = {} if to else _listening(checkpoint)
@@ -92,7 +93,7 @@ class Replay:
         """
         result = Replayed()
         with letters_locked(self._checkpoint), ExitStack() as stack:
-            steps, blocks = StepReplay(self._checkpoint, stack), dict[int, _Block]()
+            steps, blocks = StepReplay(self._checkpoint, stack, self._to_part), dict[int, _Block]()
             for letter in self._replayable(letters, steps, result):
                 if not is_of_source(letter):
                     result.sent += steps.add(letter)
@@ -115,17 +116,20 @@ class Replay:
             if letter.id in marked:
                 result.before += 1
                 continue
-            reason = self._obstacle(letter) if is_of_source(letter) else self._step_obstacle(letter, steps)
+            is_source = is_of_source(letter)
+            reason, fix = (self._obstacle(letter), "") if is_source else self._step_obstacle(letter, steps)
             if not reason:
                 yield letter
                 continue
             result.refused += 1
             if len(result.findings) < MAX_FINDINGS:
-                result.findings.append(_not_replayable(letter, reason))
+                result.findings.append(_not_replayable(letter, reason, fix))
 
     def _obstacle(self, letter: DeadLetter) -> str:
         """Say why a letter cannot be replayed; empty when it can."""
         record = letter.record
+        if self._to_part:
+            return f'it failed at source "{record.step}", and --as is for letters of steps and sinks; leave it out'
         source = self._sources.get(record.port)
         if source is None:
             return f'source "{record.step}" is no longer in the application'
@@ -139,9 +143,9 @@ class Replay:
             return "its input was too long to be kept"
         return misfit(source.framing, record.input)
 
-    def _step_obstacle(self, letter: DeadLetter, steps: StepReplay) -> str:
+    def _step_obstacle(self, letter: DeadLetter, steps: StepReplay) -> tuple[str, str]:
         if self._to is not None:
-            return f'it failed at "{letter.record.step}", and --to is where a source listens; leave it out'
+            return f'it failed at "{letter.record.step}", and --to is where a source listens; leave it out', ""
         return steps.obstacle(letter)
 
     def _address(self, port: int) -> tuple[str, int]:
@@ -179,9 +183,9 @@ def _message(letter: DeadLetter, framing: str) -> bytes:
     return data if letter.record.encoding == FRAMED else framer(framing)(data)
 
 
-def _not_replayable(letter: DeadLetter, reason: str) -> Diagnostic:
-    fix = f"take its input with `wallaroo dead-letters show CHECKPOINT {letter.id} --input FILE`"
-    return Diagnostic.of("R621", id=letter.id, reason=reason, fix=fix)
+def _not_replayable(letter: DeadLetter, reason: str, fix: str) -> Diagnostic:
+    show = f"take its input with `wallaroo dead-letters show CHECKPOINT {letter.id} --input FILE`"
+    return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {show}" if fix else show)
 
 
 def read_sources(directory: Path) -> dict[int, SourceOf]:

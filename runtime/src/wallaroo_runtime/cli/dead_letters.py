@@ -56,6 +56,9 @@ def add_parser(subparsers: Any) -> None:
     replaying.add_argument(
         "--to", metavar="H:P", default="", help="send those of sources there; default: the running one"
     )
+    replaying.add_argument(
+        "--as", dest="to_part", metavar="NAME", default="", help="of a step or sink that was renamed: its name now"
+    )
     replaying.add_argument("--again", action="store_true", help="also those that were replayed before")
     replaying.add_argument("--json", action="store_true", help="counts as a JSON object; findings as a JSON array")
     declare_prune(pruning)
@@ -145,7 +148,10 @@ def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
     if bool(arguments.ids) == arguments.all:
         reason = "replay needs ids, or --all" if not arguments.all else "--all leaves no use for ids"
         raise usage_error(reason, "", (), "give one of the two", "wallaroo dead-letters replay")
-    replay = Replay(checkpoint, to=arguments.to, again=arguments.again)
+    if arguments.to_part and arguments.all and not arguments.step:
+        reason = "--as with --all would send the letters of all steps to one"
+        raise usage_error(reason, "", (), "say which with --step", "wallaroo dead-letters replay")
+    replay = Replay(checkpoint, to=arguments.to, again=arguments.again, to_part=arguments.to_part)
     if arguments.all:
         letters = _chosen(checkpoint, arguments)
     else:

@@ -9,6 +9,7 @@ from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
 TEMPLATES, SUFFIX = Path(__file__).parents[1] / "template", ".template"
+IGNORED = {"python": "__pycache__/\n"}  # of Go, `wallaroo build --init` knows
 NEXT = {"python": ("python -m pytest", "wallaroo run app.py"), "go": ("go test ./...", "wallaroo run .")}
 
 
@@ -60,6 +61,9 @@ def write(language: str, directory: Path) -> list[Path]:
         path = directory / template.name.removesuffix(SUFFIX)
         path.write_text(template.read_text(encoding="utf-8").replace("{name}", name), encoding="utf-8")
         written.append(path)
+    if language in IGNORED:
+        written.append(directory / ".gitignore")
+        written[-1].write_text(IGNORED[language], encoding="utf-8")
     return written
 
 

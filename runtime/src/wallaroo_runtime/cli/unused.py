@@ -31,6 +31,7 @@ class Unused:
         path: What would be removed.
         bytes: What its files take on the disk.
         reason: Why it counts as unused.
+        last_use: When something of it was last read or changed, in seconds since 1970.
         lock: A file whose lock says that somebody uses it; None: there is none.
     """
 
@@ -38,6 +39,7 @@ class Unused:
     path: Path
     bytes: int
     reason: str
+    last_use: float
     lock: Path | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -59,8 +61,8 @@ def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
         if (path / MANIFEST).is_file():
             if checkpoints and not is_served(path):
                 yield from _old("checkpoint", path, now, days, path / LOCK)
-        elif _is_leftover(path) and now - _last_use(path) >= LEFTOVER_S and not is_served(path):
-            yield Unused("leftover", path, measure(path)[0], "its run began no checkpoint", path / LOCK)
+        elif _is_leftover(path) and now - (last := _last_use(path)) >= LEFTOVER_S and not is_served(path):
+            yield Unused("leftover", path, measure(path)[0], "its run began no checkpoint", last, path / LOCK)
     for path in _children(root / CRASHES):
         yield from _old("crash", path, now, days)
     yield from _caches(now, days)
@@ -80,9 +82,9 @@ def _caches(now: float, days: float) -> Iterator[Unused]:
 def _old(kind: str, path: Path, now: float, days: float, lock: Path | None = None) -> Iterator[Unused]:
     """Yield what was used last longer ago than some days; what is removed meanwhile is not there."""
     with suppress(FileNotFoundError):
-        ago = (now - _last_use(path)) / DAY_S
+        ago = (now - (last := _last_use(path))) / DAY_S
         if ago >= days:
-            yield Unused(kind, path, measure(path)[0], f"not used for {int(ago):,} days", lock)
+            yield Unused(kind, path, measure(path)[0], f"not used for {int(ago):,} days", last, lock)
 
 
 def _is_leftover(path: Path) -> bool:
@@ -149,7 +151,7 @@ def _target(link: Path) -> str:
 
 @contextmanager
 def held(entry: Unused) -> Iterator[bool]:
-    """Hold what says that an entry is in use; False: somebody else holds it."""
+    """Hold what says that an entry is in use; False: somebody else holds it, or has used it since it was found."""
     with ExitStack() as stack:
         is_free = True
         try:
@@ -157,4 +159,13 @@ def held(entry: Unused) -> Iterator[bool]:
                 stack.enter_context(locked(entry.lock, TRY))
         except (BlockingIOError, FileNotFoundError):
             is_free = False
-        yield is_free and not (entry.kind in ("checkpoint", "leftover") and is_served(entry.path))
+        yield is_free and not _is_used(entry)
+
+
+def _is_used(entry: Unused) -> bool:
+    try:
+        if _last_use(entry.path) > entry.last_use:
+            return True
+    except FileNotFoundError:
+        return True  # somebody else has removed it
+    return entry.kind in ("checkpoint", "leftover") and is_served(entry.path)

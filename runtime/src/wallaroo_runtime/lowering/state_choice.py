@@ -22,6 +22,11 @@ class StateRow(NamedTuple):
     value: bytes
 
 
+def row_bytes(row: StateRow) -> int:
+    """Return what a row counts of a page."""
+    return len(row.key) + len(row.value)
+
+
 @dataclass(frozen=True, slots=True)
 class StateChoice:
     """Says which states are wanted.
@@ -33,6 +38,7 @@ class StateChoice:
         limit: At most so many, the first; None: all.
         has_values: Whether values are wanted, not only their sizes.
         most_bytes: Of a larger value only the size is wanted; None: of none.
+        page_bytes: Of the first states that have so many bytes together, and the next; None: of all.
     """
 
     ports: frozenset[int]
@@ -42,6 +48,7 @@ class StateChoice:
     limit: int | None = None
     has_values: bool = True
     most_bytes: int | None = None
+    page_bytes: int | None = None
 
     def rows(self, entries: Iterable[bytes]) -> list[StateRow]:
         """Return the chosen states of a log, in the order of their keys.
@@ -57,7 +64,17 @@ class StateChoice:
             for (port, key), (encoding, value) in latest_states(entries).items()
             if port in self.ports and self._has(key)
         ]
-        return sorted(found, key=lambda row: (row.key, row.port))[: self.limit]
+        found = sorted(found, key=lambda row: (row.key, row.port))[: self.limit]
+        return found if self.page_bytes is None else found[: self._page(found)]
+
+    def _page(self, rows: list[StateRow]) -> int:
+        """Return how many rows are wanted: what is after that of one bucket is after that of all buckets, too."""
+        size = 0
+        for at, row in enumerate(rows):
+            if at > 1 and size > (self.page_bytes or 0):  # a page has one state at least
+                return at
+            size += row_bytes(row)
+        return len(rows)
 
     def _wants(self, value: bytes) -> bool:
         return self.has_values and (self.most_bytes is None or len(value) <= self.most_bytes)

@@ -1,14 +1,13 @@
 """What the monitor answers about states: names, pages and single keys, as of the last committed micro-batch."""
 
 import threading
-from collections.abc import Iterator
-from itertools import islice
 from typing import Any, Protocol
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.monitor.answer import Answer, Query
 
 MOST_KEYS = 1000
+PAGE_BYTES = 16 * 1024 * 1024  # of states, as they are kept
 WAIT_S = 30.0
 
 
@@ -25,10 +24,10 @@ class States(Protocol):
     def get(self, name: str, key: str) -> tuple[int, dict[str, Any]]:
         """Return the micro-batch and the state of a key."""
 
-    def page(
-        self, name: str, *, prefix: str = "", after: str = "", limit: int | None = None
-    ) -> tuple[int, Iterator[dict[str, Any]]]:
-        """Return the micro-batch and the states of keys, in the order of their keys."""
+    def part(
+        self, name: str, *, prefix: str = "", after: str = "", limit: int, page_bytes: int
+    ) -> tuple[int, list[dict[str, Any]], str | None]:
+        """Return the micro-batch, the states of keys in the order of these, and the last key if there are more."""
 
 
 class StateRoutes:
@@ -77,10 +76,8 @@ class StateRoutes:
             return Answer.error(400, Diagnostic.of("R768", name="limit", value=text[:80], wanted=wanted))
         limit = int(text)
         prefix, after = (query.get(each, [""])[0] for each in ("prefix", "after"))
-        batch, rows = states.page(name, prefix=prefix, after=after, limit=limit + 1)
-        found = list(rows)
-        following = found[limit - 1]["key"] if len(found) > limit else None
-        return Answer.of({"state": name, "batch": batch, "keys": list(islice(found, limit)), "next": following})
+        batch, rows, following = states.part(name, prefix=prefix, after=after, limit=limit, page_bytes=PAGE_BYTES)
+        return Answer.of({"state": name, "batch": batch, "keys": rows, "next": following})
 
 
 def _split(path: str, names: list[str]) -> tuple[str, str | None]:

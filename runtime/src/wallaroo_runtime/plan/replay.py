@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.plan.stage import ENTRIES, REPLAY_PORT, STATE_ENTRIES, Node, NodeKind, Stage
-from wallaroo_runtime.topology.model import Part, Source, Topology
+from wallaroo_runtime.topology.model import Part, Source, Step, Topology
 
 FIRST_PRIVATE, LAST_PRIVATE = 16, 255  # the encodings that are a worker's own
 ENTRY = "/replay"  # ends the path of the RECEIVE, which is no part of the topology
@@ -113,6 +113,20 @@ def part_of(topology: Topology, letter: pb.DeadLetter) -> Part | None:
     if exact:
         return exact[0]
     return named[0] if len(named) == 1 else None
+
+
+def candidates(topology: Topology, letter: pb.DeadLetter) -> list[str]:
+    """Return the names that the part of a letter may have now, that of its place first.
+
+    A message with a key is that of a state step.
+    """
+    parts = [
+        part
+        for part in topology.parts()
+        if not isinstance(part, Source) and (not letter.has_key or (isinstance(part, Step) and part.state is not None))
+    ]
+    parts.sort(key=lambda part: part.path != letter.path)
+    return list(dict.fromkeys(part.name for part in parts))
 
 
 def event_window_after(topology: Topology, part: Part) -> str:

@@ -107,11 +107,11 @@ def _binary(path: Path) -> App:
 def _reason(app: str, path: Path) -> str:
     if path.is_dir():
         return "the directory has no .go file"
-    near = _near(path)
-    return f"there is no such file or module; did you mean {near}?" if near else "there is no such file or module"
+    return f"there is no such file or module{hint(path)}"
 
 
-def _near(path: Path) -> str:
+def hint(path: Path) -> str:
+    """Return `; did you mean PATH?` when a file or directory of much the same name is there; else nothing."""
     folder = path.parent
     try:
         names = [each.name for each in folder.iterdir() if not each.name.startswith(".")]
@@ -120,4 +120,4 @@ def _near(path: Path) -> str:
     # "word_cuont" may be meant to be the module of word_count.py.
     known = {name.removesuffix(".py"): name for name in names if name.endswith(".py")} | {name: name for name in names}
     close = closest(path.name, known)
-    return str(folder / known[close]) if close else ""
+    return f"; did you mean {folder / known[close]}?" if close else ""

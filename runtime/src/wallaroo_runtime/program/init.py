@@ -30,7 +30,8 @@ def init(directory: Path) -> list[Path]:
     """Make plain go tools (`go vet`, `go test`, editors) work in a program's directory.
 
     Where the SDK is differs from machine to machine, so a go.work names it, which git ignores. The nearest go.mod
-    is the program's; without one it gets its own. Files that are there are amended, not replaced.
+    is the program's; without one it gets its own. Files that are there are amended, not replaced. git ignores what
+    `go build` makes, too.
 
     Returns:
         The files written.
@@ -55,6 +56,8 @@ def init(directory: Path) -> list[Path]:
     written.append(file)
     if _ignore(file.parent / ".gitignore", [file.name, f"{file.stem}.work.sum"]):
         written.append(file.parent / ".gitignore")
+    if _ignore(directory / ".gitignore", _built(go, directory, file)) and directory / ".gitignore" not in written:
+        written.append(directory / ".gitignore")
     if os.environ.get("GOWORK", "") not in ("", str(file)):
         print(f"note: GOWORK is {os.environ['GOWORK']}, so that go commands do not read {file}", file=sys.stderr)
     return written
@@ -88,6 +91,13 @@ def _name_sdk(go: str, module: Path, file: Path) -> None:
 
 def _is_of_another_machine(path: str) -> bool:
     return Path(path).is_absolute() and not (Path(path) / "go.mod").is_file()
+
+
+def _built(go: str, directory: Path, workspace: Path) -> list[str]:
+    """Return what git shall ignore of what `go build` writes: the program, whose name is that of its path."""
+    listing = [go, "list", "-e", "-find", "-f", "{{.Target}}", "."]
+    name = Path(run_go(listing, directory, go_environment(str(workspace))).strip()).name
+    return [f"/{name}"] if name and not (directory / name).is_dir() else []
 
 
 def _ignore(file: Path, names: list[str]) -> bool:

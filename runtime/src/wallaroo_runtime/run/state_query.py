@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from wallaroo.key import bucket_of
@@ -10,7 +10,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import shown_key
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.stage_message import stage_message
-from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow
+from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
 from wallaroo_runtime.worker.session import grouped
@@ -132,10 +132,33 @@ class StateQuery:
             RunError: R720, there is no such state.
         """
         state, batch = self._state(name), self._logs.batch()
-        after_key = keys_of(after)[-1 if after.startswith(HEX) else 0] if after else None
-        begins = tuple(each for each in keys_of(prefix)[: 2 if prefix.startswith(HEX) else 1] if each or not prefix)
-        choice = StateChoice(state.ports, prefix=begins, after=after_key, limit=limit, most_bytes=MOST_BYTES)
-        return batch, self._shown(state, self._rows(state, choice, batch))
+        return batch, self._shown(state, self._rows(state, _choice(state, prefix, after, limit), batch))
+
+    def part(
+        self, name: str, *, prefix: str = "", after: str = "", limit: int, page_bytes: int
+    ) -> tuple[int, list[dict[str, Any]], str | None]:
+        """Return the micro-batch, the states of a page, and the `after` of the next one; None: there is none.
+
+        Args:
+            name: Of the state.
+            prefix: As for `page`.
+            after: As for `page`.
+            limit: At most so many.
+            page_bytes: At most so many bytes of states, but one state at least.
+
+        Raises:
+            RunError: R720, there is no such state.
+        """
+        state, batch = self._state(name), self._logs.batch()
+        choice = replace(_choice(state, prefix, after, limit + 1), page_bytes=page_bytes)
+        rows, size, following = list[StateRow](), 0, None
+        for row in self._rows(state, choice, batch):
+            size += row_bytes(row)
+            if len(rows) == limit or (rows and size > page_bytes):
+                following = key_text(rows[-1].key)
+                break
+            rows.append(row)
+        return batch, list(self._shown(state, rows)), following
 
     def _state(self, name: str) -> StateOf:
         if name not in self.states:
@@ -176,6 +199,12 @@ class StateQuery:
             if error.diagnostics[0].code != "W416":
                 raise
             return None
+
+
+def _choice(state: StateOf, prefix: str, after: str, limit: int | None) -> StateChoice:
+    after_key = keys_of(after)[-1 if after.startswith(HEX) else 0] if after else None
+    begins = tuple(each for each in keys_of(prefix)[: 2 if prefix.startswith(HEX) else 1] if each or not prefix)
+    return StateChoice(state.ports, prefix=begins, after=after_key, limit=limit, most_bytes=MOST_BYTES)
 
 
 def _states_of(plan: Plan) -> Iterator[StateOf]:

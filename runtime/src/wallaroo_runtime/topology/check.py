@@ -70,6 +70,8 @@ def check_paths(index: Index) -> Iterator[Diagnostic]:
 def check_workers(index: Index) -> Iterator[Diagnostic]:
     """Every part runs on a worker of the document."""
     names = {name for _, worker in index.workers if isinstance(name := worker.get("name"), str)}
+    if len(names) < len(index.workers) or not names:
+        return  # a part may mean one whose name is missing
     for part in index.parts:
         worker = part.text("worker")
         if worker and worker not in names:

@@ -57,11 +57,13 @@ def _fill_workers(document: Json, directory: str, version: str) -> None:
 
 def _fill_pipelines(document: Json) -> None:
     names = [worker.get("name") for worker in _objects(document, "workers")]
-    own = names[0] if len(names) == 1 else MAIN if MAIN in names else None
+    # Where a worker has no name, that is the finding, and not that parts do not give it.
+    is_whole = bool(names) and all(isinstance(name, str) for name in names)
+    own = names[0] if len(names) == 1 and is_whole else MAIN if MAIN in names or not is_whole else None
     pipelines = list(_objects(document, "pipelines"))
     for number, pipeline in enumerate(pipelines):
         if len(pipelines) == 1:
-            _add(pipeline, "name", document.get("name"))
+            pipeline.setdefault("name", _named(document, str(number)))
         _Line(pipeline, number, own).fill()
     steps = [step for pipeline in pipelines for step in _objects(pipeline, "steps")]
     _fill_states([step for step in steps if step.get("kind") in tuple(STATE_KINDS)])
@@ -74,42 +76,44 @@ class _Line:
     def __init__(self, pipeline: Json, number: int, own: Any) -> None:
         self.pipeline, self.number, self.own = pipeline, number, own
         self.before: Json = {}
+        self.place = ""  # of the part before
 
     def fill(self) -> None:
         sources = list(self._parts("sources"))
-        for source in sources:
-            _add(source, "name", self.pipeline.get("name"))
+        for place, source in sources:
+            source.setdefault("name", _named(self.pipeline, place))
             _add(source, "worker", self.own)
         # Several sources are not joined by themselves.
-        self.before = sources[0] if len(sources) == 1 else {}
-        for step in self._parts("steps"):
+        self.place, self.before = sources[0] if len(sources) == 1 else ("", {})
+        for place, step in self._parts("steps"):
             self._reads(step)
-            self._step(step)
-        for sink in self._parts("sinks"):
+            self._step(place, step)
+        for place, sink in self._parts("sinks"):
             self._reads(sink)
-            _add(sink, "name", self.pipeline.get("name"))
+            sink.setdefault("name", _named(self.pipeline, place))
             _add(sink, "worker", self.own)
 
-    def _step(self, step: Json) -> None:
+    def _step(self, place: str, step: Json) -> None:
         if step.get("kind") == "output":
-            if step.get("inputs") == [self.before.get("path")]:
+            if step.get("inputs") == [self.place]:
                 _add(step, "worker", self.before.get("worker"))
                 _add(step, "component", self.before.get("component"))
             return
         if step.get("kind") == "collect":
             step.setdefault("name", "collect")
         _add(step, "worker", self.own)
-        self.before = step
+        self.place, self.before = place, step
 
     def _reads(self, part: Json) -> None:
         if self.before:
-            part.setdefault("inputs", [self.before["path"]])
+            part.setdefault("inputs", [self.place])
 
-    def _parts(self, kind: str) -> Iterator[Json]:
+    def _parts(self, kind: str) -> Iterator[tuple[str, Json]]:
         for at, part in enumerate(items_of(self.pipeline, kind)):
             if isinstance(part, dict):
-                part.setdefault("path", f"{self.number}/{kind}/{at}")
-                yield part
+                place = f"{self.number}/{kind}/{at}"
+                part.setdefault("path", place)
+                yield place, part
 
 
 def _fill_states(steps: list[Json]) -> None:
@@ -119,11 +123,12 @@ def _fill_states(steps: list[Json]) -> None:
     states = [(step, step["state"]) for step in steps if isinstance(step["state"], dict)]
     taken = {state["name"] for _, state in states if isinstance(state.get("name"), str)}
     for step, state in states:
-        if "name" not in state and isinstance(step.get("name"), str):
-            number, name = 1, step["name"]
+        if "name" not in state:
+            number, own = 1, _named(step, str(step.get("path")))
+            name = own
             while name in taken:
                 number += 1
-                name = f"{step['name']} {number}"
+                name = f"{own} {number}"
             state["name"] = name
             taken.add(name)
 
@@ -153,6 +158,12 @@ def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:
     properties = meant(value, rule).get("properties", {})
     defaults = {name: each["default"] for name, each in properties.items() if "default" in each}
     return {name: _with_defaults(each, properties.get(name, {})) for name, each in {**defaults, **value}.items()}
+
+
+def _named(owner: Mapping[str, Any], place: str) -> str:
+    """Return the name of an owner; one without is refused for that, and its place keeps parts from being so, too."""
+    name = owner.get("name")
+    return name if isinstance(name, str) else place
 
 
 def _add(part: Json, name: str, value: Any) -> None:

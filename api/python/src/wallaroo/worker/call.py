@@ -5,6 +5,7 @@ import threading
 import traceback
 from collections import OrderedDict
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from wallaroo import deferred
@@ -28,6 +29,7 @@ from wallaroo.worker.value import NotSerializableError, StateReadError, ValueCod
 from wallaroo.worker.wire import HeaderError, WireReader
 
 MAX_STAGES = 64
+SHOW_WAIT_S = 3.0  # at most, for user code that runs
 EMPTY = Version(0, 0)
 
 
@@ -113,7 +115,7 @@ class CallRunner:
         """Show people what a state log has at its end."""
         reply = pb.ShowStateReply()
         try:
-            with self._user:
+            with self._idle():
                 self._stage(request.stage)
                 log = self._empty()
                 log.read(request.entries)
@@ -123,6 +125,21 @@ class CallRunner:
         except Exception as err:
             return pb.ShowStateReply(failure=failure_of(err))
         return reply
+
+    @contextmanager
+    def _idle(self) -> Iterator[None]:
+        """Run no user code meanwhile; a page that asks must not wait as long as a call of the user's may take.
+
+        Raises:
+            DiagnosticError: W431.
+        """
+        if not self._user.acquire(timeout=SHOW_WAIT_S):
+            worker = self._program.document["workers"][0]["name"]
+            raise DiagnosticError([Diagnostic.of("W431", worker=worker, seconds=f"{SHOW_WAIT_S:g}")])
+        try:
+            yield
+        finally:
+            self._user.release()
 
     def _source(self, call: str, path: str) -> Source:
         """Return the source that a call names, if it is one for this call."""
