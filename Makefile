@@ -21,6 +21,9 @@ $(BIN)/pytest $(2) -m $(1) || { [ $$? = 1 ] && echo "--- what failed beside othe
 	WALLAROO_TESTS_UNTIL=0 $(BIN)/pytest -x --last-failed --last-failed-no-failures none -m $(1); }
 endef
 
+# Of runs that are killed: make poison MODE=realtime
+MODE_OPTION = $(if $(MODE),--mode $(MODE))
+
 # A machine may say that Python shall not keep what it compiled; then each process of a test compiles all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -118,17 +121,17 @@ test-python: ready
 	$(call tests,"not long and not cluster and not kafka and not connector and not javascript",$(SIDE_BY_SIDE))
 
 soak: ready ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7
-	$(BIN)/python tests/soak.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python tests/soak.py $(MODE_OPTION) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 fault: ready ## the long run: 1,000,000 messages, 50 workers killed with a call in flight, all else at named points
-	$(BIN)/python tests/soak.py --messages 1000000 --rate 2000 $(if $(SEED),--seed $(SEED))
+	$(BIN)/python tests/soak.py $(MODE_OPTION) --messages 1000000 --rate 2000 $(if $(SEED),--seed $(SEED))
 
 fault-go: ready ## make fault in Go alone; in small: make fault-go MESSAGES=20000 RATE=200 KILLS=5 VICTIMS=workers
-	$(BIN)/python tests/soak.py --languages go --messages $(or $(MESSAGES),1000000) --rate $(or $(RATE),2000) \
+	$(BIN)/python tests/soak.py $(MODE_OPTION) --languages go --messages $(or $(MESSAGES),1000000) --rate $(or $(RATE),2000) \
 		--worker-kills $(or $(KILLS),50) --victims $(or $(VICTIMS),all) $(if $(SEED),--seed $(SEED))
 
-poison: ready ## the long run: 100 messages among 1,000,000 that spoil, end or hang their worker
-	$(BIN)/python tests/poison.py $(if $(SEED),--seed $(SEED))
+poison: ready ## the long run: 100 messages among 1,000,000 that spoil, end or hang their worker: make poison MODE=realtime MESSAGES=30000
+	$(BIN)/python tests/poison.py $(MODE_OPTION) $(if $(MESSAGES),--messages $(MESSAGES)) $(if $(SEED),--seed $(SEED))
 
 soak-model: ready ## 5,000 applications drawn at random, against the reference: make soak-model APPLICATIONS=500 SEED=7
 	PYTHONPATH=tests $(BIN)/python -m model $(if $(APPLICATIONS),--applications $(APPLICATIONS)) $(if $(SEED),--seed $(SEED))
@@ -140,10 +143,10 @@ fault-goka: ready ## the same group on both, killed ten times while messages com
 	$(BIN)/python tests/goka_faults.py $(if $(SEED),--seed $(SEED))
 
 windows: ready ## four kinds of windows over a million messages each, in Python and Go, with deaths in the middle
-	$(BIN)/python tests/window.py $(if $(MESSAGES),--messages $(MESSAGES))
+	$(BIN)/python tests/window.py $(MODE_OPTION) $(if $(MESSAGES),--messages $(MESSAGES))
 
 bench-windows: ready ## windows: messages per second through all, and memory of a worker with a million keys
-	$(BIN)/python tests/window.py --calm
+	$(BIN)/python tests/window.py $(MODE_OPTION) --calm
 	$(BIN)/python tests/bench/window.py
 
 test-connectors: ready ## the connector programs, with Redis, PostgreSQL, an AMQP broker, S3, Kinesis and Kafka

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.run import TESTS, Receiver, Run, framed, wallaroo
+from support.run import MODES, TESTS, Receiver, Run, framed, wallaroo
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 
 PROGRAM = TESTS.parent / "runtime" / "tests" / "poison"
@@ -140,13 +140,15 @@ def main() -> int:
     parser.add_argument("--poison", type=int, default=100, help="how many of the messages are")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
     parser.add_argument("--languages", default="python,go")
+    parser.add_argument("--mode", choices=MODES, default="microbatch")
     options = parser.parse_args()
     script = Script.draw(options.messages, options.poison, options.seed)
     failed = False
     for language in options.languages.split(","):
         with tempfile.TemporaryDirectory(prefix="wallaroo-poison-") as folder:
             try:
-                print(f"poison {language}: {poison(language, script, Path(folder) / language)}; seed {options.seed}")
+                done = poison(language, script, Path(folder) / language, *MODES[options.mode])
+                print(f"poison {language}, {options.mode}: {done}; seed {options.seed}")
             except AssertionError as error:
                 print(f"poison {language}: {error}; seed {options.seed}", file=sys.stderr)
                 failed = True

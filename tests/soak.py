@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support.life import Life, directory_of
+from support.run import MODES
 from wallaroo_runtime.worker.flight import PREFIX
 
 # A worker may end 10 times in 60 s (W406 after that), gateway and egress likewise.
@@ -32,6 +33,7 @@ DRIVER = (
     "driver.before_commit:5",
     "driver.after_commit:5",
 )
+REALTIME_DRIVER = ("driver.before_record:5", "driver.after_publish:5")  # the driver publishes nothing there
 # A worker is stopped first and killed as soon as a stream has been waiting for it so long; after STOPPED_S in any case.
 WAITING_S, STOPPED_S = 0.3, 10.0
 START_S, LAST_S = 180.0, 600.0
@@ -135,8 +137,9 @@ def soak(language: str, options: argparse.Namespace) -> bool:
     long, is_all = options.messages > 0, options.victims == "all"
     pauses = LONG_PAUSE_S if long else PAUSE_S
     with tempfile.TemporaryDirectory(prefix="wallaroo-soak-") as folder:
-        faults = DRIVER if long and is_all else ()
-        with Life(language, Path(folder), seed=options.seed, rate=options.rate, faults=faults) as life:
+        faults = driver_points(options) if long and is_all else ()
+        mode = MODES[options.mode]
+        with Life(language, Path(folder), *mode, seed=options.seed, rate=options.rate, faults=faults) as life:
             killer = Killer(life, options.seed, pauses if is_all else {"worker": pauses["worker"]})
             life.start()
             life.keep(lambda: life.run is not None and life.run.is_ready, lambda: "the first start", START_S)
@@ -160,10 +163,18 @@ def soak(language: str, options: argparse.Namespace) -> bool:
             expected = life.finish(options.messages or life.throttle.settle(), LAST_S)
             failure = verdict(life, expected) or (missing(life, killer, options) if long else "")
             seconds = time.monotonic() - began
-            print(f"soak {language}: {summary(life, killer)}; seed {options.seed}; {seconds:.0f} s", flush=True)
+            print(
+                f"soak {language}, {options.mode}: {summary(life, killer)}; seed {options.seed}; {seconds:.0f} s",
+                flush=True,
+            )
     if failure:
         print(f"soak {language}: {failure}", file=sys.stderr, flush=True)
     return not failure
+
+
+def driver_points(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the named points at which the driver dies in the long run."""
+    return DRIVER if options.mode == "microbatch" else REALTIME_DRIVER
 
 
 def pace(life: Life, options: argparse.Namespace, seconds: float) -> None:
@@ -197,7 +208,7 @@ def missing(life: Life, killer: Killer, options: argparse.Namespace) -> str:
     """Return what the long run should have seen and has not; empty when nothing."""
     counts = {"workers that left a call unanswered": (life.unanswered(), options.worker_kills)}
     others = {
-        "named deaths of the driver": (len(life.fired_points()), len(DRIVER)),
+        "named deaths of the driver": (len(life.fired_points()), len(driver_points(options))),
         "deaths of the gateway": (killer.kills["gateway"], 2),
         "deaths of the egress": (killer.kills["egress"], 2),
     }
@@ -223,6 +234,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rate", type=int, default=2_000, help="messages per second")
     parser.add_argument("--seed", type=int, default=None, help="default: another one each time")
     parser.add_argument("--languages", default="python,go")
+    parser.add_argument("--mode", choices=MODES, default="microbatch")
     parser.add_argument("--victims", choices=("all", "workers"), default="all")
     options = parser.parse_args(arguments)
     if options.seed is None:

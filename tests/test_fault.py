@@ -6,6 +6,7 @@ import pytest
 
 from support.ledger import Ledger
 from support.life import Life
+from support.run import MODES
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 SEED, RATE = 11, 2_000
@@ -19,15 +20,17 @@ EGRESS = ("egress.before_send:20", "egress.after_send:30", "egress.before_positi
 # Spark plans micro-batches in a process of its own; its death ends the query, and the driver with it.
 PLANNER = ("planner.before_commit:2",)
 FAULTS = {
-    "python": (DRIVER[0], *WORKER, *TASK, *GATEWAY[:1], *EGRESS[:1]),
-    "go": (DRIVER[1], *PLANNER, *WORKER, *TASK, *GATEWAY[1:], *EGRESS[1:]),
+    ("python", "microbatch"): (DRIVER[0], *WORKER, *TASK, *GATEWAY[:1], *EGRESS[:1]),
+    ("go", "microbatch"): (DRIVER[1], *PLANNER, *WORKER, *TASK, *GATEWAY[1:], *EGRESS[1:]),
+    ("python", "realtime"): (DRIVER[0], *WORKER, *GATEWAY[:1], *EGRESS[:1]),
+    ("go", "realtime"): (DRIVER[1], *WORKER, *GATEWAY[1:], *EGRESS[1:]),
 }
 
 
-@pytest.mark.parametrize("language", ["python", "go"])
-def test_whatever_dies_at_a_named_point_the_output_is_exact(language: str, tmp_path: Path) -> None:
-    faults = FAULTS[language]
-    with Life(language, tmp_path, seed=SEED, rate=RATE, faults=faults) as life:
+@pytest.mark.parametrize(("language", "mode"), FAULTS)
+def test_whatever_dies_at_a_named_point_the_output_is_exact(language: str, mode: str, tmp_path: Path) -> None:
+    faults = FAULTS[language, mode]
+    with Life(language, tmp_path, *MODES[mode], seed=SEED, rate=RATE, faults=faults) as life:
         life.throttle.goal = 1_000_000  # goes on until everything has died that shall
         life.keep(
             lambda: life.fired_points() == set(faults) or life.ledger.differences > 0,

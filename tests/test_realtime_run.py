@@ -1,5 +1,6 @@
 """Word counts in Spark's real-time mode, as a user runs them, and with processes of it killed."""
 
+import contextlib
 import json
 import os
 import random
@@ -7,15 +8,18 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from support.run import CASES, Receiver, Run, finish, framed, wait_until, wallaroo
+from support.run import CASES, TESTS, Receiver, Run, finish, framed, wait_until, wallaroo
+from wallaroo_runtime.storage.journal.reader import JournalReader
 
 WORDS = [f"{letter}{number}" for letter in "abcdefghij" for number in range(2)]  # keys of several buckets
 REALTIME = ("--mode", "realtime")
+SHORT = "spark.wallaroo.realtime.batchSeconds=1"
+POISON = TESTS.parent / "runtime" / "tests" / "poison" / "app.py"
 APPS = {"go": CASES / "word_count", "python": CASES / "word_count" / "app.py"}
 
 
@@ -44,8 +48,10 @@ def wrong(found: list[str], sent: Counter[str], *, may_repeat: bool = False) -> 
 class Sender:
     """Sends words at a pace on one connection, from a thread of its own; after each `bad_every` one that is no text."""
 
-    def __init__(self, run: Run, rate: float, seed: int, bad_every: int = 0) -> None:
+    def __init__(self, run: Run, rate: float, seed: int, bad_every: int = 0, words: Sequence[str] = WORDS) -> None:
         self.sent: Counter[str] = Counter()
+        self.order: list[str] = []
+        self._words = words
         self.bad, self._bad_every = 0, bad_every
         self._source, self._rate = random.Random(seed), rate
         self._connection = run.connect()
@@ -55,8 +61,9 @@ class Sender:
 
     def _send(self) -> None:
         while not self._over.wait(1 / self._rate):
-            word = self._source.choice(WORDS)
+            word = self._source.choice(self._words)
             self._connection.sendall(framed([word.encode()]))
+            self.order.append(word)
             self.sent[word] += 1
             if self._bad_every and self.sent.total() % self._bad_every == 0:
                 self._connection.sendall(framed([b"\xff"]))
@@ -228,7 +235,7 @@ def test_each_result_comes_once_over_borders_of_batches(
 ) -> None:
     """Batches of a second, so that the engine is ahead of Spark's commit most of the time; anything is killed."""
     checkpoint, source = tmp_path / "checkpoint", random.Random(seed)
-    settings = (*REALTIME, "--conf", "spark.wallaroo.realtime.batchSeconds=1")
+    settings = (*REALTIME, "--conf", SHORT)
     sender: Sender | None = None
     for _ in range(3):
         with Run(APPS[language], receiver, checkpoint, *settings) as run:
@@ -245,3 +252,69 @@ def test_each_result_comes_once_over_borders_of_batches(
     listed = wallaroo("dead-letters", "ls", checkpoint, "--json", "--limit", 1_000_000).stdout.splitlines()
     letters = Counter(json.loads(line)["position"] for line in listed)
     assert (letters.total(), len(letters)) == (sender.bad, sender.bad)
+
+
+def fail_at(action: str, counts: tuple[int, int, int], receiver: Receiver, checkpoint: Path) -> str:
+    """Let a message end a run, and the next run go on; returns what the first one said.
+
+    Some messages have arrived before; some are sent with the one that fails, in front of it and after it. None of those
+    after it has arrived when the run has ended, and each total comes once.
+    """
+    app, known, (before, front, after) = checkpoint.with_name("poison.json"), len(receiver.lines()), counts
+    app.write_text(wallaroo("emit", POISON).stdout, encoding="utf-8")
+    bad = b"\xff" if action == "decode" else f"k {action}".encode()
+    with Run(app, receiver, checkpoint, *REALTIME, "--on-error", "fail") as run, run.ready().connect() as connection:
+        connection.sendall(framed([b"k ok"] * before))
+        receiver.wait_for_lines(known + before, run)
+        connection.sendall(framed([*[b"k ok"] * front, bad, *[b"k ok"] * after]))
+        with contextlib.suppress(OSError):
+            finish(connection)
+        assert run.end() == 1, run.said()
+        said = run.said()
+    assert len(receiver.lines()) <= known + before + front
+    total = known + sum(counts)
+    with Run(app, receiver, checkpoint, *REALTIME, "--on-error", "dead_letter") as run:
+        receiver.wait_for_lines(total, run.ready())
+        assert run.stop() == 0, run.said()
+        assert run.last("run")["dead_letters"] == 1
+    assert receiver.lines() == [f"k {number + 1}" for number in range(total)]
+    return said
+
+
+@pytest.mark.jvm
+def test_on_error_fail_ends_the_run_at_the_message(receiver: Receiver, tmp_path: Path) -> None:
+    said = fail_at("mutate", (30, 5, 20), receiver, tmp_path / "checkpoint")
+    assert '"code": "R611"' in said and "C501 ValueError: told to, after the state was changed" in said, said
+    assert "correct the user code and run again, or run with --on-error dead_letter" in said
+
+
+@pytest.mark.jvm
+@pytest.mark.long
+def test_each_result_comes_once_around_messages_that_end_the_run(receiver: Receiver, tmp_path: Path) -> None:
+    source = random.Random(5)
+    for action in source.sample(["decode", "raise", "wrong", "state-exit"], 3):
+        counts = (source.randrange(1, 400), source.randrange(100), source.randrange(400))
+        said = fail_at(action, counts, receiver, tmp_path / "checkpoint")
+        assert '"code": "R611"' in said, said
+
+
+def committed(checkpoint: Path) -> int:
+    """Return the offset in the journal that Spark's last commit has."""
+    numbers = [int(path.name) for path in (checkpoint / "spark" / "commits").iterdir() if path.name.isdigit()]
+    planned = (checkpoint / "spark" / "offsets" / str(max(numbers))).read_text()
+    return int(json.loads(planned.splitlines()[-1])["offset"])
+
+
+@pytest.mark.jvm
+@pytest.mark.long
+def test_a_stop_leaves_nothing_to_the_next_run(receiver: Receiver, tmp_path: Path) -> None:
+    """Batches of a second: often Spark commits one when the stop comes, and the engine has gone on."""
+    checkpoint, source = tmp_path / "checkpoint", random.Random(3)
+    for seed in range(4):
+        with Run(APPS["go"], receiver, checkpoint, *REALTIME, "--conf", SHORT) as run:
+            sender, known = Sender(run.ready(), rate=300, seed=seed), len(lines(receiver))
+            run.wait_while_alive(lambda known=known: len(lines(receiver)) > known + 200, lambda: "200 results")  # type: ignore[misc]
+            time.sleep(source.uniform(0, 1.5))
+            sender.end()
+            assert run.stop() == 0, run.said()
+        assert committed(checkpoint) == JournalReader(checkpoint / "journal").end().offset

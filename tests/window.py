@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from support.life import free_port
-from support.run import TESTS, Receiver, Run, finish, framed, wait_until
+from support.run import MODES, TESTS, Receiver, Run, finish, framed, wait_until
 from wallaroo.frame import TICK_PORT, read_frame, split_frames
 from wallaroo_runtime.storage.journal.reader import JournalReader
 
@@ -197,7 +197,7 @@ def ports(checkpoint: Path) -> dict[int, str]:
     return {document["ports"][source["path"]]: source["name"] for source in sources}
 
 
-def check(language: str, messages: int, seconds: float, folder: Path, seed: int = 7) -> str:
+def check(language: str, messages: int, seconds: float, folder: Path, *options: object, seed: int = 7) -> str:
     """Run all kinds of windows through the deaths of `FAULTS`; return what was seen.
 
     Args:
@@ -205,6 +205,7 @@ def check(language: str, messages: int, seconds: float, folder: Path, seed: int 
         messages: How many each kind gets.
         seconds: Within which they are sent.
         folder: Empty; the checkpoint goes there.
+        options: Of `wallaroo run`.
         seed: Of the messages.
 
     Raises:
@@ -217,7 +218,7 @@ def check(language: str, messages: int, seconds: float, folder: Path, seed: int 
     faults = {"WALLAROO_FAULT": ",".join(FAULTS), "WALLAROO_FAULT_DIR": str(fired)}
 
     def start() -> Run:
-        return Run(APPS[language], receiver, checkpoint, source=source, **faults)
+        return Run(APPS[language], receiver, checkpoint, *options, source=source, **faults)
 
     began = time.monotonic()
     with Receiver() as receiver, contextlib.ExitStack() as stack:
@@ -249,11 +250,11 @@ def check(language: str, messages: int, seconds: float, folder: Path, seed: int 
     )
 
 
-def calm(language: str, messages: int, folder: Path, seed: int = 7) -> str:
+def calm(language: str, messages: int, folder: Path, *options: object, seed: int = 7) -> str:
     """Send all messages at full speed and kill nothing; return the rate, from the first byte sent to the last batch."""
     addresses = [("127.0.0.1", free_port(seed + number)) for number in range(len(WINDOWS))]
     source = ",".join(f"{host}:{port}" for host, port in addresses)
-    with Receiver() as receiver, Run(APPS[language], receiver, folder / "checkpoint", source=source) as run:
+    with Receiver() as receiver, Run(APPS[language], receiver, folder / "checkpoint", *options, source=source) as run:
         run.ready()
         began, sender = time.monotonic(), Sender(addresses, messages, 1e-9, seed)
         sender.may_end.set()
@@ -300,16 +301,17 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=1_000_000, help="to each kind of windows")
     parser.add_argument("--seconds", type=float, default=40.0, help="within which they are sent")
     parser.add_argument("--languages", default=",".join(APPS))
+    parser.add_argument("--mode", choices=MODES, default="microbatch")
     parser.add_argument("--calm", action="store_true", help="kill nothing, compare nothing, and tell the rate")
     options = parser.parse_args()
     for language in options.languages.split(","):
         print(f"load {os.getloadavg()[0]:.1f}", flush=True)
         with tempfile.TemporaryDirectory(prefix="wallaroo-windows-") as folder:
-            place = Path(folder)
+            place, mode = Path(folder), MODES[options.mode]
             if options.calm:
-                print(calm(language, options.messages, place), flush=True)
+                print(calm(language, options.messages, place, *mode), flush=True)
             else:
-                print(check(language, options.messages, options.seconds, place), flush=True)
+                print(check(language, options.messages, options.seconds, place, *mode), flush=True)
     return 0
 
 

@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from support.run import wait_until
 from support.service import SINK, code_of, serving
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, encode_frame, read_frame, split_frames
 from wallaroo_runtime.egress.delivery_stream import PACE_S
+from wallaroo_runtime.egress.service import EgressHost
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.check import check_outbox
@@ -212,8 +213,17 @@ def test_committed_letters_are_forgotten(tmp_path: Path, receiver: Receiver) -> 
         assert known == {(-1, 7): 1, (-1, 8): 1, (-1, 9): 1}
 
 
-def test_nothing_is_taken_while_too_much_waits(tmp_path: Path, receiver: Receiver) -> None:
-    taken = socket.create_server(("127.0.0.1", 0))
+def test_nothing_is_taken_while_too_much_waits(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, looks = socket.create_server(("127.0.0.1", 0)), 0
+
+    def is_full(host: EgressHost, original: Callable[[EgressHost], bool] = EgressHost.is_full) -> bool:
+        nonlocal looks
+        looks += 1
+        return original(host)
+
+    monkeypatch.setattr(EgressHost, "is_full", is_full)
     with serving("egress", tmp_path) as place:
         receiver_port, receiver.port = receiver.port, taken.getsockname()[1]
         taken.close()  # nobody listens there
@@ -225,6 +235,9 @@ def test_nothing_is_taken_while_too_much_waits(tmp_path: Path, receiver: Receive
         wait_until(place.host.is_full, lambda: "the log to be full", WAIT_S)
         live = place.host.deliveries().live
         assert live.end < 3000
+        known = looks
+        time.sleep(2)
+        assert looks - known < 30, "who waits for a receiver that is away looks rarely"
         receiver.port = receiver_port
         attach(place, receiver, backlog_bytes=1000)
         attempt.end()

@@ -1,8 +1,8 @@
 """What real-time mode refuses before anything starts, and what `explain` says of it."""
 
 import base64
-import copy
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
+from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.rescale import rescale
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.plan import NodeKind, compile_topology
 from wallaroo_runtime.plan.realtime import in_realtime, obstacles
 from wallaroo_runtime.spark.realtime import jar
@@ -27,24 +30,16 @@ NAMES = sorted(path.name for path in VALID.glob("*.json"))
 WORD_COUNT = json.loads((VALID / "word_count.json").read_bytes())
 
 
-def found_in(document: dict[str, Any], on_error: str = "") -> list[str]:
+def found_in(document: dict[str, Any]) -> list[str]:
     topology = load_document(document)
     plan = compile_topology(topology, shuffle_partitions=1)
-    findings = obstacles(plan, topology, on_error)
+    findings = obstacles(plan, topology)
     assert {finding.code for finding in findings} <= {"R755"}
     return [f"{finding.message.partition(': ')[2]}{finding.pointer}" for finding in findings]
 
 
 def test_a_word_count_can_run() -> None:
     assert found_in(WORD_COUNT) == []
-
-
-def test_on_error_fail_is_refused_wherever_it_is_said() -> None:
-    document = copy.deepcopy(WORD_COUNT)
-    step = document["pipelines"][0]["steps"][0]
-    step["on_error"] = "fail"
-    assert found_in(document) == [f'on_error "fail" of "{step["name"]}"/0/steps/0']
-    assert found_in(WORD_COUNT, "fail") == ['on_error "fail"']
 
 
 def test_sources_in_the_code_of_two_workers_are_refused() -> None:
@@ -65,7 +60,6 @@ def test_what_is_not_refused_has_the_shape_that_the_operators_take(name: str) ->
         and not any(node.visits for node in nodes)
         and {source.kind for source in topology.sources()} <= {"tcp", "generator"}
         and {sink.kind for sink in topology.sinks()} <= {"tcp"}
-        and not any(said == "fail" for said in (topology.on_error, *(part.on_error for part in topology.parts())))
     )
     assert (obstacles(plan, topology) == []) == fits
     assert (in_realtime(plan, topology)[0] == "refused:") == (not fits)
@@ -94,11 +88,14 @@ def test_explain_says_both_modes(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 def test_options_that_it_cannot_serve(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     app = VALID.parents[3] / "tests" / "cases" / "word_count" / "app.py"
-    options = ["--mode", "realtime", "--on-error", "fail", "--checkpoint", str(tmp_path / "new"), "--json"]
-    code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
+    new = tmp_path / "new"
+    with socket.create_server(("127.0.0.1", 0)) as cluster:
+        master = "spark://{}:{}".format(*cluster.getsockname())
+        options = ["--mode", "realtime", "--master", master, "--checkpoint", str(new), "--json"]
+        code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
     assert code == 2
     assert "R755" in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
+    assert not new.exists()
 
 
 def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,10 +153,21 @@ def report_of(value: dict[str, Any]) -> str:
     ],
 )
 def test_errors_of_operators_keep_their_code(value: dict[str, Any], expected: str, tmp_path: Path) -> None:
-    error = translated_operator(report_of(value), "", tmp_path / "spark.log")
+    error = translated_operator(report_of(value), "", tmp_path / "spark.log", ErrorPolicy())
     assert str(error).startswith(expected)
 
 
+def test_a_dead_letter_that_ends_the_query_reads_as_in_micro_batches(tmp_path: Path) -> None:
+    letter = pb.DeadLetter(code="C501", error="no", traceback="line 3\n", path="0/steps/0", step="split")
+    packed = base64.b64encode(letter.SerializeToString()).decode()
+    for policy in (ErrorPolicy(fails=True), ErrorPolicy(parts={"0/steps/0": True})):
+        error = translated_operator(report_of({"letter": packed}), "", tmp_path / "spark.log", policy)
+        with pytest.raises(RunError) as raised:
+            stop_at_dead_letter([encode_frame([letter.SerializeToString()], port=DEAD_LETTER_PORT)], policy)
+        assert str(error) == str(raised.value)
+        assert error.diagnostics[0].traceback == "line 3\n"
+
+
 def test_other_errors_of_spark_are_translated_as_in_micro_batches(tmp_path: Path) -> None:
-    error = translated_operator("java.lang.IllegalStateException: no", "", tmp_path / "spark.log")
+    error = translated_operator("java.lang.IllegalStateException: no", "", tmp_path / "spark.log", ErrorPolicy())
     assert error.diagnostics[0].code == "R611"

@@ -52,6 +52,7 @@ class Life:
     Args:
         language: `python` or `go`.
         folder: Empty; the checkpoint and what is remembered of faults go there.
+        options: Of `wallaroo run`.
         seed: Of the messages.
         rate: Messages per second.
         faults: For `WALLAROO_FAULT`.
@@ -60,11 +61,13 @@ class Life:
         ends: How the drivers ended that did not end as asked: number of the signal or exit code.
     """
 
-    def __init__(self, language: str, folder: Path, *, seed: int, rate: int, faults: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, language: str, folder: Path, *options: object, seed: int, rate: int, faults: tuple[str, ...] = ()
+    ) -> None:
         self.app = TESTS / "recovery" / "sequence" / ("app.py" if language == "python" else "")
         self.checkpoint, self.fired = folder / "checkpoint", folder / "fired"
         self.fired.mkdir()
-        self.faults = faults
+        self.faults, self._options = faults, options
         self.ledger = Ledger()
         port = free_port(seed)
         self.source = f"127.0.0.1:{port}"
@@ -79,7 +82,7 @@ class Life:
             self.run.close()
             self.said += self.run.errors
         faults = {"WALLAROO_FAULT": ",".join(self.faults), "WALLAROO_FAULT_DIR": str(self.fired)}
-        self.run = Run(self.app, self.ledger, self.checkpoint, source=self.source, **faults)
+        self.run = Run(self.app, self.ledger, self.checkpoint, *self._options, source=self.source, **faults)
         return self.run
 
     def keep(self, until: Callable[[], bool], what: Callable[[], str], seconds: float = WAIT_S) -> None:

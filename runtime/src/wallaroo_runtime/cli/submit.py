@@ -70,13 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     topology = load_application(app, (), arguments.inputs, arguments.outputs).topology
     check_runnable(topology)
     if arguments.mode == REALTIME:
-        check_realtime(
-            topology,
-            master=arguments.master,
-            location=location_of(arguments),
-            remote=remote_of(arguments),
-            on_error=arguments.on_error,
-        )
+        location, remote = location_of(arguments), remote_of(arguments)
+        check_realtime(topology, master=arguments.master, location=location, remote=remote)
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
     if in_cluster:
         command = _cluster_command(arguments, app, topology, conf, tokens=tokens)

@@ -8,8 +8,9 @@ import grpc
 from wallaroo_runtime.egress.delivery import Delivering
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.system.backoff import Backoff
 
-FULL_S = 0.02
+FULL_S, LAST_FULL_S = 0.02, 0.2
 PACE_S = 0.01
 
 
@@ -55,11 +56,16 @@ class DeliveryStream:
         finally:
             self._over.set()
 
+    def _wait_for_room(self) -> None:
+        """Wait while too much waits for sinks; looks rarely when that lasts, as with a receiver that is away."""
+        look = Backoff(FULL_S, LAST_FULL_S)
+        while self._is_full() and not self._over.wait(look.next()):
+            continue
+
     def _take(self, requests: Iterator[pb.DeliverRequest]) -> None:
         try:
             for request in requests:
-                while self._is_full() and not self._over.is_set():
-                    threading.Event().wait(FULL_S)
+                self._wait_for_room()
                 if request.WhichOneof("kind") == "committed":
                     self._delivering.commit(request.committed)
                     continue

@@ -70,12 +70,16 @@ def stop_at_dead_letter(pieces: Iterable[bytes], policy: ErrorPolicy) -> None:
         RunError: R611, with what the earliest of them says.
     """
     letter = first_that_stops(pieces, policy)
-    if letter is None:
-        return
+    if letter is not None:
+        raise stopped_by(letter, policy)
+
+
+def stopped_by(letter: pb.DeadLetter, policy: ErrorPolicy) -> RunError:
+    """Return an R611 with what a dead letter says that stops the query."""
     fix = "run with --on-error dead_letter"
     if letter.path in policy.parts:
         fix = f'give "{letter.step}" on_error "dead_letter"'
-    raise RunError.of(
+    return RunError.of(
         "R611",
         reason=f"{letter.code} {letter.error}",
         fix=f"correct the user code and run again, or {fix}",

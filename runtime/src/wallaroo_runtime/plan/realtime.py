@@ -11,19 +11,18 @@ MICROBATCH = "leave out --mode"
 _SERVED = {"tcp", "generator"}
 
 
-def obstacles(plan: Plan, topology: Topology, on_error: str = "") -> list[Diagnostic]:
+def obstacles(plan: Plan, topology: Topology) -> list[Diagnostic]:
     """Return the obstacles, R755 each; empty: the application can run in real-time mode.
 
     Args:
         plan: Of the topology, with any number of partitions.
         topology: Of the application.
-        on_error: What the command line says of it; empty: nothing.
     """
-    return [*_of_plan(plan, topology), *_of_parts(topology), *_of_policies(topology, on_error)]
+    return [*_of_plan(plan, topology), *_of_parts(topology)]
 
 
-def _obstacle(what: str, remedy: str = MICROBATCH, part: Part | None = None) -> Diagnostic:
-    return Diagnostic.of("R755", what=what, fix=remedy, pointer=f"/{part.path}" if part else "")
+def _obstacle(what: str, part: Part | None = None) -> Diagnostic:
+    return Diagnostic.of("R755", what=what, fix=MICROBATCH, pointer=f"/{part.path}" if part else "")
 
 
 def _of_plan(plan: Plan, topology: Topology) -> Iterator[Diagnostic]:
@@ -35,26 +34,17 @@ def _of_plan(plan: Plan, topology: Topology) -> Iterator[Diagnostic]:
     for stage in plan.stages:
         for node in stage.nodes:
             if node.visits:
-                yield _obstacle(f'visits of "{parts[node.path].name}"', part=parts[node.path])
+                yield _obstacle(f'visits of "{parts[node.path].name}"', parts[node.path])
 
 
 def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
     part: Source | Sink
     for part in topology.sources():
         if part.kind not in _SERVED and not isinstance(part, GeneratorSource):
-            yield _obstacle(f'the {part.kind} source "{part.name}"', part=part)
+            yield _obstacle(f'the {part.kind} source "{part.name}"', part)
     for part in topology.sinks():
         if part.kind != "tcp":
-            yield _obstacle(f'the {part.kind} sink "{part.name}"', part=part)
-
-
-def _of_policies(topology: Topology, on_error: str) -> Iterator[Diagnostic]:
-    remedy = f'{MICROBATCH}, or let failures become dead letters: on_error "dead_letter"'
-    if (on_error or topology.on_error) == "fail":
-        yield _obstacle('on_error "fail"', remedy)
-    for part in topology.parts():
-        if part.on_error == "fail":
-            yield _obstacle(f'on_error "fail" of "{part.name}"', remedy, part)
+            yield _obstacle(f'the {part.kind} sink "{part.name}"', part)
 
 
 def in_realtime(plan: Plan, topology: Topology) -> list[str]:

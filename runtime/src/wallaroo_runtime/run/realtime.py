@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BUCKETS_PER_PARTITION = BUCKETS // PARTITIONS
 
 
-def check_realtime(topology: Topology, *, master: str, location: str, remote: RemoteOptions, on_error: str) -> None:
+def check_realtime(topology: Topology, *, master: str, location: str, remote: RemoteOptions) -> None:
     """Refuse what real-time mode cannot run, before anything is started.
 
     Args:
@@ -30,7 +30,6 @@ def check_realtime(topology: Topology, *, master: str, location: str, remote: Re
         master: As Spark has it.
         location: URL of the checkpoint; empty: it is a directory of this machine.
         remote: Which services are remote.
-        on_error: What the command line says of it; empty: nothing.
 
     Raises:
         RunError: R755, with every obstacle; R758.
@@ -38,7 +37,7 @@ def check_realtime(topology: Topology, *, master: str, location: str, remote: Re
     from wallaroo_runtime.spark.realtime.jar import check_spark, operator_jar
 
     plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS_PER_PARTITION)
-    found = [*_of_options(master, location, remote), *obstacles(plan, topology, on_error)]
+    found = [*_of_options(master, location, remote), *obstacles(plan, topology)]
     if found:
         raise RunError(found, USAGE)
     check_spark()

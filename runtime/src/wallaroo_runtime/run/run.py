@@ -98,13 +98,8 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending) -> None:
     check_master(options.spark.master)
     is_realtime = options.mode == REALTIME
     if is_realtime:
-        check_realtime(
-            topology,
-            master=options.spark.master,
-            location=options.checkpoint.location,
-            remote=options.remote,
-            on_error=options.on_error,
-        )
+        location = options.checkpoint.location
+        check_realtime(topology, master=options.spark.master, location=location, remote=options.remote)
         options = replace(options, bounds=realtime_bounds(options.bounds))
     check_answer(options.checkpoint.location)
     place = Place.take(_path_of(options.checkpoint, application))

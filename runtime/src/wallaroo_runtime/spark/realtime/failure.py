@@ -9,19 +9,21 @@ from typing import Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RUN, WORKER, RunError
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stopped_by
 from wallaroo_runtime.spark.failure import translated
 from wallaroo_runtime.worker.endpoint import remote_error
 
 _MARKED = re.compile("wallaroo-operator:([A-Za-z0-9+/=]+):")
 
 
-def translated_operator(report: str, checkpoint: str, log: Path) -> RunError:
+def translated_operator(report: str, checkpoint: str, log: Path, policy: ErrorPolicy) -> RunError:
     """Return the error that Spark's report of a failed query is about.
 
     Args:
         report: What Spark says.
         checkpoint: Spark's own.
         log: Where Spark writes.
+        policy: Which dead letters stop the query.
     """
     marked = _MARKED.search(report)
     if marked is None:
@@ -29,6 +31,8 @@ def translated_operator(report: str, checkpoint: str, log: Path) -> RunError:
     value: dict[str, Any] = json.loads(base64.b64decode(marked[1]))
     if "reported" in value:
         return remote_error(value["worker"], pb.Failure(**value["reported"]))
+    if "letter" in value:
+        return stopped_by(pb.DeadLetter.FromString(base64.b64decode(value["letter"])), policy)
     if "found" in value:
         return RunError([Diagnostic.from_json(finding) for finding in value["found"]], WORKER)
     code = value["code"]

@@ -15,6 +15,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo.handshake import RELEASE
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java
@@ -102,6 +103,7 @@ class RealTimeQuery:
         before: Mapping[int, int],
         letters: LetterTail,
         options: QueryOptions,
+        policy: ErrorPolicy,
         commit: Commit,
     ) -> None:
         self.targets, self.letters = workers.targets, letters.watch
@@ -109,7 +111,7 @@ class RealTimeQuery:
         self._ask = self._operators.look  # once: to find a method is a call of its own
         self.is_busy = self.is_held = False
         self._query, self._session, self._workers, self._settings = query, session, workers, settings
-        self._outbox, self._commit = outbox, commit
+        self._outbox, self._policy, self._commit = outbox, policy, commit
         self._planned = Planned(session, options.checkpoint)
         count = before.get(DEAD_LETTER_PORT, 0)
         past = past_progress(session, options.checkpoint)
@@ -127,7 +129,7 @@ class RealTimeQuery:
                 return None
             error = self._query.exception()
         if error is not None:
-            return translated_operator(str(error), self._checkpoint, self._log)
+            return translated_operator(str(error), self._checkpoint, self._log, self._policy)
         return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
 
     def progress(self) -> Progress:
@@ -164,15 +166,13 @@ class RealTimeQuery:
 
     def _record(self, report: Mapping[str, Any] | None) -> None:
         """Record batches that Spark has committed, so that the checks of the next start know where Spark is."""
-        batch = report["batchId"] if report is not None else -1
-        if batch <= self._batch or report is None or not report["sources"][0]["endOffset"]:
+        batch, offset = report["batchId"] if report is not None else -1, _offset_of(report)
+        if batch <= self._batch or offset < 0:
             return
-        offset = report["sources"][0]["endOffset"]
-        found = json.loads(offset) if isinstance(offset, str) else offset
         self._batch = batch
-        self._progress = replace(self._progress, batches=self._progress.batches + 1, offsets=(int(found["offset"]),))
+        self._progress = replace(self._progress, batches=self._progress.batches + 1, offsets=(offset,))
         self._outbox.publish(self._planned.query, batch, (), self._planned.offsets(batch))
-        self._commit(int(found["offset"]))
+        self._commit(offset)
 
     def new_findings(self) -> list[Diagnostic]:
         """Return what was found wrong since the last call: what is wrong here ends the query."""
@@ -210,13 +210,16 @@ class RealTimeQuery:
             self._workers.stop()
 
     def _end_batch(self) -> None:
-        before = self._query.lastProgress
-        last = before["batchId"] if before is not None else -1
-        self._operators.endBatches()
-        end = time.monotonic() + END_S
-        while time.monotonic() < end and self._query.isActive:
-            report = self._query.lastProgress
-            if report is not None and report["batchId"] > last:
+        """Let the engine end, and wait until all that it has done is committed.
+
+        The report of the next batch would not do: it may be of one whose commit was under way, while the engine went
+        on for the batch after it.
+        """
+        self._operators.endBatches(self._settings)
+        deadline = time.monotonic() + END_S
+        while time.monotonic() < deadline and self._query.isActive:
+            end = self._operators.end(self._settings)
+            if 0 <= end <= _offset_of(self._query.lastProgress):
                 return
             time.sleep(LOOK_S)
 
@@ -234,6 +237,15 @@ class _Look:
 def _look(ask: Any, query: StreamingQuery, settings: str) -> _Look:
     is_active, is_reading, messages, batch = map(int, ask(query._jsq, settings).split())
     return _Look(bool(is_active), bool(is_reading), messages, batch)
+
+
+def _offset_of(report: Mapping[str, Any] | None) -> int:
+    """Return the end of a batch that Spark has reported, in the journal; -1: there is none."""
+    offset = report["sources"][0]["endOffset"] if report is not None else None
+    if not offset:
+        return -1
+    found = json.loads(offset) if isinstance(offset, str) else offset
+    return int(found["offset"])
 
 
 def _operators(session: SparkSession) -> Any:
@@ -264,7 +276,8 @@ def start_realtime(
     specs = worker_specs(session, topology, options)
     workers = _start_workers(session, [located(specs[name]) for name in sorted({s.worker for s in plan.stages})])
     try:
-        return _start_query(session, plan, options, workers, services(workers.targets), commit)
+        policy = ErrorPolicy.of(topology, options.on_error)
+        return _start_query(session, plan, options, policy, workers, services(workers.targets), commit)
     except BaseException:
         workers.stop()
         raise
@@ -274,11 +287,12 @@ def _start_query(
     session: SparkSession,
     plan: Plan,
     options: QueryOptions,
+    policy: ErrorPolicy,
     workers: _Workers,
     services: Services,
     commit: Commit,
 ) -> RealTimeQuery:
-    settings = operator_settings(plan, workers.running, services)
+    settings = operator_settings(plan, workers.running, services, policy)
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     operators = _operators(session)
     frame = DataFrame(operators.lower(session._jsparkSession, settings), session)
@@ -298,6 +312,7 @@ def _start_query(
         before=before,
         letters=letters,
         options=options,
+        policy=policy,
         commit=commit,
     )
     found.wait_until_reading()

@@ -11,6 +11,7 @@ from typing import Any
 from wallaroo.frame import TICK_PORT
 from wallaroo.handshake import CAPABILITIES, PROTOCOLS
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.temporary import temporary_directory
@@ -74,18 +75,21 @@ class RunningWorker:
     directory: Path
 
 
-def operator_settings(plan: Plan, workers: Mapping[str, RunningWorker], services: Services) -> str:
+def operator_settings(plan: Plan, workers: Mapping[str, RunningWorker], services: Services, policy: ErrorPolicy) -> str:
     """Return what the operators get to know, as JSON.
 
     Args:
         plan: Has no obstacle to real-time mode.
         workers: By name.
         services: Of the run.
+        policy: Which dead letters stop the query.
     """
     return json.dumps(
         {
             "levels": list(_levels(plan, workers)),
             "has_ticks": any(TICK_PORT in stage.entry_ports for stage in plan.stages),
+            "fails": policy.fails,
+            "fails_at": dict(policy.parts),
             "journal": services.journal,
             "gateway": _short("gateway", services.gateway),
             "gateway_epoch": services.gateway_epoch,

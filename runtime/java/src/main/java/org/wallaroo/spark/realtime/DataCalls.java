@@ -107,12 +107,17 @@ final class DataCalls {
             return;
         }
         List<WorkerStream<ProcessRequest, ProcessReply>> opened = new ArrayList<>();
-        for (int i = 0; i < channel.width(); i++) {
-            var stream = new WorkerStream<>(channel, i, WorkerChannel.PROCESS, deadlineMs);
-            opened.add(stream);
-            stream.send(ProcessRequest.newBuilder()
-                    .setOpening(opening.toBuilder().setInFlight(stream.flight().path()))
-                    .build());
+        try {
+            for (int i = 0; i < channel.width(); i++) {
+                var stream = new WorkerStream<>(channel, i, WorkerChannel.PROCESS, deadlineMs);
+                opened.add(stream);
+                stream.send(ProcessRequest.newBuilder()
+                        .setOpening(opening.toBuilder().setInFlight(stream.flight().path()))
+                        .build());
+            }
+        } catch (RuntimeException error) {
+            opened.forEach(WorkerStream::close);
+            throw error;
         }
         streams = opened;
         calls = new long[opened.size()];

@@ -1,6 +1,7 @@
 package org.wallaroo.spark.realtime;
 
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.wallaroo.spark.realtime.Parcel.Kind;
 
@@ -12,6 +13,7 @@ import org.wallaroo.spark.realtime.Parcel.Kind;
  */
 final class Engine {
     private static final Map<String, Engine> OPEN = new ConcurrentHashMap<>();
+    private static final Set<String> STOPPED = ConcurrentHashMap.newKeySet(); // settings of queries
     private static final long END_MS = 10_000;
 
     private final Settings settings;
@@ -38,8 +40,12 @@ final class Engine {
      *
      * @param settings of the query
      * @param start where the task's batch begins
+     * @throws IllegalStateException the query has stopped: nobody would end an engine of it
      */
     static synchronized Engine at(Settings settings, JournalOffset start) {
+        if (STOPPED.contains(settings.text())) {
+            throw new IllegalStateException("the query has stopped");
+        }
         Engine engine = OPEN.get(settings.text());
         if (engine == null || !engine.goesOnFrom(start)) {
             if (engine != null) {
@@ -48,8 +54,11 @@ final class Engine {
             engine = new Engine(settings, start, Attempt.current());
             OPEN.put(settings.text(), engine);
             engine.thread.start();
-        } else if (engine.handover.last().sequence() >= 0) { // it has given a barrier, which is committed by now
-            engine.deliveries.commit(engine.handover.last().sequence());
+        } else {
+            engine.handover.begin();
+            if (engine.handover.last().sequence() >= 0) { // it has given a barrier, which is committed by now
+                engine.deliveries.commit(engine.handover.last().sequence());
+            }
         }
         Attempt.onFailure(engine::close);
         return engine;
@@ -60,10 +69,19 @@ final class Engine {
         return OPEN.get(settings.text());
     }
 
-    /** Ends all, as a driver does that stops. */
-    static synchronized void closeAll() {
-        OPEN.values().forEach(Engine::close);
-        OPEN.clear();
+    /** Returns what {@link RealTime#end} does. */
+    static long end(String settings) {
+        Engine engine = OPEN.get(settings);
+        return engine == null ? -1 : engine.handover.endOffset();
+    }
+
+    /** Ends that of a query, which has stopped: no task of it gets another one. */
+    static synchronized void stop(Settings settings) {
+        STOPPED.add(settings.text());
+        Engine engine = OPEN.remove(settings.text());
+        if (engine != null) {
+            engine.close();
+        }
     }
 
     private boolean goesOnFrom(JournalOffset place) {
@@ -88,8 +106,15 @@ final class Engine {
             deliveries = stream;
             states.warm();
             Reached.read(settings);
+            ErrorPolicy policy = settings.errorPolicy();
             while (source.hasNext()) {
                 Parcel row = states.run(source.next());
+                LetterFrame.Letter letter = policy.firstThatStops(row.items());
+                if (letter != null) { // none of its parcel leaves, which may be of later messages
+                    handover.endWith(OperatorFailure.stopped(letter.value()));
+                    stream.finish();
+                    return;
+                }
                 stream.deliver(row.items());
                 stream.mark(row.place().messages());
                 if (row.kind() == Kind.FLUSH) {

@@ -22,11 +22,19 @@ final class Handover {
     private Barrier given; // the task has it, and has not stored it
     private Parcel.Place last; // of the barrier that was given last
     private long acknowledged;
+    private long begun; // offset with which the running batch has begun
     private boolean hasEnded;
+    private RuntimeException ending; // what the query ends with when all before it is committed
     private RuntimeException failure;
 
     Handover(JournalOffset start) {
         last = new Parcel.Place(start.offset(), start.messages(), -1);
+        begun = start.offset();
+    }
+
+    /** Takes note that a batch goes on where the one before it has ended. */
+    synchronized void begin() {
+        begun = last.offset();
     }
 
     /** Gives a barrier; waits while tasks are far back. */
@@ -62,10 +70,21 @@ final class Handover {
         notifyAll();
     }
 
+    /** Takes note that no barrier follows, and that the query is to end with an error then: not this batch, but the next. */
+    synchronized void endWith(RuntimeException error) {
+        ending = error;
+        end();
+    }
+
     /** Lets the task fail. */
     synchronized void fail(RuntimeException error) {
         failure = failure == null ? error : failure;
         notifyAll();
+    }
+
+    /** Returns the place in the journal of the last barrier when tasks have got all and no more follows; else -1. */
+    synchronized long endOffset() {
+        return hasEnded && barriers.isEmpty() ? last.offset() : -1;
     }
 
     synchronized boolean hasFailed() {
@@ -82,7 +101,7 @@ final class Handover {
      *
      * @param nanoseconds how long
      * @return whether there is; false: not in time, or nothing will come any more
-     * @throws RuntimeException why the engine has failed
+     * @throws RuntimeException why the engine has failed; why the query ends, in a batch that would have nothing
      */
     synchronized boolean await(long nanoseconds) throws InterruptedException {
         long until = System.nanoTime() + nanoseconds;
@@ -99,6 +118,9 @@ final class Handover {
             }
             if (question != null) {
                 return true;
+            }
+            if (hasEnded && next == null && ending != null && last.offset() == begun) {
+                throw ending;
             }
             long left = until - System.nanoTime();
             if (left <= 0 || hasEnded && next == null) {

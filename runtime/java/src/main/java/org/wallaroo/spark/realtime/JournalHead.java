@@ -62,15 +62,14 @@ final class JournalHead {
         return OPEN.computeIfAbsent(settings.text(), text -> new JournalHead(settings, start));
     }
 
-    /** Lets every batch of this virtual machine end now, and each one that begins later. */
-    static void endBatches() {
-        OPEN.values().forEach(JournalHead::endBatch);
+    /** Lets the batches of a query end now, and each one that begins later. Its engine has read the head before. */
+    static void endBatches(String settings) {
+        OPEN.computeIfPresent(settings, (text, head) -> head.ending());
     }
 
-    /** Ends all, as a driver does that stops. */
-    static void closeAll() {
-        OPEN.values().forEach(JournalHead::close);
-        OPEN.clear();
+    /** Ends that of a query for good: a task that begins too late gets the closed one. */
+    static void close(Settings settings) {
+        OPEN.computeIfPresent(settings.text(), (text, head) -> head.closed());
     }
 
     private void follow() {
@@ -155,14 +154,16 @@ final class JournalHead {
         return isEnding;
     }
 
-    private synchronized void endBatch() {
+    private synchronized JournalHead ending() {
         isEnding = true;
         notifyAll();
+        return this;
     }
 
-    private synchronized void close() {
+    private synchronized JournalHead closed() {
         isClosed = true;
         notifyAll();
         channel.shutdownNow();
+        return this;
     }
 }

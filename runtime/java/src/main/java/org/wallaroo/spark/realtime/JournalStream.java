@@ -91,7 +91,7 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
 
     @Override
     public void stop() {
-        Engine.closeAll();
-        JournalHead.closeAll();
+        Engine.stop(settings);
+        JournalHead.close(settings);
     }
 }

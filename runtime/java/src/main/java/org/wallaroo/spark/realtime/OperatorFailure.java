@@ -44,6 +44,15 @@ public final class OperatorFailure extends RuntimeException {
     }
 
     /**
+     * Returns the error of a dead letter that ends the query.
+     *
+     * @param letter a serialized {@code DeadLetter}
+     */
+    public static OperatorFailure stopped(byte[] letter) {
+        return new OperatorFailure("R611", Json.object("letter", Base64.getEncoder().encodeToString(letter)));
+    }
+
+    /**
      * Returns what a worker has reported.
      *
      * @param worker its name

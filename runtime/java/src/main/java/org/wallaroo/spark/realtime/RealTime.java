@@ -58,8 +58,22 @@ public final class RealTime {
         return isActive + " " + (Reached.isReading(text) ? 1 : 0) + " " + Reached.messages(text) + " " + batch;
     }
 
-    /** Lets running batches end now, so that what they have done is committed. */
-    public static void endBatches() {
-        JournalHead.endBatches();
+    /**
+     * Lets the engine and the running batch of a query end now, so that what they have done is committed.
+     *
+     * @param text its settings
+     */
+    public static void endBatches(String text) {
+        JournalHead.endBatches(text);
+    }
+
+    /**
+     * Returns the offset with which all is committed that the engine of a query has done; -1: it has not ended, or no
+     * batch has got its last barrier.
+     *
+     * @param text its settings
+     */
+    public static long end(String text) {
+        return Engine.end(text);
     }
 }

@@ -5,7 +5,9 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
@@ -126,6 +128,13 @@ public final class Settings implements Serializable {
     /** Returns the number of this stage's first block of origins: a block has one for each bucket. */
     int block() {
         return get("block").asInt();
+    }
+
+    /** Returns which dead letters end the query. */
+    ErrorPolicy errorPolicy() {
+        Map<String, Boolean> parts = new HashMap<>();
+        get("fails_at").properties().forEach(part -> parts.put(part.getKey(), part.getValue().asBoolean()));
+        return new ErrorPolicy(get("fails").asBoolean(), parts);
     }
 
     /** Returns after how many milliseconds open calls end. */

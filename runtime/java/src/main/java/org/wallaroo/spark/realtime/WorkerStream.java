@@ -24,9 +24,14 @@ final class WorkerStream<Q extends MessageLite, R extends MessageLite> {
     WorkerStream(WorkerChannel channel, int number, MethodDescriptor<Q, R> method, long deadlineMs) {
         this.channel = channel;
         this.deadlineMs = deadlineMs;
-        this.replies = new ReplyQueue<>(channel.endpoint(number), method);
-        this.generation = channel.generation();
         this.flight = new FlightFile(channel.directory());
+        try {
+            this.replies = new ReplyQueue<>(channel.endpoint(number), method);
+        } catch (RuntimeException error) {
+            flight.close();
+            throw error;
+        }
+        this.generation = channel.generation();
         channel.open(this);
     }
 

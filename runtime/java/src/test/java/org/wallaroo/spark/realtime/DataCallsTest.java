@@ -1,11 +1,14 @@
 package org.wallaroo.spark.realtime;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.grpc.ServerCall;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -73,6 +76,27 @@ class DataCallsTest {
         OperatorFailure failure = assertThrows(OperatorFailure.class, () -> answers(in, out, frames));
         assertTrue(failure.getMessage().startsWith("W410"), failure.getMessage());
         assertTrue(failure.getMessage().contains(text), failure.getMessage());
+    }
+
+    @Test
+    void anOpenThatFailsLeavesNoStream() throws IOException {
+        FlightFile last = new FlightFile(directory);
+        String[] parts = last.name().split("java");
+        last.close();
+        long number = Long.parseLong(parts[1]);
+        Path first = directory.resolve(parts[0] + "java" + (number + 1));
+        Path second = Files.createFile(directory.resolve(parts[0] + "java" + (number + 2)));
+        try (FakeWorker worker = new FakeWorker(directory, () -> new Answers(2, 2, 2), () -> null)) {
+            worker.haveEndpoints(2);
+            Settings settings = worker.settings();
+            DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs());
+            assertThrows(UncheckedIOException.class, calls::open);
+            assertFalse(Files.exists(first), "the first stream is open");
+            Files.delete(second);
+            calls.send(FramesTest.frame(0, 2, 10, new byte[5]));
+            assertEquals(1, calls.receive().size());
+            calls.close();
+        }
     }
 
     @Test

@@ -36,6 +36,7 @@ final class FakeWorker implements AutoCloseable {
     private final ServerSocketChannel supervisor;
     private final CountDownLatch silence = new CountDownLatch(1);
     private volatile boolean isSilent;
+    private volatile int endpoints = 1;
 
     FakeWorker(Path directory, Supplier<FakeServer.Stream<ProcessRequest, ProcessReply>> process,
             Supplier<FakeServer.Stream<StateRequest, StateReply>> state) throws IOException {
@@ -45,7 +46,11 @@ final class FakeWorker implements AutoCloseable {
                 silence.countDown();
                 return;
             }
-            call.sendMessage(InitReply.newBuilder().addEndpoints("unix:" + directory.resolve("worker.sock")).build());
+            InitReply.Builder reply = InitReply.newBuilder().addEndpoints("unix:" + directory.resolve("worker.sock"));
+            for (int i = 1; i < endpoints; i++) {
+                reply.addEndpoints("unix:" + directory.resolve("worker-" + i + ".sock"));
+            }
+            call.sendMessage(reply.build());
             call.close(Status.OK, new Metadata());
         };
         MethodDescriptor<InitRequest, InitReply> handshake = UnixChannels.method("wallaroo.worker.v1.Worker/Init",
@@ -83,6 +88,11 @@ final class FakeWorker implements AutoCloseable {
         String init = Base64.getEncoder().encodeToString(InitRequest.getDefaultInstance().toByteArray());
         return new Settings(Json.object("worker", "main", "worker_directory", directory.toString(), "init", init,
                 "deadline_ms", 20_000, "flush_bytes", 8 << 20));
+    }
+
+    /** Lets it say that it has so many endpoints; it serves at the first one alone. */
+    void haveEndpoints(int count) {
+        endpoints = count;
     }
 
     /** Lets it give no answer to handshakes, or again one. */

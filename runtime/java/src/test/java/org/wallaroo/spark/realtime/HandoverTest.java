@@ -181,6 +181,35 @@ class HandoverTest {
         assertEquals(9, handover.last().offset());
     }
 
+    /** Whatever a batch takes of the barriers, all of them are taken before the error comes, in a batch of its own. */
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8})
+    void anErrorComesAfterAllBarriers(long seed) throws InterruptedException {
+        Random random = new Random(seed);
+        int count = random.nextInt(6);
+        Handover handover = new Handover(new JournalOffset(1, 5, 0));
+        for (int number = 1; number <= count; number++) {
+            handover.put(new Barrier(new Parcel.Place(5 + number, number, number), number, List.of()));
+        }
+        handover.endWith(OperatorFailure.of("R611", "reason", "test"));
+        handover.acknowledge(count);
+        int taken = 0;
+        while (taken < count) {
+            assertEquals(-1, handover.endOffset());
+            int rows = 1 + random.nextInt(3);
+            for (int row = 0; row < rows && handover.await(LONG_NS); row++) {
+                taken++;
+            }
+            if (taken == count) {
+                assertFalse(handover.await(LONG_NS), "the batch with the last barrier is to be committed");
+            }
+            handover.begin();
+        }
+        assertEquals(5 + count, handover.endOffset());
+        OperatorFailure failure = assertThrows(OperatorFailure.class, () -> handover.await(LONG_NS));
+        assertTrue(failure.getMessage().startsWith("R611"), failure.getMessage());
+    }
+
     @Test
     void aTaskFailsAsItsEngineDoes() {
         Handover handover = new Handover(new JournalOffset(1, 5, 0));

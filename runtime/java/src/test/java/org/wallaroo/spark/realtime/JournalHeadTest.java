@@ -23,9 +23,13 @@ class JournalHeadTest {
     @TempDir
     Path directory;
 
-    private JournalHead follow() {
+    private Settings settings() {
         String gateway = directory.resolve("gateway.sock").toString();
-        return JournalHead.of(new Settings(Json.object("gateway", gateway, "gateway_epoch", 1)), START);
+        return new Settings(Json.object("gateway", gateway, "gateway_epoch", 1));
+    }
+
+    private JournalHead follow() {
+        return JournalHead.of(settings(), START);
     }
 
     private FakeServer gateway(FakeServer.Stream<FollowRequest, Position> answer) throws Exception {
@@ -45,7 +49,24 @@ class JournalHeadTest {
             assertTrue(failure.getMessage().startsWith("R617"), failure.getMessage());
             assertTrue(failure.getMessage().contains("UNKNOWN: the disk failed"), failure.getMessage());
         } finally {
-            JournalHead.closeAll();
+            JournalHead.close(settings());
+        }
+    }
+
+    @Test
+    @Timeout(60)
+    void anEngineThatBeginsTooLateFollowsNothing() throws Exception {
+        AtomicInteger calls = new AtomicInteger();
+        try (FakeServer server = gateway((request, call) -> {
+            calls.incrementAndGet();
+            call.sendMessage(Position.newBuilder().setOffset(90).build());
+        })) {
+            assertEquals(90, follow().await(0, TimeUnit.SECONDS.toNanos(20)));
+            JournalHead.close(settings());
+            assertThrows(OperatorFailure.class, () -> follow().await(90, TimeUnit.SECONDS.toNanos(20)));
+            assertEquals(1, calls.get());
+        } finally {
+            JournalHead.close(settings());
         }
     }
 
@@ -62,7 +83,7 @@ class JournalHeadTest {
         })) {
             assertEquals(90, follow().await(0, TimeUnit.SECONDS.toNanos(20)));
         } finally {
-            JournalHead.closeAll();
+            JournalHead.close(settings());
         }
     }
 }
