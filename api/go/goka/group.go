@@ -7,6 +7,8 @@ import (
 	"hash"
 	"strings"
 
+	"github.com/IBM/sarama"
+
 	"wallarooapi/internal/recordpb"
 	"wallarooapi/stream"
 )
@@ -37,6 +39,25 @@ func newGroup(graph *GroupGraph, options *poptions, running func() context.Conte
 		g.outputs[topic] = stream.NewOutput[stream.KafkaRecord](topic)
 	}
 	return g
+}
+
+// logNotes writes which options change nothing here.
+func (g *group) logNotes() {
+	for _, note := range g.options.notes {
+		g.options.log.Printf("processor %s: %s", g.graph.Group(), note)
+	}
+}
+
+// assign calls the rebalance callback, with all partitions of the inputs.
+func (g *group) assign() {
+	if g.options.rebalanceCallback == nil {
+		return
+	}
+	all := Assignment{}
+	for number := range g.count {
+		all[number] = sarama.OffsetNewest
+	}
+	g.options.rebalanceCallback(all)
 }
 
 // errNone stands for a message for which nothing goes on but what was emitted.

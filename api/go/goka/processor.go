@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/IBM/sarama"
 	"github.com/hashicorp/go-multierror"
 	theirs "github.com/lovoo/goka"
 )
@@ -19,7 +18,6 @@ type Processor struct {
 	graph      *GroupGraph
 	group      *group
 	tested     *theirs.Processor // Goka's own, under its tester; then nothing else is used
-	partitions int               // of the input with the most
 	state      *Signal
 	running    atomic.Pointer[context.Context]
 	table      tableView
@@ -45,17 +43,14 @@ func NewProcessor(brokers []string, gg *GroupGraph, options ...ProcessorOption) 
 		}
 		return &Processor{graph: gg, tested: tested}, nil
 	}
-	for _, note := range applied.notes {
-		applied.log.Printf("processor %s: %s", gg.Group(), note)
-	}
 	p := &Processor{
 		brokers: brokers, graph: gg, done: make(chan struct{}),
 		state: NewSignal(ProcStateIdle, ProcStateStarting, ProcStateSetup, ProcStateRunning, ProcStateStopping, ProcStateStopped),
 	}
 	p.group = newGroup(gg, applied, p.context)
+	p.group.logNotes()
 	p.checkpoint = checkpointOf(gg.Group(), brokers)
-	var err error
-	if p.partitions, err = p.group.prepareTopics(brokers); err != nil {
+	if err := p.group.prepareTopics(brokers); err != nil {
 		return nil, err
 	}
 	return p, p.group.makeLookups(brokers)
@@ -113,7 +108,7 @@ func (p *Processor) serve(ctx context.Context) error {
 		return err
 	}
 	p.state.SetState(ProcStateSetup)
-	p.group.options.rebalanceCallback(p.assignment())
+	p.group.assign()
 	return p.host(ctx)
 }
 
@@ -122,14 +117,6 @@ func (p *Processor) abort(err error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.cancel(err)
-}
-
-func (p *Processor) assignment() Assignment {
-	all := Assignment{}
-	for number := range int32(p.partitions) {
-		all[number] = sarama.OffsetNewest
-	}
-	return all
 }
 
 // context returns that of the run.
@@ -208,7 +195,7 @@ func (p *Processor) StatsWithContext(ctx context.Context) *ProcessorStats {
 	if p.tested != nil {
 		return p.tested.StatsWithContext(ctx)
 	}
-	stats := &ProcessorStats{Group: p.group.counts.snapshot(p.graph, p.partitions), Lookup: map[string]*ViewStats{}}
+	stats := &ProcessorStats{Group: p.group.counts.snapshot(p.graph, p.group.count), Lookup: map[string]*ViewStats{}}
 	for topic, view := range p.group.lookups {
 		stats.Lookup[topic] = view.Stats(ctx)
 	}

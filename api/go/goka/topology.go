@@ -99,5 +99,6 @@ func asIs(record stream.KafkaRecord) (stream.KafkaRecord, error) { return record
 
 // creation says how a topic of the group's own is created where no processor has done it.
 func (g *group) creation(policy string) *stream.TopicCreation {
-	return &stream.TopicCreation{Like: g.graph.InputStreams()[0].Topic(), Options: map[string]string{"cleanup.policy": policy}}
+	options := map[string]string{"cleanup.policy": policy}
+	return &stream.TopicCreation{Like: g.graph.InputStreams()[0].Topic(), Replicas: g.options.replicas, Options: options}
 }
