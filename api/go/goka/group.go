@@ -22,23 +22,29 @@ type group struct {
 	options    *poptions
 	outputs    map[string]stream.Output[stream.KafkaRecord]
 	lookups    map[string]*View
-	count      int32            // of partitions of the input with the most, as far as it is known
-	partitions map[string]int32 // of the topics that the group writes, where a hasher of the program places records
+	count      int32             // of partitions of the input with the most, as far as it is known
+	reach      map[string]string // settings by which the runtime reaches the brokers
+	partitions map[string]int32  // of the topics that the group writes, where a hasher of the program places records
 	context    func() context.Context
 	failed     failures
 	visits     visits
 	counts     counts
 }
 
-func newGroup(graph *GroupGraph, options *poptions, running func() context.Context) *group {
+func newGroup(graph *GroupGraph, options *poptions, running func() context.Context) (*group, error) {
+	settings, err := reach(globalConfig(), options.kafka)
+	if err != nil {
+		return nil, err
+	}
 	g := &group{
 		graph: graph, options: options, outputs: map[string]stream.Output[stream.KafkaRecord]{},
 		lookups: map[string]*View{}, partitions: map[string]int32{}, context: running,
+		reach: settings,
 	}
 	for _, topic := range graph.written() {
 		g.outputs[topic] = stream.NewOutput[stream.KafkaRecord](topic)
 	}
-	return g
+	return g, nil
 }
 
 // logNotes writes which options change nothing here.

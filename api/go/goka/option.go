@@ -34,13 +34,14 @@ type poptions struct {
 	murmur2          bool
 	replicas         int // of topics that the runtime creates
 	runArguments     []string
+	kafka            map[string]string // settings by which the runtime reaches brokers
 }
 
 func newOptions(graph *GroupGraph, options []ProcessorOption) *poptions {
 	o := &poptions{
 		log: DefaultLogger(), clientID: "goka-processor-" + string(graph.Group()), storage: storage.MemoryBuilder(),
 		contextWrapper: func(ctx Context) Context { return ctx }, topicManager: DefaultTopicManagerBuilder,
-		consumer: DefaultSaramaConsumerBuilder,
+		consumer: DefaultSaramaConsumerBuilder, kafka: map[string]string{},
 	}
 	for _, option := range append(append([]ProcessorOption(nil), graph.options...), options...) {
 		option(o, graph)

@@ -23,7 +23,7 @@ func onTester(t *testing.T, kafka *tester.Tester, graph *GroupGraph, options ...
 		WithTopicManagerBuilder(kafka.TopicManagerBuilder()), WithConsumerSaramaBuilder(kafka.ConsumerBuilder()),
 		WithClientID(kafka.RegisterView(GroupTable(graph.Group()), new(codec.Int64))),
 	}
-	processor, err := NewProcessor(nil, graph, append(own, options...)...)
+	processor, err := NewProcessor([]string{"127.0.0.1:9092"}, graph, append(own, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestPartitionsAreAssigned(t *testing.T) {
 	kafka := tester.New(t)
 	onTester(t, kafka, counted(), callback).group.assign()
 	graph := counted().WithOptions(callback, WithTopicManagerBuilder(kafka.TopicManagerBuilder()))
-	worker := newGroup(graph, newOptions(graph, nil), context.Background)
+	worker := groupOf(graph)
 	worker.prepareWorker(nil)
 	if want := fmt.Sprint([]Assignment{{0: sarama.OffsetNewest}, {0: sarama.OffsetNewest}}); fmt.Sprint(got) != want {
 		t.Errorf("%v instead of %s", got, want)

@@ -2,13 +2,9 @@ package goka
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 
-	"github.com/hashicorp/go-multierror"
 	theirs "github.com/lovoo/goka"
 )
 
@@ -47,7 +43,10 @@ func NewProcessor(brokers []string, gg *GroupGraph, options ...ProcessorOption) 
 		brokers: brokers, graph: gg, done: make(chan struct{}),
 		state: NewSignal(ProcStateIdle, ProcStateStarting, ProcStateSetup, ProcStateRunning, ProcStateStopping, ProcStateStopped),
 	}
-	p.group = newGroup(gg, applied, p.context)
+	var err error
+	if p.group, err = newGroup(gg, applied, p.context); err != nil {
+		return nil, err
+	}
 	p.group.logNotes()
 	p.checkpoint = checkpointOf(gg.Group(), brokers)
 	if err := p.group.prepareTopics(brokers); err != nil {
@@ -61,55 +60,30 @@ func (p *Processor) Graph() *GroupGraph { return p.graph }
 
 // Run serves the callbacks from this process and runs `wallaroo run` until the context ends, Stop is called, or something fails; it returns
 // nil in the first two cases. An error of a callback has Goka's text. No process that it started is left. It can be called once.
-func (p *Processor) Run(ctx context.Context) (err error) {
+func (p *Processor) Run(ctx context.Context) error {
 	if p.tested != nil {
 		return p.tested.Run(ctx)
 	}
-	select {
-	case <-p.done:
-		return errors.New("error running processor: it was already run and terminated. Run can only be called once")
-	default:
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	p.running.Store(&ctx)
-	p.mutex.Lock()
-	p.cancel = cancel
-	p.mutex.Unlock()
-	defer func() {
-		cancel(context.Canceled)
-		p.table.wait()
-		p.state.SetState(ProcStateStopped)
-		p.mutex.Lock()
-		p.err = multierror.Append(nil, err).ErrorOrNil()
-		err = p.err
-		p.mutex.Unlock()
-		close(p.done)
-	}()
-	p.state.SetState(ProcStateStarting)
-	err = p.serve(ctx)
-	if failed := p.group.failed.get(); failed != nil {
-		return failed
-	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		return cause
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return runAll(ctx, []*Processor{p}, p.checkpoint)
 }
 
-// serve starts lookups, worker and runtime, and waits for their end.
-func (p *Processor) serve(ctx context.Context) error {
-	if mode := os.Getenv("WALLAROO_MODE"); mode != "" {
-		return fmt.Errorf("the runtime started this program (WALLAROO_MODE=%s), and Run would start the runtime: call goka.Serve first in main", mode)
-	}
-	if err := p.group.runLookups(ctx, p.abort); err != nil {
-		return err
-	}
-	p.state.SetState(ProcStateSetup)
-	p.group.assign()
-	return p.host(ctx)
+// begin notes that the processor runs, as long as a context.
+func (p *Processor) begin(ctx context.Context, cancel context.CancelCauseFunc, checkpoint string) {
+	p.running.Store(&ctx)
+	p.mutex.Lock()
+	p.cancel, p.checkpoint = cancel, checkpoint
+	p.mutex.Unlock()
+	p.state.SetState(ProcStateStarting)
+}
+
+// finish notes how the run has ended; its context has ended before.
+func (p *Processor) finish(err error) {
+	p.table.wait()
+	p.state.SetState(ProcStateStopped)
+	p.mutex.Lock()
+	p.err = err
+	p.mutex.Unlock()
+	close(p.done)
 }
 
 // abort ends the run with an error.

@@ -26,7 +26,11 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 			if err := graph.Validate(); err != nil {
 				panic(fmt.Errorf("group %s: %w", graph.Group(), err))
 			}
-			all = append(all, newGroup(graph, newOptions(graph, nil), life.Context))
+			g, err := newGroup(graph, newOptions(graph, nil), life.Context)
+			if err != nil {
+				panic(fmt.Errorf("group %s: %w", graph.Group(), err))
+			}
+			all = append(all, g)
 		}
 		if mode == "worker" {
 			for _, g := range all {
