@@ -87,7 +87,7 @@ func TestCheckpointsOfGroupsDiffer(t *testing.T) {
 // TestStatesOfAProcessorThatDoesNotRun: what can be asked before Run.
 func TestStatesOfAProcessorThatDoesNotRun(t *testing.T) {
 	p := &Processor{graph: counted(), state: NewSignal(ProcStateIdle, ProcStateRunning), done: make(chan struct{})}
-	p.group = newGroup(p.graph, newOptions(p.graph, nil), p.context)
+	p.group = groupOf(p.graph)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	if err := p.WaitForReadyContext(ctx); err != context.DeadlineExceeded || p.Recovered() || p.Error() != nil {

@@ -1,7 +1,6 @@
 package goka
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"hash"
@@ -173,7 +172,7 @@ func TestATopologyForEachKindOfGroup(t *testing.T) {
 		var groups []*group
 		var wanted []string
 		for _, graph := range graphs {
-			groups = append(groups, newGroup(graph, newOptions(graph, nil), context.Background))
+			groups = append(groups, groupOf(graph))
 			wanted = append(wanted, string(graph.Group()))
 		}
 		app := application([]string{"127.0.0.1:9092"}, groups)
@@ -188,7 +187,7 @@ func TestNamesAreThoseOfPython(t *testing.T) {
 	none, text := func(Context, any) {}, new(codec.String)
 	first := DefineGroup("a", Input("in", text, none), Loop(text, none), Output("x", text), Persist(text), Join("users", text))
 	second := DefineGroup("b", Inputs(Streams{"in", "x"}, text, none), Join("a-table", text), Join("users", text))
-	groups := []*group{newGroup(first, newOptions(first, nil), context.Background), newGroup(second, newOptions(second, nil), context.Background)}
+	groups := []*group{groupOf(first), groupOf(second)}
 	var document struct {
 		Name      string
 		Pipelines []struct{ Sources, Sinks []struct{ Name string } }

@@ -61,10 +61,7 @@ func DefaultRebalance(a Assignment) {
 
 // DefaultSaramaConsumerBuilder is Goka's, and reads what is committed alone: tables are written in transactions.
 func DefaultSaramaConsumerBuilder(brokers []string, clientID string) (sarama.Consumer, error) {
-	config := globalConfig()
-	config.ClientID = clientID
-	config.Consumer.IsolationLevel = sarama.ReadCommitted
-	return sarama.NewConsumer(brokers, config)
+	return SaramaConsumerBuilderWithConfig(globalConfig())(brokers, clientID)
 }
 
 // DefaultTopicManagerBuilder is Goka's; its newest offset of a partition is the one after the last committed record.
@@ -150,9 +147,13 @@ func ResetSuffixes() {
 	theirs.ResetSuffixes()
 }
 
-// SaramaConsumerBuilderWithConfig is Goka's.
+// SaramaConsumerBuilderWithConfig is Goka's, and reads what is committed alone, whatever the configuration says.
 func SaramaConsumerBuilderWithConfig(config *sarama.Config) SaramaConsumerBuilder {
-	return theirs.SaramaConsumerBuilderWithConfig(config)
+	return func(brokers []string, clientID string) (sarama.Consumer, error) {
+		own := *config
+		own.ClientID, own.Consumer.IsolationLevel = clientID, sarama.ReadCommitted
+		return sarama.NewConsumer(brokers, &own)
+	}
 }
 
 // SetLoopSuffix is Goka's.

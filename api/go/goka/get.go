@@ -11,9 +11,8 @@ import (
 
 // tableView reads the group's table topic for Get, from the first call on.
 type tableView struct {
-	once  sync.Once
+	mutex sync.Mutex
 	view  *View
-	err   error
 	ended chan struct{}
 }
 
@@ -26,45 +25,52 @@ func (p *Processor) Get(key string) (any, error) {
 	case p.graph.GroupTable() == nil:
 		return nil, errors.New("can't get a value from stateless processor")
 	}
-	p.table.once.Do(p.openTable)
-	if p.table.err != nil {
-		return nil, fmt.Errorf("error getting %s: %v", key, p.table.err)
+	view, ended, err := p.openTable()
+	if err != nil {
+		return nil, fmt.Errorf("error getting %s: %v", key, err)
 	}
 	select {
-	case <-p.table.view.WaitRunning():
-	case <-p.table.ended:
+	case <-view.WaitRunning():
+	case <-ended:
 		return nil, fmt.Errorf("error getting %s: the processor has ended", key)
 	}
-	value, err := p.table.view.Get(key)
+	value, err := view.Get(key)
 	if err != nil {
 		return nil, fmt.Errorf("error getting %s: %v", key, err)
 	}
 	return value, nil
 }
 
-func (p *Processor) openTable() {
-	if p.running.Load() == nil {
-		p.table.err = errors.New("the processor does not run")
-		return
+// openTable returns the view, and what is closed when it has ended; the first call during the run starts it.
+func (p *Processor) openTable() (*View, <-chan struct{}, error) {
+	t := &p.table
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.view != nil {
+		return t.view, t.ended, nil
+	}
+	if p.running.Load() == nil || p.context().Err() != nil {
+		return nil, nil, errors.New("the processor does not run")
 	}
 	view, err := p.group.view(p.brokers, p.graph.GroupTable(), storage.MemoryBuilder())
 	if err != nil {
-		p.table.err = err
-		return
+		return nil, nil, err
 	}
-	p.table.view, p.table.ended = view, make(chan struct{})
-	ctx := p.context()
+	ctx, ended := p.context(), make(chan struct{})
+	t.view, t.ended = view, ended
 	go func() {
-		defer close(p.table.ended)
+		defer close(ended)
 		if err := view.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			p.group.options.log.Printf("processor %s: the view of its table ended: %v", p.graph.Group(), err)
 		}
 	}()
+	return view, ended, nil
 }
 
-// wait returns when the view has ended, after the end of its context.
+// wait returns when the view has ended; its context has ended before, so that no other one starts.
 func (t *tableView) wait() {
-	t.once.Do(func() { t.err = errors.New("the processor has ended") })
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
 	if t.ended != nil {
 		<-t.ended
 	}

@@ -7,6 +7,8 @@ import (
 	"hash"
 	"strings"
 
+	"github.com/IBM/sarama"
+
 	"wallarooapi/internal/recordpb"
 	"wallarooapi/stream"
 )
@@ -20,23 +22,48 @@ type group struct {
 	options    *poptions
 	outputs    map[string]stream.Output[stream.KafkaRecord]
 	lookups    map[string]*View
-	count      int32            // of partitions of the input with the most, as far as it is known
-	partitions map[string]int32 // of the topics that the group writes, where a hasher of the program places records
+	count      int32             // of partitions of the input with the most, as far as it is known
+	reach      map[string]string // settings by which the runtime reaches the brokers
+	partitions map[string]int32  // of the topics that the group writes, where a hasher of the program places records
 	context    func() context.Context
 	failed     failures
 	visits     visits
 	counts     counts
 }
 
-func newGroup(graph *GroupGraph, options *poptions, running func() context.Context) *group {
+func newGroup(graph *GroupGraph, options *poptions, running func() context.Context) (*group, error) {
+	settings, err := reach(globalConfig(), options.kafka)
+	if err != nil {
+		return nil, err
+	}
 	g := &group{
 		graph: graph, options: options, outputs: map[string]stream.Output[stream.KafkaRecord]{},
 		lookups: map[string]*View{}, partitions: map[string]int32{}, context: running,
+		reach: settings,
 	}
 	for _, topic := range graph.written() {
 		g.outputs[topic] = stream.NewOutput[stream.KafkaRecord](topic)
 	}
-	return g
+	return g, nil
+}
+
+// logNotes writes which options change nothing here.
+func (g *group) logNotes() {
+	for _, note := range g.options.notes {
+		g.options.log.Printf("processor %s: %s", g.graph.Group(), note)
+	}
+}
+
+// assign calls the rebalance callback, with all partitions of the inputs.
+func (g *group) assign() {
+	if g.options.rebalanceCallback == nil {
+		return
+	}
+	all := Assignment{}
+	for number := range g.count {
+		all[number] = sarama.OffsetNewest
+	}
+	g.options.rebalanceCallback(all)
 }
 
 // errNone stands for a message for which nothing goes on but what was emitted.

@@ -25,14 +25,20 @@ const (
 	alreadyRuns  = "R610"
 )
 
-// host serves the worker from this process and runs the runtime until either ends.
-func (p *Processor) host(ctx context.Context) error {
+// host serves the worker of processors from this process and runs the runtime until either ends.
+func host(ctx context.Context, all []*Processor, checkpoint string) error {
 	directory, err := launch.SocketDirectory("wallaroo-goka-")
 	if err != nil {
 		return fmt.Errorf("the directory of the worker's socket: %w", err)
 	}
 	defer os.RemoveAll(directory)
-	hosted, err := hostOf(application(p.brokers, []*group{p.group}), directory)
+	var groups []*group
+	var arguments []string
+	for _, p := range all {
+		groups = append(groups, p.group)
+		arguments = append(arguments, p.group.options.runArguments...)
+	}
+	hosted, err := hostOf(application(all[0].brokers, groups), directory)
 	if err != nil {
 		return err
 	}
@@ -45,8 +51,8 @@ func (p *Processor) host(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	command = append(command, "run", document, "--attach", "main="+hosted.Endpoint, "--checkpoint", p.checkpoint)
-	return p.supervise(ctx, append(command, p.group.options.runArguments...))
+	command = append(command, "run", document, "--attach", "main="+hosted.Endpoint, "--checkpoint", checkpoint)
+	return supervise(ctx, all, append(command, arguments...))
 }
 
 // hostOf serves a declared application.
@@ -55,11 +61,11 @@ func hostOf(app *stream.Application, directory string) (*launch.Hosted, error) {
 }
 
 // supervise runs the runtime, again where another run, which was killed, has not given up the checkpoint yet.
-func (p *Processor) supervise(ctx context.Context, command []string) error {
+func supervise(ctx context.Context, all []*Processor, command []string) error {
 	for began := time.Now(); ; {
-		run := &child{command: command, log: p.group.options.log, ready: func() { p.state.SetState(ProcStateRunning) }}
+		run := &child{command: command, log: all[0].group.options.log, ready: func() { setState(all, ProcStateRunning) }}
 		err := run.run(ctx)
-		p.state.SetState(ProcStateStopping)
+		setState(all, ProcStateStopping)
 		if err == nil || !run.said(alreadyRuns) || time.Since(began) > takeoverTime {
 			return err
 		}
@@ -88,8 +94,13 @@ func checkpointOf(group Group, brokers []string) string {
 	return filepath.Join(base, "wallaroo", "goka", name+"-"+hex.EncodeToString(digest[:])[:hashDigits])
 }
 
-// Checkpoint returns the directory that has the group's state and positions: remove it to start over. Goka has no such method.
-func (p *Processor) Checkpoint() string { return p.checkpoint }
+// Checkpoint returns the directory that has the group's state and positions: remove it to start over. After [RunTogether] it is the
+// one of all its groups. Goka has no such method.
+func (p *Processor) Checkpoint() string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.checkpoint
+}
 
 var errNoRuntime = errors.New("the command `wallaroo` was not found: install the runtime with " +
 	"`pip install wallaroo-spark-runtime[kafka]` and put it on PATH, or set WALLAROO to the command")

@@ -237,8 +237,17 @@ type engine struct {
 	looped int
 }
 
+// groupOf returns the group of a graph that can be.
+func groupOf(graph *GroupGraph, options ...ProcessorOption) *group {
+	made, err := newGroup(graph, newOptions(graph, options), context.Background)
+	if err != nil {
+		panic(err)
+	}
+	return made
+}
+
 func newEngine(t wallarootest.T, graph *GroupGraph, options []ProcessorOption, how ...wallarootest.Option) *engine {
-	g := newGroup(graph, newOptions(graph, options), context.Background)
+	g := groupOf(graph, options...)
 	return &engine{app: wallarootest.New(t, application([]string{"127.0.0.1:9092"}, []*group{g}), how...), group: g}
 }
 

@@ -32,14 +32,16 @@ type poptions struct {
 
 	keepsDeadLetters bool
 	murmur2          bool
+	replicas         int // of topics that the runtime creates
 	runArguments     []string
+	kafka            map[string]string // settings by which the runtime reaches brokers
 }
 
 func newOptions(graph *GroupGraph, options []ProcessorOption) *poptions {
 	o := &poptions{
 		log: DefaultLogger(), clientID: "goka-processor-" + string(graph.Group()), storage: storage.MemoryBuilder(),
 		contextWrapper: func(ctx Context) Context { return ctx }, topicManager: DefaultTopicManagerBuilder,
-		consumer: DefaultSaramaConsumerBuilder, rebalanceCallback: DefaultRebalance,
+		consumer: DefaultSaramaConsumerBuilder, kafka: map[string]string{},
 	}
 	for _, option := range append(append([]ProcessorOption(nil), graph.options...), options...) {
 		option(o, graph)
@@ -70,7 +72,7 @@ func WithUpdateCallback(cb UpdateCallback) ProcessorOption {
 	return mapped(theirs.WithUpdateCallback(cb), func(o *poptions) { o.updateCallback = cb })
 }
 
-// WithRebalanceCallback sets what is called once before the first message, with all partitions of the inputs.
+// WithRebalanceCallback sets what is called once in each process, before its first message, with all partitions of the inputs.
 func WithRebalanceCallback(cb RebalanceCallback) ProcessorOption {
 	return mapped(theirs.WithRebalanceCallback(cb), func(o *poptions) { o.rebalanceCallback = cb })
 }
@@ -167,6 +169,10 @@ func WithDeadLetters() ProcessorOption { return own(func(o *poptions) { o.keepsD
 // WithMurmur2 assigns keys to partitions as Kafka's own clients and Kafka Streams do, instead of Goka's FNV-1a. Goka has no such option.
 func WithMurmur2() ProcessorOption { return own(func(o *poptions) { o.murmur2 = true }) }
 
+// WithReplicas sets how many copies there are of the topics of table and loop where the runtime creates them, which it does for a program
+// with [Serve]; one by default. [Processor.Run] asks the topic manager. Goka has no such option.
+func WithReplicas(count int) ProcessorOption { return own(func(o *poptions) { o.replicas = count }) }
+
 // WithRunArguments adds arguments of `wallaroo run`, such as "--master" and "local[4]". Goka has no such option.
 func WithRunArguments(arguments ...string) ProcessorOption {
 	return own(func(o *poptions) { o.runArguments = append(o.runArguments, arguments...) })
@@ -194,7 +200,8 @@ var startOfInputs = "end"
 // begins at its Consumer.Offsets.Initial, and its Producer.MaxMessageBytes bounds what callbacks write.
 func ReplaceGlobalConfig(config *sarama.Config) {
 	theirs.ReplaceGlobalConfig(config)
-	replacement, startOfInputs = config, "end"
+	own := *config
+	replacement, startOfInputs = &own, "end"
 	if config.Consumer.Offsets.Initial == sarama.OffsetOldest {
 		startOfInputs = "start"
 	}

@@ -2,14 +2,9 @@ package goka
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 
-	"github.com/IBM/sarama"
-	"github.com/hashicorp/go-multierror"
 	theirs "github.com/lovoo/goka"
 )
 
@@ -19,7 +14,6 @@ type Processor struct {
 	graph      *GroupGraph
 	group      *group
 	tested     *theirs.Processor // Goka's own, under its tester; then nothing else is used
-	partitions int               // of the input with the most
 	state      *Signal
 	running    atomic.Pointer[context.Context]
 	table      tableView
@@ -45,17 +39,17 @@ func NewProcessor(brokers []string, gg *GroupGraph, options ...ProcessorOption) 
 		}
 		return &Processor{graph: gg, tested: tested}, nil
 	}
-	for _, note := range applied.notes {
-		applied.log.Printf("processor %s: %s", gg.Group(), note)
-	}
 	p := &Processor{
 		brokers: brokers, graph: gg, done: make(chan struct{}),
 		state: NewSignal(ProcStateIdle, ProcStateStarting, ProcStateSetup, ProcStateRunning, ProcStateStopping, ProcStateStopped),
 	}
-	p.group = newGroup(gg, applied, p.context)
-	p.checkpoint = checkpointOf(gg.Group(), brokers)
 	var err error
-	if p.partitions, err = p.group.prepareTopics(brokers); err != nil {
+	if p.group, err = newGroup(gg, applied, p.context); err != nil {
+		return nil, err
+	}
+	p.group.logNotes()
+	p.checkpoint = checkpointOf(gg.Group(), brokers)
+	if err := p.group.prepareTopics(brokers); err != nil {
 		return nil, err
 	}
 	return p, p.group.makeLookups(brokers)
@@ -66,55 +60,30 @@ func (p *Processor) Graph() *GroupGraph { return p.graph }
 
 // Run serves the callbacks from this process and runs `wallaroo run` until the context ends, Stop is called, or something fails; it returns
 // nil in the first two cases. An error of a callback has Goka's text. No process that it started is left. It can be called once.
-func (p *Processor) Run(ctx context.Context) (err error) {
+func (p *Processor) Run(ctx context.Context) error {
 	if p.tested != nil {
 		return p.tested.Run(ctx)
 	}
-	select {
-	case <-p.done:
-		return errors.New("error running processor: it was already run and terminated. Run can only be called once")
-	default:
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	p.running.Store(&ctx)
-	p.mutex.Lock()
-	p.cancel = cancel
-	p.mutex.Unlock()
-	defer func() {
-		cancel(context.Canceled)
-		p.table.wait()
-		p.state.SetState(ProcStateStopped)
-		p.mutex.Lock()
-		p.err = multierror.Append(nil, err).ErrorOrNil()
-		err = p.err
-		p.mutex.Unlock()
-		close(p.done)
-	}()
-	p.state.SetState(ProcStateStarting)
-	err = p.serve(ctx)
-	if failed := p.group.failed.get(); failed != nil {
-		return failed
-	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		return cause
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return runAll(ctx, []*Processor{p}, p.checkpoint)
 }
 
-// serve starts lookups, worker and runtime, and waits for their end.
-func (p *Processor) serve(ctx context.Context) error {
-	if mode := os.Getenv("WALLAROO_MODE"); mode != "" {
-		return fmt.Errorf("the runtime started this program (WALLAROO_MODE=%s), and Run would start the runtime: call goka.Serve first in main", mode)
-	}
-	if err := p.group.runLookups(ctx, p.abort); err != nil {
-		return err
-	}
-	p.state.SetState(ProcStateSetup)
-	p.group.options.rebalanceCallback(p.assignment())
-	return p.host(ctx)
+// begin notes that the processor runs, as long as a context.
+func (p *Processor) begin(ctx context.Context, cancel context.CancelCauseFunc, checkpoint string) {
+	p.running.Store(&ctx)
+	p.mutex.Lock()
+	p.cancel, p.checkpoint = cancel, checkpoint
+	p.mutex.Unlock()
+	p.state.SetState(ProcStateStarting)
+}
+
+// finish notes how the run has ended; its context has ended before.
+func (p *Processor) finish(err error) {
+	p.table.wait()
+	p.state.SetState(ProcStateStopped)
+	p.mutex.Lock()
+	p.err = err
+	p.mutex.Unlock()
+	close(p.done)
 }
 
 // abort ends the run with an error.
@@ -122,14 +91,6 @@ func (p *Processor) abort(err error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.cancel(err)
-}
-
-func (p *Processor) assignment() Assignment {
-	all := Assignment{}
-	for number := range int32(p.partitions) {
-		all[number] = sarama.OffsetNewest
-	}
-	return all
 }
 
 // context returns that of the run.
@@ -208,7 +169,7 @@ func (p *Processor) StatsWithContext(ctx context.Context) *ProcessorStats {
 	if p.tested != nil {
 		return p.tested.StatsWithContext(ctx)
 	}
-	stats := &ProcessorStats{Group: p.group.counts.snapshot(p.graph, p.partitions), Lookup: map[string]*ViewStats{}}
+	stats := &ProcessorStats{Group: p.group.counts.snapshot(p.graph, p.group.count), Lookup: map[string]*ViewStats{}}
 	for topic, view := range p.group.lookups {
 		stats.Lookup[topic] = view.Stats(ctx)
 	}

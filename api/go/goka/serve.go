@@ -26,7 +26,11 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 			if err := graph.Validate(); err != nil {
 				panic(fmt.Errorf("group %s: %w", graph.Group(), err))
 			}
-			all = append(all, newGroup(graph, newOptions(graph, nil), life.Context))
+			g, err := newGroup(graph, newOptions(graph, nil), life.Context)
+			if err != nil {
+				panic(fmt.Errorf("group %s: %w", graph.Group(), err))
+			}
+			all = append(all, g)
 		}
 		if mode == "worker" {
 			for _, g := range all {
@@ -39,6 +43,7 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 
 // prepareWorker connects to Kafka what callbacks read or ask there.
 func (g *group) prepareWorker(brokers []string) {
+	g.logNotes()
 	err := g.makeLookups(brokers)
 	if err == nil {
 		err = g.runLookups(life.Context(), func(err error) {
@@ -46,10 +51,16 @@ func (g *group) prepareWorker(brokers []string) {
 			os.Exit(1) // the supervisor starts another process
 		})
 	}
-	if err == nil && g.options.hasher != nil {
-		_, err = g.prepareTopics(brokers)
+	if err == nil && g.asksPartitions() {
+		err = g.countTopics(brokers)
 	}
 	if err != nil {
 		panic(fmt.Errorf("group %s: %w", g.graph.Group(), err))
 	}
+	g.assign()
+}
+
+// asksPartitions reports whether something of the program depends on how many partitions topics have.
+func (g *group) asksPartitions() bool {
+	return g.options.hasher != nil || g.options.rebalanceCallback != nil || len(g.graph.edges[visitor]) > 0
 }

@@ -64,6 +64,10 @@ func TestLimitOfRecords(t *testing.T) {
 		t.Errorf("%d, %v", limit, isSet)
 	}
 	config.Producer.MaxMessageBytes = 3_000_000
+	if limit, isSet := limitOfRecords(); isSet {
+		t.Errorf("a configuration that changes later counts: %d", limit)
+	}
+	ReplaceGlobalConfig(config)
 	if options := limited(map[string]string{}); options["kafka.max.request.size"] != "3000000" {
 		t.Errorf("%v", options)
 	}

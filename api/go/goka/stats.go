@@ -85,11 +85,11 @@ func (c *counts) wrote(partition int32, size int) {
 }
 
 // snapshot returns the counts of a group, with every partition and topic that it has.
-func (c *counts) snapshot(graph *GroupGraph, partitions int) map[int32]*PartitionProcStats {
+func (c *counts) snapshot(graph *GroupGraph, partitions int32) map[int32]*PartitionProcStats {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	all := map[int32]*PartitionProcStats{}
-	for number := range int32(partitions) {
+	for number := range partitions {
 		c.of(number)
 	}
 	for number, own := range c.partitions {

@@ -1,40 +1,64 @@
 package goka
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // prepareTopics looks whether the topics that the group reads exist, and creates those of loop and table, with as many partitions as
-// the input with the most. It returns how many those are. Inputs and tables need not have the same number.
-func (g *group) prepareTopics(brokers []string) (count int, err error) {
+// the input with the most. Inputs and tables need not have the same number.
+func (g *group) prepareTopics(brokers []string) error {
+	return g.withManager(brokers, func(manager TopicManager) error {
+		if err := g.countInputs(manager); err != nil {
+			return err
+		}
+		if loop := g.graph.LoopStream(); loop != nil {
+			if err := manager.EnsureStreamExists(loop.Topic(), int(g.count)); err != nil {
+				return err
+			}
+		}
+		if table := g.graph.GroupTable(); table != nil {
+			if err := manager.EnsureTableExists(table.Topic(), int(g.count)); err != nil {
+				return err
+			}
+		}
+		return g.countPartitions(manager)
+	})
+}
+
+// countTopics finds out what callbacks ask about topics that exist.
+func (g *group) countTopics(brokers []string) error {
+	return g.withManager(brokers, func(manager TopicManager) error {
+		return errors.Join(g.countInputs(manager), g.countPartitions(manager))
+	})
+}
+
+// withManager does something with a topic manager of its own.
+func (g *group) withManager(brokers []string, do func(TopicManager) error) (err error) {
 	manager, err := g.options.topicManager(brokers)
 	if err != nil {
-		return 0, fmt.Errorf("Error creating topic manager: %v", err)
+		return fmt.Errorf("Error creating topic manager: %v", err)
 	}
 	defer func() {
 		if closing := manager.Close(); closing != nil && err == nil {
 			err = fmt.Errorf("Error closing topic manager: %v", closing)
 		}
 	}()
+	return do(manager)
+}
+
+// countInputs finds out how many partitions the input with the most has, and whether inputs and joined tables exist.
+func (g *group) countInputs(manager TopicManager) error {
 	for _, topic := range g.graph.of(input, joint).Topics() {
 		partitions, err := manager.Partitions(topic)
 		if err != nil {
-			return 0, fmt.Errorf("Error fetching partitions for topic %s: %v", topic, err)
+			return fmt.Errorf("Error fetching partitions for topic %s: %v", topic, err)
 		}
 		if g.graph.has(input, topic) {
-			count = max(count, len(partitions))
+			g.count = max(g.count, int32(len(partitions)))
 		}
 	}
-	if loop := g.graph.LoopStream(); loop != nil {
-		if err := manager.EnsureStreamExists(loop.Topic(), count); err != nil {
-			return 0, err
-		}
-	}
-	if table := g.graph.GroupTable(); table != nil {
-		if err := manager.EnsureTableExists(table.Topic(), count); err != nil {
-			return 0, err
-		}
-	}
-	g.count = int32(count)
-	return count, g.countPartitions(manager)
+	return nil
 }
 
 // countPartitions finds out how many partitions the topics have to which a hasher of the program assigns keys.

@@ -2,6 +2,7 @@ package goka
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	"wallarooapi/stream"
@@ -34,14 +35,14 @@ func (g *group) declare(app *stream.Application, brokers []string, sources map[s
 	}
 	var records []stream.Stream[stream.KafkaRecord]
 	for _, e := range g.graph.of(input, loop) {
-		kind, topic := "input", stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: startOfInputs}
+		kind, topic := "input", stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: startOfInputs, Options: g.reach}
 		if e.Topic() == g.graph.loopTopic {
 			kind, topic.Create = "loop", g.creation("delete")
 		}
 		records = append(records, stream.From(app, sourceName(kind, e.Topic()), stream.KafkaRecordSource(topic)))
 	}
 	for _, e := range g.graph.JointTables() {
-		topic := stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: "start", Table: true}
+		topic := stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: "start", Table: true, Options: g.reach}
 		source := stream.From(app, sourceName("join", e.Topic()), stream.KafkaRecordSource(topic))
 		records = append(records, stream.Map(source, "join "+e.Topic(), asJoined))
 	}
@@ -81,7 +82,8 @@ func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []strin
 	step.Done()
 	for _, name := range topics {
 		topic := stream.Kafka{Topic: name, Brokers: brokers, ExactlyOnce: true}
-		topic.Options = limited(map[string]string{"kafka.partitioner": "fnv1a"})
+		topic.Options = limited(maps.Clone(g.reach))
+		topic.Options["kafka.partitioner"] = "fnv1a"
 		if g.options.murmur2 {
 			topic.Options["kafka.partitioner"] = "murmur2"
 		}
@@ -99,5 +101,6 @@ func asIs(record stream.KafkaRecord) (stream.KafkaRecord, error) { return record
 
 // creation says how a topic of the group's own is created where no processor has done it.
 func (g *group) creation(policy string) *stream.TopicCreation {
-	return &stream.TopicCreation{Like: g.graph.InputStreams()[0].Topic(), Options: map[string]string{"cleanup.policy": policy}}
+	options := map[string]string{"cleanup.policy": policy}
+	return &stream.TopicCreation{Like: g.graph.InputStreams()[0].Topic(), Replicas: g.options.replicas, Options: options}
 }

@@ -82,7 +82,7 @@ func (p *Processor) visit(ctx context.Context, name string, metadata []byte) (ke
 	if err != nil {
 		return 0, err
 	}
-	command = append(command, "visit", p.checkpoint, name, "--metadata-file", file, "--wait", "--json")
+	command = append(command, "visit", p.Checkpoint(), name, "--metadata-file", file, "--wait", "--json")
 	both, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.context(), cancel)()

@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log"
 	"net"
@@ -95,13 +97,33 @@ func serve(processor *goka.Processor) error {
 	}))
 }
 
+// secure reaches brokers with a login over TLS, if LOGIN=NAME:PASSWORD and the file AUTHORITY say so.
+func secure() []goka.ProcessorOption {
+	user, password, isSecured := strings.Cut(os.Getenv("LOGIN"), ":")
+	if !isSecured {
+		return nil
+	}
+	authority, err := os.ReadFile(os.Getenv("AUTHORITY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	config := goka.DefaultConfig()
+	config.Net.SASL.Enable, config.Net.SASL.User, config.Net.SASL.Password = true, user, password
+	config.Net.TLS.Enable, config.Net.TLS.Config = true, &tls.Config{RootCAs: roots}
+	goka.ReplaceGlobalConfig(config)
+	return []goka.ProcessorOption{goka.WithKafkaOptions(map[string]string{"kafka.ssl.ca.location": os.Getenv("AUTHORITY")})}
+}
+
 func main() {
+	options := secure()
 	config := goka.NewTopicManagerConfig()
 	config.Table.Replication, config.Stream.Replication = 1, 1
+	options = append(options,
+		goka.WithTopicManagerBuilder(goka.TopicManagerBuilderWithTopicManagerConfig(config)), goka.WithNilHandling(goka.NilProcess))
 	processor, err := goka.NewProcessor(strings.Split(os.Getenv("BROKERS"), ","),
-		goka.DefineGroup(goka.Group(os.Getenv("GROUP")), edges()...),
-		goka.WithTopicManagerBuilder(goka.TopicManagerBuilderWithTopicManagerConfig(config)),
-		goka.WithNilHandling(goka.NilProcess))
+		goka.DefineGroup(goka.Group(os.Getenv("GROUP")), edges()...), options...)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -272,7 +272,7 @@ def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
 
 def _of_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings by which a consumer reaches the same brokers."""
-    kinds = ("bootstrap.", "log_level", "security.", "sasl.", "ssl.", "client.", "socket.", "broker.")
+    kinds = ("bootstrap.", "log_level", "security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
     return {name: value for name, value in settings.items() if name.startswith(kinds)}
 
 

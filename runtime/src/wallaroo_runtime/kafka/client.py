@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 CONNECT_S, ANSWER_S = 5.0, 20.0
-_CONNECTING = ("security.", "sasl.", "ssl.", "client.", "socket.", "broker.")
+_CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
 
 
 def kafka_client(what: str) -> Any:

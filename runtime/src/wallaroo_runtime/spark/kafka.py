@@ -9,6 +9,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.java import PREFIX, java_options
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
 
 FORMAT = "kafka"
@@ -35,7 +36,7 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
     """Return the options of Spark's source.
 
     Raises:
-        RunError: R672 or R673.
+        RunError: R672, R673 or R716.
     """
     partitions = dict(source.partitions) if source.partitions is not None else None
     chosen = {"subscribe": source.topic}
@@ -49,7 +50,8 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
     if has_records(source):  # groups read what exactly-once sinks write: records of aborted transactions are none
         defaults |= {"kafka.isolation.level": "read_committed"}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
-    return {**defaults, **source.options, **fixed, **chosen, "startingOffsets": beginning}
+    own = java_options(source.options, f'source "{source.name}"')
+    return {**defaults, **own, **fixed, **chosen, "startingOffsets": beginning}
 
 
 def _offsets(session: SparkSession, source: KafkaSource, partitions: Mapping[int, str] | None) -> dict[str, int]:
@@ -110,7 +112,8 @@ class KafkaAdmin:
         _reach(part)
         self._part = part
         self._jvm = cast(Any, session.sparkContext._jvm)
-        settings = {name.removeprefix("kafka."): value for name, value in part.options.items() if name[:6] == "kafka."}
+        options = java_options(part.options, f'source "{part.name}"')
+        settings = {name.removeprefix(PREFIX): value for name, value in options.items() if name.startswith(PREFIX)}
         settings |= dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), str(ANSWER_S * 1000))
         settings["bootstrap.servers"] = ",".join(part.brokers)
         try:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.frame import split_frames
 from wallaroo_runtime.errors import TOPOLOGY, RunError
+from wallaroo_runtime.kafka.java import java_options
 from wallaroo_runtime.lowering.sink_record import rows_of
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.kafka import FORMAT
@@ -100,7 +101,8 @@ class RowSinks:
         try:
             rows = self._rows(files)
             if isinstance(sink, KafkaSink):
-                options = {**sink.options, "kafka.bootstrap.servers": ",".join(sink.brokers), "topic": sink.topic}
+                own = java_options(sink.options, f'sink "{sink.name}"')
+                options = {**own, "kafka.bootstrap.servers": ",".join(sink.brokers), "topic": sink.topic}
                 rows.write.format(FORMAT).options(**options).save()
                 return
             view = "wallaroo_rows_" + sink.path.replace("/", "_")

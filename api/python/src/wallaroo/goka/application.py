@@ -10,6 +10,7 @@ from wallaroo.component import Call, Place
 from wallaroo.declaration import Declaration
 from wallaroo.diagnostic import shown
 from wallaroo.error import WallarooParameterError
+from wallaroo.goka.client import connecting_settings
 from wallaroo.goka.computation import GroupComputation, JoinDecoder, NothingEncoder
 from wallaroo.goka.edge import Edge
 from wallaroo.goka.graph import GroupGraph
@@ -52,7 +53,8 @@ def application(
             `KafkaSourceConfig`. Joined tables are always read from their start.
         partitioner: Of all that is written: "fnv1a", Goka's; "murmur2", that of Kafka's Java clients.
         replicas: How many copies there are of the topics that are created.
-        options: Settings of Kafka's client for all sources and sinks, e.g. {"kafka.security.protocol": "SSL"};
+        options: Settings of Kafka's client for all sources and sinks; those by which brokers are reached have
+            librdkafka's names, e.g. {"kafka.security.protocol": "SSL", "kafka.ssl.ca.location": "/etc/ca.pem"};
             "kafka.max.request.size" is how many bytes a record may have that a callback writes, 1048588 by default.
 
     Raises:
@@ -184,7 +186,7 @@ class _Groups(Declaration):
     def _step(self, pipeline: model.Pipeline, place: Place, graph: GroupGraph) -> None:
         place.pointer += "/steps/0"
         tables = [edge.topic for edge in graph.lookup_tables]
-        options = _client_options(self._options)
+        options = connecting_settings(self._options)
         lookups = Lookups(self._names, tables, self._partitioner, options) if tables else None
         most = str(self._options.get(MESSAGE_SIZE, ""))  # what is no number, the client refuses
         run = GroupComputation(graph, lookups, int(most) if most.isdecimal() else MAX_RECORD_BYTES)
@@ -212,8 +214,3 @@ def _written(graph: GroupGraph) -> list[Edge]:
 def _host_and_port(broker: Any) -> tuple[Any, Any]:
     host, _, port = str(broker).rpartition(":")
     return (host.removeprefix("[").removesuffix("]"), port) if host else (broker, "")
-
-
-def _client_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of Kafka's client among those of Spark's sources."""
-    return {key.removeprefix("kafka."): value for key, value in options.items() if key.startswith("kafka.")}

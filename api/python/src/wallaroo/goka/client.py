@@ -5,6 +5,8 @@ from typing import Any
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 
+_CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
+
 
 def kafka_client(what: str) -> Any:
     """Return the package.
@@ -28,3 +30,14 @@ def client_settings(
     """Return the settings of a client: the program's before ours."""
     # Its log on stderr repeats what its errors say.
     return {"bootstrap.servers": ",".join(brokers), "log_level": 0, **defaults, **(options or {})}
+
+
+def connecting_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the options of sources and sinks by which a client reaches the brokers, as librdkafka names them.
+
+    Example:
+        >>> connecting_settings({"kafka.security.protocol": "SSL", "kafka.max.request.size": "9000"})
+        {'security.protocol': 'SSL'}
+    """
+    names = {name: name.removeprefix("kafka.") for name in options if name.startswith("kafka.")}
+    return {name: options[option] for option, name in names.items() if name.startswith(_CONNECTING)}

@@ -1,0 +1,112 @@
+package goka
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/lovoo/goka/tester"
+
+	"wallarooapi/goka/codec"
+)
+
+// onTester makes a processor of ours whose topics are those of Goka's tester.
+func onTester(t *testing.T, kafka *tester.Tester, graph *GroupGraph, options ...ProcessorOption) *Processor {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	own := []ProcessorOption{
+		WithTopicManagerBuilder(kafka.TopicManagerBuilder()), WithConsumerSaramaBuilder(kafka.ConsumerBuilder()),
+		WithClientID(kafka.RegisterView(GroupTable(graph.Group()), new(codec.Int64))),
+	}
+	processor, err := NewProcessor([]string{"127.0.0.1:9092"}, graph, append(own, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return processor
+}
+
+// TestOptionsThatChangeNothing: each is accepted, and a line of the log says why it has no meaning.
+func TestOptionsThatChangeNothing(t *testing.T) {
+	for name, option := range map[string]ProcessorOption{
+		"WithConsumerGroupBuilder": WithConsumerGroupBuilder(nil), "WithProducerBuilder": WithProducerBuilder(nil),
+		"WithBackoffBuilder": WithBackoffBuilder(nil), "WithBackoffResetTimeout": WithBackoffResetTimeout(time.Second),
+		"WithPartitionChannelSize": WithPartitionChannelSize(3), "WithHotStandby": WithHotStandby(), "WithRecoverAhead": WithRecoverAhead(),
+	} {
+		var said bytes.Buffer
+		onTester(t, tester.New(t), counted(), WithLogger(log.New(&said, "", 0)), option)
+		if lines := strings.Split(said.String(), "\n"); len(lines) != 2 || !strings.HasPrefix(lines[0], "processor g: "+name+": ") {
+			t.Errorf("%s: %q", name, lines)
+		}
+	}
+}
+
+// TestPartitionsAreAssigned: the callback gets all of the inputs', in a program of its own and in a worker.
+func TestPartitionsAreAssigned(t *testing.T) {
+	var got []Assignment
+	callback := WithRebalanceCallback(func(a Assignment) { got = append(got, a) })
+	kafka := tester.New(t)
+	onTester(t, kafka, counted(), callback).group.assign()
+	graph := counted().WithOptions(callback, WithTopicManagerBuilder(kafka.TopicManagerBuilder()))
+	worker := groupOf(graph)
+	worker.prepareWorker(nil)
+	if want := fmt.Sprint([]Assignment{{0: sarama.OffsetNewest}, {0: sarama.OffsetNewest}}); fmt.Sprint(got) != want {
+		t.Errorf("%v instead of %s", got, want)
+	}
+}
+
+// TestOptionsOfTheGraph: those of WithOptions come first, and a hook gets the graph.
+func TestOptionsOfTheGraph(t *testing.T) {
+	var hooked []*GroupGraph
+	hook := WithGroupGraphHook(func(gg *GroupGraph) { hooked = append(hooked, gg) })
+	graph := counted().WithOptions(hook, WithNilHandling(NilProcess), WithReplicas(3))
+	made := onTester(t, tester.New(t), graph, WithNilHandling(NilDecode)).group
+	if made.options.nilHandling != NilDecode || len(hooked) != 1 || hooked[0] != graph {
+		t.Errorf("%v, %v", made.options.nilHandling, hooked)
+	}
+	var document struct {
+		Pipelines []struct {
+			Sinks []struct {
+				Name   string
+				Create *struct{ Replicas int }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(application([]string{"k:9092"}, []*group{made}).ToJson()), &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, sink := range document.Pipelines[0].Sinks {
+		if sink.Create == nil || sink.Create.Replicas != 3 {
+			t.Errorf("%s: %+v", sink.Name, sink.Create)
+		}
+	}
+}
+
+// TestGetBeforeAndAfterTheRun: what was asked too early is answered later.
+func TestGetBeforeAndAfterTheRun(t *testing.T) {
+	kafka := tester.New(t)
+	processor := onTester(t, kafka, counted())
+	for range 2 {
+		if _, err := processor.Get("k"); err == nil || err.Error() != "error getting k: the processor does not run" {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	processor.running.Store(&ctx)
+	if value, err := processor.Get("k"); value != nil || err != nil {
+		t.Fatal(value, err)
+	}
+	kafka.Consume("g-table", "k", int64(7))
+	if value, err := processor.Get("k"); value != int64(7) || err != nil {
+		t.Error(value, err)
+	}
+	stop()
+	processor.table.wait()
+	if _, err := processor.Get("k"); err == nil {
+		t.Error("a processor that has ended answers")
+	}
+}

@@ -1,0 +1,89 @@
+package goka
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/IBM/sarama"
+)
+
+// WithKafkaOptions adds settings by which the runtime reaches the brokers, in names of librdkafka with "kafka." in front, such as
+// "kafka.ssl.ca.location". Those of a name and a password, and of a client's certificate, come from [ReplaceGlobalConfig]; what is
+// given here counts before them. Goka has no such option.
+func WithKafkaOptions(options map[string]string) ProcessorOption {
+	return own(func(o *poptions) { maps.Copy(o.kafka, options) })
+}
+
+// protocols of Kafka, by whether connections are encrypted and whether clients log in.
+var protocols = map[[2]bool]string{{true, false}: "SSL", {false, true}: "SASL_PLAINTEXT", {true, true}: "SASL_SSL"}
+
+// reach returns the settings by which the runtime reaches the brokers as sarama does.
+func reach(config *sarama.Config, own map[string]string) (map[string]string, error) {
+	found := map[string]string{}
+	if protocol := protocols[[2]bool{config.Net.TLS.Enable, config.Net.SASL.Enable}]; protocol != "" {
+		found["kafka.security.protocol"] = protocol
+	}
+	var err error
+	if config.Net.SASL.Enable {
+		err = login(config, own, found)
+	}
+	if config.Net.TLS.Enable && config.Net.TLS.Config != nil {
+		err = errors.Join(err, certificates(config.Net.TLS.Config, own, found))
+	}
+	maps.Copy(found, own)
+	return found, err
+}
+
+// login sets how a client says who it is.
+func login(config *sarama.Config, own, found map[string]string) error {
+	mechanism := config.Net.SASL.Mechanism
+	switch mechanism {
+	case "":
+		mechanism = sarama.SASLTypePlaintext
+	case sarama.SASLTypePlaintext, sarama.SASLTypeSCRAMSHA256, sarama.SASLTypeSCRAMSHA512:
+	default:
+		return needed(own, "kafka.sasl.mechanism", "Net.SASL.Mechanism "+string(mechanism))
+	}
+	found["kafka.sasl.mechanism"] = string(mechanism)
+	found["kafka.sasl.username"], found["kafka.sasl.password"] = config.Net.SASL.User, config.Net.SASL.Password
+	return nil
+}
+
+// certificates sets whom a client trusts, and its own certificate.
+func certificates(config *tls.Config, own, found map[string]string) (err error) {
+	if config.RootCAs != nil {
+		err = needed(own, "kafka.ssl.ca.", "RootCAs of Net.TLS.Config")
+	}
+	if config.InsecureSkipVerify {
+		err = errors.Join(err, needed(own, "kafka.ssl.", "InsecureSkipVerify of Net.TLS.Config"))
+	}
+	if len(config.Certificates) == 0 {
+		return err
+	}
+	key, failed := x509.MarshalPKCS8PrivateKey(config.Certificates[0].PrivateKey)
+	if failed != nil {
+		return errors.Join(err, needed(own, "kafka.ssl.key.", "the private key of Net.TLS.Config"))
+	}
+	var chain []byte
+	for _, each := range config.Certificates[0].Certificate {
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: each})...)
+	}
+	found["kafka.ssl.certificate.pem"] = string(chain)
+	found["kafka.ssl.key.pem"] = string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	return err
+}
+
+// needed returns an error unless the program itself says what cannot be taken over from sarama's configuration.
+func needed(own map[string]string, prefix, what string) error {
+	for name := range own {
+		if strings.HasPrefix(name, prefix) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the runtime cannot use %s: say it with goka.WithKafkaOptions, by settings that begin with %s", what, prefix)
+}

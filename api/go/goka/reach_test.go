@@ -1,0 +1,112 @@
+package goka
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/lovoo/goka/tester"
+
+	"wallarooapi/goka/codec"
+)
+
+// secured is a configuration of sarama, as programs have it.
+func secured(user string, change func(*sarama.Config)) *sarama.Config {
+	config := DefaultConfig()
+	config.Net.SASL.Enable, config.Net.SASL.User, config.Net.SASL.Password = user != "", user, "the secret"
+	change(config)
+	return config
+}
+
+func encrypted(config *tls.Config) func(*sarama.Config) {
+	return func(c *sarama.Config) { c.Net.TLS.Enable, c.Net.TLS.Config = true, config }
+}
+
+func TestBrokersAreReachedAsSaramaReachesThem(t *testing.T) {
+	roots := &tls.Config{RootCAs: x509.NewCertPool()}
+	for _, each := range []struct {
+		config *sarama.Config
+		own    map[string]string
+		want   string
+	}{
+		{DefaultConfig(), nil, "map[]"},
+		{secured("ann", func(*sarama.Config) {}), nil,
+			"map[kafka.sasl.mechanism:PLAIN kafka.sasl.password:the secret kafka.sasl.username:ann kafka.security.protocol:SASL_PLAINTEXT]"},
+		{secured("", encrypted(nil)), nil, "map[kafka.security.protocol:SSL]"},
+		{secured("", encrypted(roots)), nil, "the runtime cannot use RootCAs of Net.TLS.Config: say it with goka.WithKafkaOptions"},
+		{secured("", encrypted(roots)), map[string]string{"kafka.ssl.ca.location": "/ca.pem"},
+			"map[kafka.security.protocol:SSL kafka.ssl.ca.location:/ca.pem]"},
+		{secured("", encrypted(&tls.Config{InsecureSkipVerify: true})), nil, "the runtime cannot use InsecureSkipVerify"},
+		{secured("ann", func(c *sarama.Config) { c.Net.SASL.Mechanism = sarama.SASLTypeOAuth }), nil,
+			"the runtime cannot use Net.SASL.Mechanism OAUTHBEARER"},
+		{secured("ann", func(c *sarama.Config) { c.Net.SASL.Mechanism = sarama.SASLTypeSCRAMSHA512 }),
+			map[string]string{"kafka.sasl.password": "another", "kafka.socket.timeout.ms": "9"},
+			"map[kafka.sasl.mechanism:SCRAM-SHA-512 kafka.sasl.password:another kafka.sasl.username:ann " +
+				"kafka.security.protocol:SASL_PLAINTEXT kafka.socket.timeout.ms:9]"},
+	} {
+		found, err := reach(each.config, each.own)
+		got := fmt.Sprint(found)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, each.want) {
+			t.Errorf("%s\n  not %s", got, each.want)
+		}
+	}
+}
+
+// TestCertificateOfAClient: key and chain come back as they were.
+func TestCertificateOfAClient(t *testing.T) {
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	template := &x509.Certificate{SerialNumber: big.NewInt(7), NotAfter: time.Now().Add(time.Hour)}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: key}}}
+	found, err := reach(secured("", encrypted(own)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := tls.X509KeyPair([]byte(found["kafka.ssl.certificate.pem"]), []byte(found["kafka.ssl.key.pem"]))
+	if err != nil || !key.Equal(read.PrivateKey) || string(read.Certificate[0]) != string(signed) {
+		t.Errorf("%v: %v", err, found)
+	}
+}
+
+// TestEverySourceAndSinkIsReached: each has the settings, and what cannot be taken over is an error of NewProcessor.
+func TestEverySourceAndSinkIsReached(t *testing.T) {
+	before, start := replacement, startOfInputs
+	defer func() { replacement, startOfInputs = before, start }()
+	ReplaceGlobalConfig(secured("ann", encrypted(&tls.Config{RootCAs: x509.NewCertPool()})))
+	kafka := tester.New(t)
+	if _, err := NewProcessor(nil, counted(), WithTopicManagerBuilder(kafka.TopicManagerBuilder())); err == nil {
+		t.Error("RootCAs are lost")
+	}
+	made := onTester(t, kafka, counted(Join("users", new(codec.Int64))), WithKafkaOptions(map[string]string{"kafka.ssl.ca.location": "/ca.pem"}))
+	type part struct{ Options map[string]string }
+	var document struct {
+		Pipelines []struct{ Sources, Sinks []part }
+	}
+	if err := json.Unmarshal([]byte(application([]string{"k:9092"}, []*group{made.group}).ToJson()), &document); err != nil {
+		t.Fatal(err)
+	}
+	all := append(document.Pipelines[0].Sources, document.Pipelines[0].Sinks...)
+	for _, each := range all {
+		if each.Options["kafka.sasl.username"] != "ann" || each.Options["kafka.ssl.ca.location"] != "/ca.pem" {
+			t.Errorf("%v", each.Options)
+		}
+	}
+	if len(all) != 5 {
+		t.Errorf("%d sources and sinks", len(all))
+	}
+}

@@ -1,0 +1,125 @@
+package goka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-multierror"
+	"github.com/lovoo/goka/multierr"
+)
+
+// RunTogether runs processors as one application: one runtime for all of them, where [Processor.Run] starts one for each. It returns when
+// the context ends, one of them is stopped, or something of any of them fails. Their state is in one checkpoint, which belongs to these
+// groups together: what they had when they ran alone, or with others, is not in it. Brokers must be the same, and names of visitors
+// differ. Goka has no such function.
+func RunTogether(ctx context.Context, processors ...*Processor) error {
+	if len(processors) == 0 {
+		return errors.New("no processors to run together")
+	}
+	if !slices.ContainsFunc(processors, func(p *Processor) bool { return p.tested == nil }) { // under Goka's tester each runs by itself
+		running, inner := multierr.NewErrGroup(ctx)
+		for _, p := range processors {
+			running.Go(func() error { return p.Run(inner) })
+		}
+		return running.Wait().ErrorOrNil()
+	}
+	if err := canRunTogether(processors); err != nil {
+		return err
+	}
+	first := processors[0]
+	if len(processors) == 1 {
+		return first.Run(ctx)
+	}
+	var names []string
+	for _, p := range processors {
+		names = append(names, string(p.graph.Group()))
+	}
+	return runAll(ctx, processors, checkpointOf(Group(strings.Join(names, " + ")), first.brokers))
+}
+
+// canRunTogether returns why processors cannot be one application.
+func canRunTogether(processors []*Processor) error {
+	groups, visitors := map[Group]bool{}, map[string]Group{}
+	for _, p := range processors {
+		name := p.graph.Group()
+		if p.tested != nil || !slices.Equal(p.brokers, processors[0].brokers) {
+			return fmt.Errorf("processors of %s and %s do not run together: their brokers differ", processors[0].graph.Group(), name)
+		}
+		if groups[name] {
+			return fmt.Errorf("two processors of %s do not run together: a group has one", name)
+		}
+		groups[name] = true
+		for _, e := range p.graph.edges[visitor] {
+			if other, has := visitors[e.Topic()]; has {
+				return fmt.Errorf("processors of %s and %s do not run together: both have a visitor %s", other, name, e.Topic())
+			}
+			visitors[e.Topic()] = name
+		}
+	}
+	return nil
+}
+
+// runAll runs processors on a checkpoint.
+func runAll(ctx context.Context, all []*Processor, checkpoint string) error {
+	for _, p := range all {
+		select {
+		case <-p.done:
+			return errors.New("error running processor: it was already run and terminated. Run can only be called once")
+		default:
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	for _, p := range all {
+		p.begin(ctx, cancel, checkpoint)
+	}
+	err := multierror.Append(nil, outcome(ctx, all, serve(ctx, all, checkpoint))).ErrorOrNil()
+	cancel(context.Canceled)
+	for _, p := range all {
+		p.finish(err)
+	}
+	return err
+}
+
+// outcome returns what a run's callers get: the first failure of a callback, what ended the run, or nil if that was the program.
+func outcome(ctx context.Context, all []*Processor, err error) error {
+	for _, p := range all {
+		if failed := p.group.failed.get(); failed != nil {
+			return failed
+		}
+	}
+	cause := context.Cause(ctx)
+	if cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// serve starts lookups, worker and runtime, and waits for their end.
+func serve(ctx context.Context, all []*Processor, checkpoint string) error {
+	if mode := os.Getenv("WALLAROO_MODE"); mode != "" {
+		return fmt.Errorf("the runtime started this program (WALLAROO_MODE=%s), and Run would start the runtime: call goka.Serve first in main", mode)
+	}
+	for _, p := range all {
+		if err := p.group.runLookups(ctx, p.abort); err != nil {
+			return err
+		}
+	}
+	setState(all, ProcStateSetup)
+	for _, p := range all {
+		p.group.assign()
+	}
+	return host(ctx, all, checkpoint)
+}
+
+func setState(all []*Processor, state State) {
+	for _, p := range all {
+		p.state.SetState(state)
+	}
+}

@@ -1,0 +1,88 @@
+"""Settings by which Kafka's client in Java, which Spark has, reaches secured brokers, from those of librdkafka.
+
+An application says once how brokers are reached. Sinks with transactions, topics that are created, views and lookups
+use librdkafka; other sinks and all sources use Spark's client, whose settings have other names and forms.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from wallaroo_runtime.errors import USAGE, RunError
+
+PREFIX = "kafka."
+_LOGIN = "org.apache.kafka.common.security.{}LoginModule required username={} password={};"
+_MODULES = {"PLAIN": "plain.Plain", "SCRAM-SHA-256": "scram.Scram", "SCRAM-SHA-512": "scram.Scram"}
+_KEYSTORE = {
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+    "ssl.certificate.location": "ssl.keystore.certificate.chain",
+    "ssl.key.location": "ssl.keystore.key",
+}
+_TRUSTSTORE = {"ssl.ca.location": "ssl.truststore.location", "ssl.ca.pem": "ssl.truststore.certificates"}
+
+
+def java_options(options: Mapping[str, str], part: str) -> dict[str, str]:
+    """Return the options of a source or sink as Spark takes them; those that need no change stay as they are.
+
+    Args:
+        options: Settings of the client begin with "kafka."; others are Spark's.
+        part: Names the source or sink, for the error.
+
+    Raises:
+        RunError: R716, a setting has no counterpart in Java, or the file that it names cannot be read.
+
+    Example:
+        >>> java_options({"kafka.ssl.ca.location": "/etc/ca.pem", "minPartitions": "3"}, 'source "clicks"')
+        {'minPartitions': '3', 'kafka.ssl.truststore.type': 'PEM', 'kafka.ssl.truststore.location': '/etc/ca.pem'}
+    """
+    found = dict(options)
+    settings = {name.removeprefix(PREFIX): found.pop(name) for name in options if name.startswith(PREFIX)}
+    return found | {PREFIX + name: value for name, value in _translated(settings, part).items()}
+
+
+def _translated(settings: Mapping[str, str], part: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in settings.items():
+        if name in _KEYSTORE:
+            text = _read(name, value, part) if name.endswith(".location") else value
+            found |= {"ssl.keystore.type": "PEM", _KEYSTORE[name]: text}
+        elif name in _TRUSTSTORE:
+            found |= {"ssl.truststore.type": "PEM", _TRUSTSTORE[name]: value}
+        elif name == "sasl.mechanisms":
+            found["sasl.mechanism"] = value
+        elif name == "ssl.endpoint.identification.algorithm":
+            found[name] = "" if value == "none" else value
+        elif name == "enable.ssl.certificate.verification":
+            if value != "true":
+                raise _wrong(name, part, "Spark's client in Java always verifies", "give ssl.ca.location or ssl.ca.pem")
+        elif name not in ("sasl.username", "sasl.password"):
+            found[name] = value
+    if "sasl.username" in settings and "sasl.jaas.config" not in found:
+        found["sasl.jaas.config"] = _login(found.get("sasl.mechanism", ""), settings, part)
+    return found
+
+
+def _login(mechanism: str, settings: Mapping[str, str], part: str) -> str:
+    module = _MODULES.get(mechanism)
+    if module is None:
+        name = "sasl.username"
+        reason = f"there is no login by name for sasl.mechanism {mechanism or '(none)'}"
+        raise _wrong(name, part, reason, f"set sasl.mechanism to {', '.join(sorted(_MODULES))}")
+    return _LOGIN.format(module, _quoted(settings["sasl.username"]), _quoted(settings.get("sasl.password", "")))
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _read(name: str, path: str, part: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = f"{path}: {getattr(error, 'strerror', None) or error}"
+        raise _wrong(name, part, reason, "name a file in PEM format that the driver can read") from error
+
+
+def _wrong(name: str, part: str, reason: str, fix: str) -> RunError:
+    return RunError.of("R716", USAGE, what=f"option {PREFIX}{name} of {part}", reason=reason, fix=fix)
