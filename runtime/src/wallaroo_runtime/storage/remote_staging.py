@@ -27,11 +27,10 @@ class RemoteStaging:
 
     A stream that breaks fails the attempt: Spark makes another one, which waits until the egress is back.
 
+    Other parameters are those of `StagingWriter`.
+
     Args:
         service: The egress; the driver has attached.
-        query: Id of the query.
-        batch: Id of the micro-batch.
-        stage_attempt: Spark's stage attempt number.
         patience_s: How long an egress may be away.
 
     Raises (from every method): `RunError` of the egress, R641, R642, R644 or R648.

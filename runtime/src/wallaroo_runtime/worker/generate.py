@@ -34,13 +34,7 @@ def made_of(reply: pb.GenerateReply) -> Made:
 
 
 class WorkerMaker(Asking):
-    """Asks the worker at a gRPC target; waits for it while it is being restarted.
-
-    Args:
-        target: First endpoint of the worker, `unix:PATH`; it stays the same over restarts.
-        path: Path of the source in the topology.
-        timeout: How long to wait for an answer, in seconds.
-    """
+    """Asks the worker at a gRPC target; waits for it while it is being restarted. Parameters are those of `Asking`."""
 
     def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, path, timeout, GENERATE, "a generator")

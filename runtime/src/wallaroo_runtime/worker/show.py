@@ -28,12 +28,7 @@ def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
 
 
 class WorkerShower(Asking):
-    """Asks the worker at a gRPC target.
-
-    Args:
-        target: First endpoint of the worker, `unix:PATH`.
-        timeout: How long to wait for an answer, in seconds.
-    """
+    """Asks the worker at a gRPC target. Parameters are those of `Asking`; the name of the worker is its path."""
 
     def __init__(self, target: str, worker: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, worker, timeout, SHOW_STATE, "showing states")

@@ -10,11 +10,10 @@ from wallaroo_runtime.worker.endpoint import remote_error
 class WorkerSplitter(Asking):
     """Asks the worker at a gRPC target; waits for it while it is being restarted.
 
+    Other parameters are those of `Asking`.
+
     Args:
-        target: First endpoint of the worker, `unix:PATH`; it stays the same over restarts.
-        path: Path of the source in the topology.
         max_message_bytes: Longest payload that the topology allows.
-        timeout: How long to wait for an answer, in seconds.
     """
 
     def __init__(self, target: str, path: str, max_message_bytes: int, timeout: float = RESTART_SECONDS) -> None:
