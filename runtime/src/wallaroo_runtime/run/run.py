@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.worker import trace
 from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place, default_directory
@@ -66,6 +68,8 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
 def _execute(options: RunOptions, reporter: Reporter, stopped: RunStop) -> None:
     application = _load(options.app)
     topology = application.topology
+    if package := trace.missing():
+        reporter.warn(Diagnostic.of("R778", package=package))
     for finding in unused_addresses(topology, options.app.inputs, options.app.outputs):
         reporter.warn(finding)
     check_runnable(topology)
