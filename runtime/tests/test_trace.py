@@ -1,4 +1,4 @@
-"""Traces of micro-batches, with a real receiver: from the driver over a task to the worker behind gRPC, and none."""
+"""Traces of micro-batches, with a real receiver: from the driver over a task and gRPC to the worker; and none."""
 
 import sys
 from collections.abc import Callable, Iterator
