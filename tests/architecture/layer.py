@@ -68,12 +68,13 @@ SHARED = (
     "wallaroo.program",
     "wallaroo.testing",
     "wallaroo.worker._proto",
+    "wallaroo.worker.trace",
 )
 # The engine in memory runs the calls of a Python worker in its own process.
 RUNS_CALLS = {"memory": ("wallaroo.worker.call", "wallaroo.worker.kafka_record")}
 # The one module of the SDK that knows the runtime: it imports it when a test starts an application.
 TEST_KIT = f"{PYTHON_SDK}/wallaroo/testing.py"
-HOST_LIBRARIES = ("grpc", "grpc_health", "google")
+HOST_LIBRARIES = ("grpc", "grpc_health", "google", "opentelemetry")
 # Otherwise the SDK imports a library only where the program needs it: when a codec names a message of protobuf, or when
 # it has an emitter, a view or a lookup.
 LIBRARIES = {

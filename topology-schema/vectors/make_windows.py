@@ -17,6 +17,7 @@ class Given(NamedTuple):
     time: int
     values: tuple[int, ...]
     code: str = ""
+    bounds: tuple[int, int] = (0, 0)
 
 
 class RangeKey:
@@ -47,8 +48,8 @@ class RangeKey:
         """When the key ends, unless another message comes."""
         return self.latest + 2 * (self.range + self.delay)
 
-    def due(self, now: int) -> Iterable[tuple[int, tuple[int, ...]]]:
-        """Give end and values of the windows that are due, in order."""
+    def due(self, now: int) -> Iterable[tuple[int, int, tuple[int, ...]]]:
+        """Give begin, end and values of the windows that are due, in order."""
         if self.end(self.oldest) + self.delay > now:
             return
         while self.end(self.oldest) + self.delay <= now:
@@ -57,7 +58,7 @@ class RangeKey:
             inside.sort(key=lambda item: item[0])
             self.has_begun = self.has_begun or bool(inside)
             if self.has_begun:
-                yield end, tuple(value for _, value in inside)
+                yield begin, end, tuple(value for _, value in inside)
             self.oldest += 1
         self.messages = [item for item in self.messages if item[0] >= self.begin(self.oldest)]
 
@@ -73,7 +74,7 @@ class CountKey:
 
     def __init__(self) -> None:
         self.values: list[int] = []
-        self.time = 0
+        self.first = self.time = 0
         self.silent_since: int | None = None
 
 
@@ -123,10 +124,11 @@ class Reference:
 
     def _count(self, sequence: int, key: str, time: int, value: int) -> None:
         state = self.keys.setdefault(key, CountKey())
+        state.first = state.first if state.values else time
         state.values.append(value)
         state.time, state.silent_since = time, None
         if len(state.values) == self.window["count"]:
-            self._give(sequence, key, time, tuple(state.values))
+            self._give(sequence, key, time, tuple(state.values), (state.first, time))
             del self.keys[key]
 
     def _range(self, sequence: int, key: str, time: int, value: int) -> None:
@@ -149,7 +151,7 @@ class Reference:
             state.latest = max(state.latest, time)
             return
         if self.window["late"] == "fire_per_message":
-            self._give(sequence, key, time, (value,))
+            self._give(sequence, key, time, (value,), (time, time))
         elif self.window["late"] == "place_in_oldest_window":
             state.messages.append((state.begin(state.oldest), value))
 
@@ -166,7 +168,7 @@ class Reference:
                 state.silent_since = now
             if self.window["kind"] == "count":
                 if now - state.silent_since >= self.window["flush_ms"]:
-                    self._give(sequence, key, state.time, tuple(state.values))
+                    self._give(sequence, key, state.time, tuple(state.values), (state.first, state.time))
                     del self.keys[key]
             elif now - state.silent_since >= state.last_time - state.latest:
                 self._end(sequence, key, now)
@@ -178,14 +180,14 @@ class Reference:
         del self.keys[key]
 
     def _advance(self, sequence: int, key: str, until: int, now: int) -> None:
-        for end, values in self.keys[key].due(until):
-            self._give(sequence, key, end - 1 if self.is_event else now, values)
+        for begin, end, values in self.keys[key].due(until):
+            self._give(sequence, key, end - 1 if self.is_event else now, values, (begin, end))
 
-    def _give(self, sequence: int, key: str, time: int, values: tuple[int, ...]) -> None:
+    def _give(self, sequence: int, key: str, time: int, values: tuple[int, ...], bounds: tuple[int, int]) -> None:
         if FAILS_OUTPUT in values:
             self.given.append(Given(sequence, key, time, values, "C517"))
         elif self.gives(values):
-            self.given.append(Given(sequence, key, time, values))
+            self.given.append(Given(sequence, key, time, values, bounds=bounds))
 
 
 def ranges(size: int, slide: int = 0, delay: int = 0, late: str = "drop", time: str = "ingest") -> dict[str, Any]:
@@ -329,4 +331,5 @@ def _case(name: str, window: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def _output(given: Given) -> dict[str, Any]:
-    return {"sequence": given.sequence, "key": given.key, "time": given.time, "values": list(given.values)}
+    what = {"sequence": given.sequence, "key": given.key, "time": given.time, "values": list(given.values)}
+    return what | {"bounds": list(given.bounds)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"wallarooapi/stream"
 )
@@ -56,6 +57,24 @@ func ExampleFromOutput() {
 	numbers := stream.Map(texts, "number", number, unread)
 	numbers.Done()
 	stream.FromOutput(numbers, unread).To(stream.TCPSink("127.0.0.1:7003", stream.Text.Encode))
+	fmt.Println(app.Check())
+	// Output: <nil>
+}
+
+func ExampleWindowBounds() {
+	app := stream.New("Per Minute")
+	texts := stream.From(app, "texts", stream.TCPSource("127.0.0.1:7010", stream.U32BE, stream.Text.Decode))
+	counts := stream.RangeWindow(stream.Collect(texts), stream.Range{Length: time.Minute}, stream.Aggregation[string, int, string]{
+		Name:    "count",
+		Initial: func() int { return 0 },
+		Update:  func(_ string, count int) int { return count + 1 },
+		Combine: func(earlier, later int) int { return earlier + later },
+		OutputTo: func(ctx context.Context, _ string, count int) (string, error) {
+			start, end := stream.WindowBounds(ctx)
+			return fmt.Sprintf("%s to %s: %d", start.Format(time.TimeOnly), end.Format(time.TimeOnly), count), nil
+		},
+	})
+	counts.To(stream.TCPSink("127.0.0.1:7002", stream.Text.Encode))
 	fmt.Println(app.Check())
 	// Output: <nil>
 }

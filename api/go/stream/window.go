@@ -23,10 +23,22 @@ type Aggregation[In, Acc, Out any] struct {
 	Combine func(earlier, later Acc) Acc
 	// Output makes the result of a window; the error ErrSkip means that it has none.
 	Output func(key string, accumulator Acc) (Out, error)
-	// OutputTo is in the place of Output where it emits to outputs: see Output.Emit.
+	// OutputTo is in the place of Output where it emits to outputs, see Output.Emit, or asks for WindowBounds.
 	OutputTo func(ctx context.Context, key string, accumulator Acc) (Out, error)
 	// Outputs are those to which OutputTo emits.
 	Outputs []Outputs
+}
+
+type boundsOf struct{}
+
+// WindowBounds returns when the window of an OutputTo begins and ends: it holds the times from start to before end. Of a late message
+// that is emitted alone, and of a CountWindow, both are times of messages, the first and the last one. In other functions both are zero.
+func WindowBounds(ctx context.Context) (start, end time.Time) {
+	bounds, is := ctx.Value(boundsOf{}).(declaration.Bounds)
+	if !is {
+		return start, end
+	}
+	return time.UnixMilli(bounds.StartMs), time.UnixMilli(bounds.EndMs)
 }
 
 // Late says what happens to a message that is older than all open windows.
@@ -156,10 +168,11 @@ func (a *aggregation[In, Acc, Out]) Combine(first, second any) any {
 	return a.functions.Combine(first.(Acc), second.(Acc))
 }
 
-func (a *aggregation[In, Acc, Out]) Output(key []byte, accumulator any) any {
+func (a *aggregation[In, Acc, Out]) Output(key []byte, accumulator any, bounds declaration.Bounds) any {
 	if a.functions.OutputTo == nil {
 		return a.results.settle(a.functions.Output(string(key), accumulator.(Acc)))
 	}
 	ctx, call := a.begin()
+	ctx = context.WithValue(ctx, boundsOf{}, bounds)
 	return call.With(a.results.settle(a.functions.OutputTo(ctx, string(key), accumulator.(Acc))))
 }

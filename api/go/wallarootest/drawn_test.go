@@ -218,7 +218,10 @@ func windowed() *stream.Application {
 		Initial: func() int { return 0 },
 		Update:  func(_ string, count int) int { return count + 1 },
 		Combine: func(earlier, later int) int { return earlier + later },
-		Output:  func(word string, count int) (string, error) { return fmt.Sprint(word, " ", count), nil },
+		OutputTo: func(ctx context.Context, word string, count int) (string, error) {
+			start, end := stream.WindowBounds(ctx)
+			return fmt.Sprint(word, " ", count, " ", start.Sub(wallarootest.Start), " ", end.Sub(wallarootest.Start)), nil
+		},
 	}).To(textSink())
 	return app
 }
@@ -233,7 +236,7 @@ type windows struct {
 func (w *windows) until(key string, now time.Duration) (given []string, isOver bool) {
 	silent := w.last + 2*span
 	for w.begin+span <= min(now, silent) {
-		given = append(given, fmt.Sprint(key, " ", w.count))
+		given = append(given, fmt.Sprint(key, " ", w.count, " ", w.begin, " ", w.begin+span))
 		w.begin, w.count = w.begin+span, 0
 	}
 	return given, now >= silent

@@ -73,6 +73,20 @@ class Longest(wallaroo.Aggregation):
         return accumulator[0]
 
 
+class Bounded(Longest):
+    """One that asks for the bounds of its windows."""
+
+    def output(self, key: Any, accumulator: Any, bounds: Any = None) -> Any:
+        return f"{accumulator[0]} {bounds.end_ms - bounds.start_ms}"
+
+
+class TooMuch(Longest):
+    """One that asks for more."""
+
+    def output(self, key: Any, accumulator: Any, bounds: Any, more: Any) -> Any:  # type: ignore[override]
+        return more
+
+
 def lines(port: int = 7010, name: str = "lines") -> Pipeline:
     return wallaroo.source(name, TCPSourceConfig("127.0.0.1", port, decode))
 
@@ -300,3 +314,12 @@ def test_findings(declare: Callable[[], Any], expected: list[str]) -> None:
     for actual, start in zip(sorted(found), sorted(expected), strict=True):
         assert actual.startswith(start)
     assert all(finding.file.endswith("test_pipeline.py") for finding in caught.value.diagnostics)
+
+
+def test_an_aggregation_may_ask_for_bounds() -> None:
+    windows = wallaroo.range_windows(wallaroo.seconds(2))
+    build_application("app", lines().collect().to(windows.over(Bounded)).to_sink(sink()))
+    with pytest.raises(WallarooParameterError) as caught:
+        build_application("app", lines().collect().to(windows.over(TooMuch)).to_sink(sink()))
+    (finding,) = caught.value.diagnostics
+    assert (finding.code, finding.fix) == ("T202", "declare it as `def output(self, key, accumulator, bounds)`")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from open_case import open_call
-from window_case import PORT, Event, entries, keys, letters, make, read
+from window_case import PORT, Event, Values, entries, keys, letters, make, read
 from window_history import cut, histories, reference, windows
 
 from wallaroo.worker._proto import worker_pb2 as pb
@@ -38,9 +38,16 @@ def plain_call(
     return result, state
 
 
+class Bounded(Values):
+    """The vectors' aggregation, which shows the bounds of its windows."""
+
+    def output(self, key: Any, accumulator: list[int], bounds: Any = None) -> Any:
+        return f"{super().output(key, accumulator)} {bounds.start_ms}..{bounds.end_ms}"
+
+
 def check(kit: Any, window: dict[str, Any], events: list[Event], data: some.DataObject) -> None:
     wanted = reference(window, events)
-    stage = make(kit, window)
+    stage = make(kit, window, Bounded())
 
     def encode(values: Sequence[int]) -> tuple[int, list[bytes]]:
         encoding, lengths, joined = stage.codec.encode([stage.codec.freeze(value) for value in values])
@@ -68,7 +75,11 @@ def check(kit: Any, window: dict[str, Any], events: list[Event], data: some.Data
         calendar = state.calendar(PORT)
         assert calendar.written == sum(calendar.sizes.values())
         assert calendar.unread == sum(map(len, calendar.stored.values()))
-    outputs = [(each.sequence, f"{each.key!r} {list(each.values)}".encode()) for each in wanted.given if not each.code]
+    outputs = [
+        (each.sequence, f"{each.key!r} {list(each.values)} {each.bounds[0]}..{each.bounds[1]}".encode())
+        for each in wanted.given
+        if not each.code
+    ]
     assert given_out == outputs
     assert sorted(dead) == sorted((each.sequence, each.key, each.code) for each in wanted.given if each.code)
     assert keys(stage, log) == sorted(wanted.keys) == sorted(map(bytes.decode, state.calendar(PORT).names()))

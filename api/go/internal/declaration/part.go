@@ -144,5 +144,9 @@ type Aggregation interface {
 	InitialAccumulator() any
 	Update(input, accumulator any) any
 	Combine(first, second any) any
-	Output(key []byte, accumulator any) any
+	Output(key []byte, accumulator any, bounds Bounds) any
 }
+
+// Bounds is when a window begins and ends, in milliseconds since 1970: of a window of time the first time that it holds and the
+// first one that it does not, of others times of messages.
+type Bounds struct{ StartMs, EndMs int64 }

@@ -67,6 +67,6 @@ type watched struct {
 	n *node
 }
 
-func (w watched) Output(key []byte, accumulator any) any {
-	return w.n.admit(w.Aggregation.Output(key, accumulator))
+func (w watched) Output(key []byte, accumulator any, bounds declaration.Bounds) any {
+	return w.n.admit(w.Aggregation.Output(key, accumulator, bounds))
 }

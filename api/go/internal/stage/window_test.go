@@ -35,11 +35,11 @@ func (gathered) Combine(first, second any) any {
 	return append(slices.Clone(first.([]int64)), second.([]int64)...)
 }
 
-func (gathered) Output(key []byte, accumulator any) any {
+func (gathered) Output(key []byte, accumulator any, bounds declaration.Bounds) any {
 	if slices.Contains(accumulator.([]int64), -2) {
 		panic("minus two")
 	}
-	return fmt.Sprint(string(key), " ", accumulator)
+	return fmt.Sprint(string(key), " ", accumulator, bounds)
 }
 
 type gatherer struct{}
@@ -71,6 +71,7 @@ type windowCase struct {
 		Key      string
 		Time     int64
 		Values   []int64
+		Bounds   [2]int64
 	}
 	DeadLetters []struct {
 		Sequence  uint64
@@ -184,7 +185,7 @@ func keysOf(bucket *state.Bucket) (keys []string) {
 
 func (c *windowCase) want() (r windowResult) {
 	for _, o := range c.Outputs {
-		r.outputs = append(r.outputs, fmt.Sprint(o.Sequence, " ", o.Key, " ", o.Time, " ", o.Key, " ", o.Values))
+		r.outputs = append(r.outputs, fmt.Sprint(o.Sequence, " ", o.Key, " ", o.Time, " ", o.Key, " ", o.Values, declaration.Bounds{StartMs: o.Bounds[0], EndMs: o.Bounds[1]}))
 	}
 	for _, letter := range c.DeadLetters {
 		r.letters = append(r.letters, fmt.Sprint(letter.Sequence, " ", letter.Key, " ", letter.Code))
@@ -293,7 +294,7 @@ func TestASkippedTickIsADeadLetterAndTheNextOneDoesItsWork(t *testing.T) {
 	if letter.GetCode() != "C509" || letter.GetHasKey() || letter.GetSequence() != 1 || len(letter.GetInput()) != 0 {
 		t.Errorf("the dead letter is %v", letter)
 	}
-	if got := string(values(t, outputs[1].Frame)[0]); got != "\x01a [1]" {
+	if got := string(values(t, outputs[1].Frame)[0]); got != "\x01a [1] {0 10}" {
 		t.Errorf("the output is %q", got)
 	}
 }

@@ -1,6 +1,9 @@
 package window
 
-import "wallarooapi/internal/topology"
+import (
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/topology"
+)
 
 // span gives a result per span of time.
 type span struct {
@@ -58,7 +61,7 @@ func (r *span) Enter(s *State, isNew bool, message any, time int64) (given []Res
 	case r.isLate == "fire_per_message":
 		alone := &pane{accumulator: r.aggregation.InitialAccumulator()}
 		r.update(alone, message)
-		given = r.give(s, alone.accumulator, time, given)
+		given = r.give(s, alone.accumulator, time, declaration.Bounds{StartMs: time, EndMs: time}, given)
 	}
 	return given
 }
@@ -137,7 +140,7 @@ func (r *span) advance(s *State, until, time int64, given []Result) []Result {
 			if r.isEvent {
 				at = end - 1
 			}
-			given = r.result(s, inside, at, given)
+			given = r.result(s, inside, at, declaration.Bounds{StartMs: end - r.length, EndMs: end}, given)
 		}
 		s.forget(begin + r.slide/r.pane)
 		s.oldest++
@@ -145,10 +148,10 @@ func (r *span) advance(s *State, until, time int64, given []Result) []Result {
 	return given
 }
 
-func (r *span) result(s *State, inside []*pane, time int64, given []Result) []Result {
+func (r *span) result(s *State, inside []*pane, time int64, bounds declaration.Bounds, given []Result) []Result {
 	accumulator, failed := r.join(inside, time)
 	if failed != nil {
 		return append(given, *failed)
 	}
-	return r.give(s, accumulator, time, given)
+	return r.give(s, accumulator, time, bounds, given)
 }

@@ -59,14 +59,14 @@ func (b base) update(p *pane, message any) {
 }
 
 // give adds the result of a window whose accumulators are joined; a panic of output is a result too.
-func (b base) give(s *State, accumulator any, time int64, given []Result) (after []Result) {
+func (b base) give(s *State, accumulator any, time int64, bounds declaration.Bounds, given []Result) (after []Result) {
 	defer func() {
 		if r := recover(); r != nil {
 			reason, stack := trace.Panic(r)
 			after = append(given, Result{Time: time, Failed: reason, Stack: stack, Accumulator: accumulator})
 		}
 	}()
-	if value := b.aggregation.Output(s.Key, accumulator); value != nil {
+	if value := b.aggregation.Output(s.Key, accumulator, bounds); value != nil {
 		given = append(given, Result{Value: value, Time: time})
 	}
 	return given
@@ -98,13 +98,14 @@ func (c *count) Waits() bool { return true }
 func (c *count) Enter(s *State, isNew bool, message any, time int64) []Result {
 	if isNew {
 		s.pane(0, c.aggregation.InitialAccumulator)
+		s.first = time
 	}
 	p := s.panes[0]
 	c.update(p, message)
 	s.oldest++
 	s.latest, s.isSilent = time, false
 	if s.oldest == c.size {
-		return c.give(s, p.accumulator, time, nil)
+		return c.give(s, p.accumulator, time, declaration.Bounds{StartMs: s.first, EndMs: time}, nil)
 	}
 	return nil
 }
@@ -114,5 +115,5 @@ func (c *count) IsOver(s *State) bool { return s.oldest == c.size }
 func (c *count) Due(s *State) (int64, bool) { return s.silentSince + c.flush, s.isSilent }
 
 func (c *count) Tick(s *State, _ int64) ([]Result, bool) {
-	return c.give(s, s.panes[0].accumulator, s.latest, nil), true
+	return c.give(s, s.panes[0].accumulator, s.latest, declaration.Bounds{StartMs: s.first, EndMs: s.latest}, nil), true
 }

@@ -1,6 +1,6 @@
 """Write stream computations in Python and run them on Apache Spark."""
 
-from wallaroo.aggregation import Aggregation
+from wallaroo.aggregation import Aggregation, WindowBounds
 from wallaroo.application import Application
 from wallaroo.build import build_application
 from wallaroo.builder import ApplicationBuilder
@@ -59,6 +59,7 @@ from wallaroo.wrapped import (
 
 __all__ = [
     "Aggregation",
+    "WindowBounds",
     "Application",
     "ApplicationBuilder",
     "BaseWrapped",

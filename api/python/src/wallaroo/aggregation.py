@@ -1,7 +1,27 @@
 """What a window computes from its messages."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class WindowBounds(NamedTuple):
+    """When a window begins and ends, in milliseconds since 1970.
+
+    A window of time holds the times from `start_ms` to before `end_ms`. Of a late message that is emitted alone, and of
+    a window of a number of messages, both are times of messages: the first and the last one.
+
+    Attributes:
+        start_ms: Its begin.
+        end_ms: Its end.
+
+    Example:
+        >>> bounds = WindowBounds(start_ms=60_000, end_ms=120_000)
+        >>> bounds.end_ms - bounds.start_ms
+        60000
+    """
+
+    start_ms: int
+    end_ms: int
 
 
 class Aggregation(ABC):
@@ -56,4 +76,23 @@ class Aggregation(ABC):
 
     @abstractmethod
     def output(self, key: str, accumulator: Any) -> Any:
-        """Return the window's output for a key, or None for none; it leaves the accumulator as it is."""
+        """Return the window's output for a key, or None for none; it leaves the accumulator as it is.
+
+        With a further parameter `bounds` it gets when the window begins and ends, as a `WindowBounds`.
+
+        Example:
+            >>> class Counted(Aggregation):
+            ...     def initial_accumulator(self):
+            ...         return [0]
+            ...
+            ...     def update(self, input, accumulator):
+            ...         accumulator[0] += 1
+            ...
+            ...     def combine(self, accumulator1, accumulator2):
+            ...         return [accumulator1[0] + accumulator2[0]]
+            ...
+            ...     def output(self, key, accumulator, bounds=None):
+            ...         return key, bounds.start_ms, accumulator[0]
+            >>> Counted().output("a", [3], bounds=WindowBounds(60_000, 120_000))
+            ('a', 60000, 3)
+        """

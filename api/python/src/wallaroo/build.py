@@ -12,7 +12,7 @@ from wallaroo.error import WallarooParameterError
 from wallaroo.library import declare_codecs
 from wallaroo.location import called_from
 from wallaroo.pipeline import Merge, Node, Pipeline, joined
-from wallaroo.signature import shown_name
+from wallaroo.signature import shown_name, takes_bounds
 from wallaroo.unkeyed import CHOICES, REFUSE, with_keys
 from wallaroo.window import CountWindowsBuilder, RangeWindowsBuilder, Windows
 from wallaroo.wrapped import Partition
@@ -221,6 +221,8 @@ class _Build(Declaration):
         }  # fmt: skip
         if found is None:
             return
+        if takes_bounds(getattr(found, "output", None)):
+            parameters["output"] += ("bounds",)
         for name, expected in parameters.items():
             if component.method(place, "aggregation", found, (name,), expected) is None:
                 return

@@ -33,6 +33,19 @@ def arity_finding(kind: str, name: str, function: Callable[..., Any], parameters
     return None
 
 
+def takes_bounds(output: object) -> bool:
+    """Return whether the `output` of an aggregation has the parameter `bounds`.
+
+    Example:
+        >>> takes_bounds(lambda key, accumulator, bounds=None: key), takes_bounds(lambda key, accumulator: key)
+        (True, False)
+    """
+    try:
+        return callable(output) and "bounds" in inspect.signature(output).parameters
+    except (TypeError, ValueError):
+        return False
+
+
 def partition_finding(state: str, function: Callable[..., Any], owner: object) -> Diagnostic | None:
     """Return T208 when a partition function's annotation says that it returns what cannot be a key."""
     target = inspect.unwrap(function)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.worker import trace
 from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place, default_directory
@@ -87,6 +89,8 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending) -> None:
     app = options.app
     application = load_application(app.name, app.args, app.inputs, app.outputs)
     topology = application.topology
+    if package := trace.missing():
+        reporter.warn(Diagnostic.of("R778", package=package))
     for finding in unused_addresses(topology, app.inputs, app.outputs):
         reporter.warn(finding)
     check_runnable(topology)

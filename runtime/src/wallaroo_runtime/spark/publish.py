@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT
+from wallaroo.worker import trace
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.batch_report import BatchReport
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
@@ -64,6 +65,7 @@ class Publisher:
         balance: Compares what tasks have counted; None: nothing is compared.
         tell_visits: Takes what visits came to, before their micro-batch is committed.
         tell_batch: Takes what each micro-batch came to; called in the thread of `foreachBatch`.
+        application: Its name, for traces.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Publisher:
         balance: Balance | None = None,
         tell_visits: TellVisits = ignore_visits,
         tell_batch: TellBatch | None = None,
+        application: str = "",
     ) -> None:
         self.failure: RunError | None = None
         self._outbox, self._policy, self._rows = outbox, policy, rows
@@ -86,6 +89,7 @@ class Publisher:
         self.watch = LetterWatch()
         self._tell_visits, self._tell_batch = tell_visits, tell_batch
         self.batches = self.messages = self.letters = self.letters_before = self.visits = self.visited = 0
+        self._application = application
         self._publishing, self._is_ended = threading.Lock(), False
 
     @property
@@ -95,7 +99,22 @@ class Publisher:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Publish one micro-batch; Spark may call again for a batch that was published already."""
-        begun = time.time_ns()
+        begun, before = time.time_ns(), (self.messages, self.letters)
+        try:
+            self._run(frame, batch, begun)
+        except BaseException as error:
+            self._trace(batch, begun, before, str(error) or type(error).__name__)
+            raise
+        self._trace(batch, begun, before)
+        reach("driver.before_commit")  # Spark commits when this has returned
+
+    def _trace(self, batch: int, begun: int, before: tuple[int, int], error: str = "") -> None:
+        if self._planned is None or not trace.is_wanted():
+            return
+        counts = {"messages_out": self.messages - before[0], "dead_letters": self.letters - before[1]}
+        trace.batch_span(self._application, self._planned.query, batch, begun, counts, error.partition("\n")[0])
+
+    def _run(self, frame: DataFrame, batch: int, begun: int) -> None:
         rows = frame.collect()
         with self._publishing:
             if self._is_ended:
@@ -115,7 +134,6 @@ class Publisher:
             self.homes, self.endings = self._counts.homes.value, self._counts.endings.value
         self._report(batch, begun, files)
         self.batches += 1
-        reach("driver.before_commit")  # Spark commits when this has returned
 
     def _report(self, batch: int, begun_ns: int, files: Iterable[StagedFile]) -> None:
         if self._tell_batch is None:
@@ -135,6 +153,7 @@ class Publisher:
         """
         with self._publishing:
             self._is_ended = True
+        trace.flush()
 
     def _check(self, batch: int, files: list[StagedFile]) -> None:
         if self._balance is not None and self._counts is not None:

@@ -253,7 +253,7 @@ def start_query(
     policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
     publisher = Publisher(
         outbox, policy, rows=rows, counts=counts, planned=planned, balance=Balance(plan), tell_visits=tell_visits,
-        tell_batch=options.tell_batch,
+        tell_batch=options.tell_batch, application=topology.name,
     )  # fmt: skip
     publisher.letters_before = outbox.letters()
     room = OutboxRoom(publisher, outbox, options.max_outbox_bytes)

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from wallaroo.worker import trace
 from wallaroo_runtime.spark.executor import LOGS_OF_CLUSTER, SHIPPED, located, ship
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.settings import is_local
@@ -76,6 +77,7 @@ def stop_workers(session: SparkSession, specs: Mapping[str, WorkerSpec]) -> None
 
     def stop() -> Iterator[tuple[str, str]]:
         close_all()
+        trace.flush()
         for spec in map(located, chosen):
             if stop_worker(spec):
                 yield spec.name, ""

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import grpc
 
+from wallaroo.worker import trace
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.worker.audit import DamageError, RuleError
@@ -231,6 +232,8 @@ class Stream:
     flight: FlightFile | None = None
     deadline: Deadline = field(init=False)
     outputs: int = 0  # of the call that is not done
+    span: trace.Span | None = None
+    _error: str = ""
     _stalled: Mark = Mark()
 
     def __post_init__(self) -> None:
@@ -253,8 +256,9 @@ class Stream:
         """Open a stream at the endpoint of a partition or bucket, and send the opening."""
         endpoints = channel.endpoints()
         check_capabilities(channel.spec, opening.stage, endpoints.init.capabilities)
-        stream = cls(channel, endpoints, opening.stage.id)
-        stream.call = method(endpoints.stub(number))(iter(stream.requests.get, None))
+        stream = cls(channel, endpoints, opening.stage.id, span=trace.stage_span(opening, channel.spec.name))
+        metadata = [(trace.HEADER, stream.span.header)] if stream.span else None
+        stream.call = method(endpoints.stub(number))(iter(stream.requests.get, None), metadata=metadata)
         noted = pb.Opening(in_flight=str(stream.flight.path) if stream.flight else "")
         noted.MergeFrom(opening)
         stream.send(request(opening=noted))
@@ -290,12 +294,14 @@ class Stream:
             msg = "it ended a stream that was not finished"
             raise self.channel.broke_rules(msg) from error
         except grpc.RpcError as error:
+            self._error = "the worker gave no answer"
             try:
                 suspect = self._find_suspect(error)
             finally:
                 self.close()
             raise Broken(suspect) from error
         if reply.HasField("failure"):
+            self._error = reply.failure.code
             self.close()
             self.channel.failed(reply.failure)
             raise Broken
@@ -347,3 +353,6 @@ class Stream:
         self.call.cancel()
         if self.flight:
             self.flight.close()
+        if self.span:
+            self.span.end(self._error)
+            self.span = None

@@ -8,6 +8,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
+from wallaroo.worker import trace
 from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.service import WorkerService
 
@@ -60,6 +61,7 @@ class Server:
     def stop(self) -> None:
         """Finish the calls in flight, for a few seconds at most, and remove the socket."""
         self._server.stop(STOP_SECONDS).wait()
+        trace.flush()
         self._socket.unlink(missing_ok=True)
 
 

@@ -3,15 +3,18 @@
 import os
 import platform
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.handshake import CAPABILITIES, PROTOCOLS, common_version, shown_versions
 from wallaroo.program import Program
 from wallaroo.topology import SDK_VERSION
+from wallaroo.worker import trace
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker._proto import worker_pb2_grpc
 from wallaroo.worker.call import CallRunner
+
+T = TypeVar("T")
 
 
 class WorkerService(worker_pb2_grpc.WorkerServicer):
@@ -48,11 +51,16 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
 
     def Process(self, request_iterator: Iterator[pb.ProcessRequest], context: Any) -> Iterator[pb.ProcessReply]:
         """Run a stage without state."""
-        return self._calls.process(request_iterator)
+        return self._traced("Process", context, self._calls.process(request_iterator))
 
     def ProcessState(self, request_iterator: Iterator[pb.StateRequest], context: Any) -> Iterator[pb.StateReply]:
         """Run a stage that begins with state."""
-        return self._calls.process_state(request_iterator)
+        return self._traced("ProcessState", context, self._calls.process_state(request_iterator))
+
+    def _traced(self, method: str, context: Any, replies: Iterator[T]) -> Iterator[T]:
+        """Return the replies of a call, in a span if its client has sent one."""
+        span = trace.call_span(self._program.application.name, method, context.invocation_metadata())
+        return replies if span is None else _until_end(span, replies)
 
     def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:
         """Cut bytes where the user's decoder says."""
@@ -65,6 +73,13 @@ class WorkerService(worker_pb2_grpc.WorkerServicer):
     def ShowState(self, request: pb.ShowStateRequest, context: Any) -> pb.ShowStateReply:
         """Show people the states of a state log."""
         return self._calls.show_state(request)
+
+
+def _until_end(span: trace.Span, replies: Iterator[T]) -> Iterator[T]:
+    try:
+        yield from replies
+    finally:
+        span.end()
 
 
 def _refusal(request: pb.InitRequest, reply: pb.InitReply, worker: str) -> Diagnostic | None:

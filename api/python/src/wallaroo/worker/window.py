@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from math import gcd
 from typing import Any, NamedTuple
 
+from wallaroo.aggregation import WindowBounds
 from wallaroo.diagnostic import shown
+from wallaroo.signature import takes_bounds
 
 EARLIEST = -(1 << 63)
 # The times that messages of windows can have, in milliseconds since 1970: the years 1 to 9999.
@@ -113,7 +115,8 @@ class Window(ABC):
         self.initial: Callable[[], Any] = aggregation.initial_accumulator
         self.update: Callable[[Any, Any], Any] = aggregation.update
         self.combine: Callable[[Any, Any], Any] = aggregation.combine
-        self.output: Callable[[Any, Any], Any] = aggregation.output
+        self.output: Callable[..., Any] = aggregation.output
+        self.tells_bounds = takes_bounds(aggregation.output)
 
     @abstractmethod
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
@@ -137,10 +140,13 @@ class Window(ABC):
         if returned is not None:
             check_in_place(returned, accumulator)
 
-    def result(self, state: WindowState, accumulator: Any, time: int, given: Given) -> None:
+    def result(self, state: WindowState, accumulator: Any, time: int, given: Given, bounds: tuple[int, int]) -> None:
         """Add what `output` gives."""
         try:
-            value = self.output(state.key, accumulator)
+            if self.tells_bounds:
+                value = self.output(state.key, accumulator, bounds=WindowBounds(*bounds))
+            else:
+                value = self.output(state.key, accumulator)
         except BaseException as err:
             given.append((Failed(accumulator, err), time))
             return
@@ -247,7 +253,7 @@ class RangeWindow(Window):
         elif self.late == "fire_per_message":
             accumulator = self.initial()
             self.add(message, accumulator)
-            self.result(state, accumulator, time, given)
+            self.result(state, accumulator, time, given, (time, time))
 
     def _advance(self, state: WindowState, until: int, time: int, given: Given) -> None:
         """Emit the windows that are due at the time `until`."""
@@ -257,7 +263,7 @@ class RangeWindow(Window):
             inside = self._numbers(state, begin, begin + self.per_window)
             state.has_begun = state.has_begun or bool(inside)
             if state.has_begun:
-                self._give(state, inside, end - 1 if self.waits else time, given)
+                self._give(state, inside, end - 1 if self.waits else time, given, (end - self.range, end))
             for number in self._numbers(state, begin, begin + self.per_slide):
                 del state.panes[number]
             state.oldest += 1
@@ -270,7 +276,7 @@ class RangeWindow(Window):
             return sorted(number for number in panes if begin <= number < end)
         return [number for number in range(begin, end) if number in panes]
 
-    def _give(self, state: WindowState, inside: list[int], time: int, given: Given) -> None:
+    def _give(self, state: WindowState, inside: list[int], time: int, given: Given, bounds: tuple[int, int]) -> None:
         accumulator: Any = None
         try:
             accumulator = self.initial()
@@ -279,7 +285,7 @@ class RangeWindow(Window):
         except BaseException as err:
             given.append((Failed(accumulator, err), time))
         else:
-            self.result(state, accumulator, time, given)
+            self.result(state, accumulator, time, given, bounds)
 
 
 class CountWindow(Window):
@@ -294,7 +300,7 @@ class CountWindow(Window):
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
         """Add a message; the one that fills the window emits it."""
         if is_new:
-            state.panes[0] = self.initial()
+            state.panes[0], state.first = self.initial(), time
         self.add(message, state.panes[0])
         state.oldest += 1
         state.latest, state.silent = time, None
@@ -303,7 +309,7 @@ class CountWindow(Window):
             return NOTHING
         given: Given = []
         state.is_over = True
-        self.result(state, state.panes[0], time, given)
+        self.result(state, state.panes[0], time, given, (state.first, time))
         return given
 
     def due(self, state: WindowState) -> int:
@@ -313,7 +319,7 @@ class CountWindow(Window):
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
         """Emit what there is."""
         given: Given = []
-        self.result(state, state.panes[0], state.latest, given)
+        self.result(state, state.panes[0], state.latest, given, (state.first, state.latest))
         return given, True
 
 

@@ -1,0 +1,216 @@
+"""Traces of micro-batches for OpenTelemetry, where OTEL_* names a receiver; else nothing of it is imported.
+
+The ids of a micro-batch's trace follow from its query and number. So driver and tasks agree on them without a word, and
+a micro-batch that is repeated after a crash goes on with its trace.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+    from wallaroo.worker._proto import worker_pb2 as pb
+
+HEADER = "traceparent"  # of W3C's Trace Context, as metadata of a call
+PACKAGES = {
+    "http/protobuf": (
+        "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+        "opentelemetry-exporter-otlp-proto-http",
+    ),
+    "grpc": ("opentelemetry.exporter.otlp.proto.grpc.trace_exporter", "opentelemetry-exporter-otlp-proto-grpc"),
+}
+FLUSH_S = 3.0
+SCOPE = "wallaroo"
+
+_lock = threading.Lock()
+_made: "dict[int, TracerProvider | None]" = {}  # by process id: a fork has neither threads nor connections
+_ids = threading.local()
+
+
+def is_wanted(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the environment names a receiver of traces.
+
+    Example:
+        >>> is_wanted({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}), is_wanted({})
+        (True, False)
+    """
+    if environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return False
+    exporters = environment.get("OTEL_TRACES_EXPORTER", "")
+    if exporters:
+        return "otlp" in exporters.split(",")
+    return bool({"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} & set(filter(None, environment)))
+
+
+def missing(environment: Mapping[str, str] = os.environ) -> str:
+    """Return what is not installed of what the environment asks for; empty: nothing."""
+    if not is_wanted(environment):
+        return ""
+    name, package = PACKAGES.get(_protocol(environment), PACKAGES["http/protobuf"])
+    for module, wanted in (("opentelemetry.sdk.trace", "opentelemetry-sdk"), (name, package)):
+        try:
+            import_module(module)
+        except ImportError:
+            return wanted
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span that has begun.
+
+    Attributes:
+        header: Names it in the metadata of a call.
+    """
+
+    header: str
+    _end: Callable[[str], None]
+
+    def end(self, error: str = "") -> None:
+        """End it; with an error if there is one."""
+        self._end(error)
+
+
+def batch_ids(query: str, batch: int) -> tuple[int, int]:
+    """Return the ids of a micro-batch's trace and of its first span, neither of them 0.
+
+    Example:
+        >>> trace, span = batch_ids("0b9a1f60", 7)
+        >>> (trace, span) == batch_ids("0b9a1f60", 7), (trace, span) == batch_ids("0b9a1f60", 8)
+        (True, False)
+    """
+    found = hashlib.sha256(f"{query}/{batch}".encode()).digest()
+    return int.from_bytes(found[:16], "big") or 1, int.from_bytes(found[16:24], "big") or 1
+
+
+def batch_span(application: str, query: str, batch: int, begun_ns: int, counts: Mapping[str, int], error: str) -> None:
+    """Record a micro-batch that has ended now, in the driver.
+
+    Args:
+        application: Its name.
+        query: Id of Spark's query.
+        batch: Number of the micro-batch.
+        begun_ns: When its tasks began, in nanoseconds since 1970.
+        counts: What it came to.
+        error: Why it was not published; empty: it was.
+    """
+    made = _provider(application)
+    if made is None:
+        return
+    from opentelemetry.context import Context
+
+    _ids.next = batch_ids(query, batch)
+    about: dict[str, Any] = {"wallaroo.query": query, "wallaroo.batch": batch}
+    about |= {f"wallaroo.{name}": count for name, count in counts.items()}
+    span = made.get_tracer(SCOPE).start_span("micro-batch", Context(), attributes=about, start_time=begun_ns)
+    _ids.next = None
+    _begun(span).end(error)
+
+
+def stage_span(opening: "pb.Opening", worker: str) -> Span | None:
+    """Begin the span of a task's stream to its worker; None: there are no traces."""
+    made = _provider(opening.application)
+    if made is None:
+        return None
+    from opentelemetry.trace import SpanKind
+
+    trace, root = batch_ids(opening.query, opening.batch)
+    decision: Any = made.sampler.should_sample(None, trace, "micro-batch").decision
+    about: dict[str, Any] = {
+        "wallaroo.worker": worker,
+        "wallaroo.stage": opening.stage.id,
+        "wallaroo.batch": opening.batch,
+        "wallaroo.partition": opening.partition,
+        "wallaroo.attempt": opening.attempt,
+    }
+    name, parent = f"stage {opening.stage.id}", _parent(trace, root, is_sampled=decision.is_sampled())
+    return _begun(made.get_tracer(SCOPE).start_span(name, parent, SpanKind.CLIENT, about))
+
+
+def call_span(application: str, method: str, metadata: Iterable[tuple[str, Any]]) -> Span | None:
+    """Begin the span of a call in the worker; None: its client sends no trace, or the worker has nobody to tell."""
+    header = next((str(value) for name, value in metadata if name == HEADER), "")
+    made = _provider(application) if header else None
+    ids = header.split("-")
+    if made is None or len(ids) != 4:
+        return None
+    from opentelemetry.trace import SpanKind
+
+    parent = _parent(int(ids[1], 16), int(ids[2], 16), is_sampled=bool(int(ids[3], 16) & 1))
+    return _begun(made.get_tracer(SCOPE).start_span(method, parent, SpanKind.SERVER, {"process.pid": os.getpid()}))
+
+
+def flush() -> None:
+    """Send what has ended, for some seconds at most: a receiver that is gone must not keep a process from its end."""
+    made = _made.get(os.getpid())
+    if made is not None:
+        sender = threading.Thread(target=made.force_flush, args=(int(FLUSH_S * 1000),), daemon=True)
+        sender.start()
+        sender.join(FLUSH_S)
+
+
+def _protocol(environment: Mapping[str, str]) -> str:
+    names = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    return next((environment[name] for name in names if environment.get(name)), "http/protobuf")
+
+
+def _provider(application: str) -> "TracerProvider | None":
+    """Return what makes the spans of this process; None: nobody wants them, or a package is missing."""
+    process = os.getpid()
+    if process not in _made:
+        with _lock:
+            if process not in _made:
+                _made[process] = _new_provider(application) if is_wanted() and not missing() else None
+    return _made[process]
+
+
+def _new_provider(application: str) -> "TracerProvider":
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+
+    class Ids(RandomIdGenerator):
+        """Random ids, but for those of micro-batches."""
+
+        def generate_trace_id(self) -> int:
+            wanted = getattr(_ids, "next", None)
+            return int(wanted[0]) if wanted else super().generate_trace_id()
+
+        def generate_span_id(self) -> int:
+            wanted = getattr(_ids, "next", None)
+            return int(wanted[1]) if wanted else super().generate_span_id()
+
+    names = (os.environ.get("OTEL_SERVICE_NAME"), "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""))
+    resource = Resource.create({} if any(names) else {"service.name": application})
+    made = TracerProvider(resource=resource, id_generator=Ids(), shutdown_on_exit=False)
+    module, _ = PACKAGES.get(_protocol(os.environ), PACKAGES["http/protobuf"])
+    made.add_span_processor(BatchSpanProcessor(import_module(module).OTLPSpanExporter()))
+    return made
+
+
+def _parent(trace: int, span: int, *, is_sampled: bool) -> Any:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+
+    found = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(int(is_sampled)))
+    return set_span_in_context(NonRecordingSpan(found), Context())
+
+
+def _begun(span: Any) -> Span:
+    found = span.get_span_context()
+
+    def end(error: str) -> None:
+        from opentelemetry.trace import Status, StatusCode
+
+        if error:
+            span.set_status(Status(StatusCode.ERROR, error))
+        span.end()
+
+    return Span(f"00-{found.trace_id:032x}-{found.span_id:016x}-{int(found.trace_flags):02x}", end)

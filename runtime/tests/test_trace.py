@@ -1,0 +1,152 @@
+"""Traces of micro-batches, with a real receiver: from the driver over a task and gRPC to the worker; and none."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.otlp import Received, about, receiver
+from support.run import TESTS, Receiver, Run, framed
+from wallaroo.frame import FRAMED, FrameHeader, write_frame
+from wallaroo.worker import trace
+from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.worker.channel import WorkerChannel, close_all
+from wallaroo_runtime.worker.discovery import stop_worker
+from wallaroo_runtime.worker.owner import Owner
+from wallaroo_runtime.worker.process import ProcessCall
+from wallaroo_runtime.worker.spec import WorkerSpec
+
+QUERY = "0b9a1f60-1111-2222-3333-444455556666"
+REVERSE = TESTS / "cases" / "reverse" / "app.py"
+STAGE = pb.Stage(id="s0", bucket_count=1, frame_bytes=1 << 20)
+STAGE.nodes.add(path="0/sources/0", kind=pb.NODE_KIND_SOURCE, port=0)
+STAGE.nodes.add(path="0/steps/0", kind=pb.NODE_KIND_COMPUTATION, inputs=["0/sources/0"])
+STAGE.nodes.add(path="0/sinks/0", kind=pb.NODE_KIND_SINK, inputs=["0/steps/0"], port=2)
+
+
+@pytest.fixture
+def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Received]:
+    with receiver() as found:
+        for name, value in found.environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(trace, "_made", {})
+        yield found
+
+
+@given(st.lists(st.tuples(st.text(max_size=5), st.integers(0, 1 << 60)), unique=True, max_size=20))
+def test_each_micro_batch_has_ids_of_its_own(drawn: list[tuple[str, int]]) -> None:
+    ids = [trace.batch_ids(*each) for each in drawn]
+    assert len({found for found, _ in ids}) == len({span for _, span in ids}) == len(drawn)
+    assert all(0 < found < 1 << 128 and 0 < span < 1 << 64 for found, span in ids)
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [
+        ({}, False),
+        ({"OTEL_SERVICE_NAME": "x"}, False),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://h:4318/v1/traces"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:4318"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:4318", "OTEL_SDK_DISABLED": "true"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:4318", "OTEL_TRACES_EXPORTER": "none"}, False),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, True),
+    ],
+)
+def test_who_wants_traces(environment: dict[str, str], wanted: bool) -> None:
+    assert trace.is_wanted(environment) == wanted
+
+
+def test_a_package_that_is_missing_is_named(received: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert trace.missing() == ""
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    assert trace.missing() == "opentelemetry-exporter-otlp-proto-http"
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    assert trace.missing() == "opentelemetry-sdk"
+    assert trace.missing({}) == ""
+    assert trace.stage_span(pb.Opening(query=QUERY), "main") is None
+
+
+def test_the_sampler_of_the_environment_decides(received: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+    for batch in range(40):
+        span = trace.stage_span(pb.Opening(query=QUERY, batch=batch), "main")
+        assert span is not None
+        span.end()
+        trace.batch_span("app", QUERY, batch, 1, {}, "")
+    trace.flush()
+    found = {about(span)["wallaroo.batch"] for span in received.named("micro-batch")}
+    assert found == {about(span)["wallaroo.batch"] for span in received.named("stage")}
+    assert 5 < len(found) < 35
+
+
+@pytest.mark.slow
+def test_a_trace_crosses_to_the_worker(
+    received: Received, plain_spec: WorkerSpec, executor: Owner, wait_until: Callable[..., None]
+) -> None:
+    command = ("{python}", "-m", "wallaroo.worker", str(REVERSE))
+    args = ("--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002")
+    spec = replace(plain_spec, command=command, args=args, directory=str(REVERSE.parent), processes=1)
+    opening = pb.Opening(application="Reverse Word", query=QUERY, stage=STAGE, batch=7, partition=3, attempt=5)
+    data = framed([b"abc"])
+    frame = write_frame(FrameHeader(0, 1, 0, encoding=FRAMED, timestamp_ms=1), [data])
+    try:
+        assert len(list(ProcessCall(WorkerChannel(spec, executor), opening).run([frame]))) == 1
+        trace.batch_span("Reverse Word", QUERY, 7, 1, {"messages_out": 1}, "")
+    finally:
+        close_all()
+        stop_worker(spec, executor)
+    trace.flush()
+    wait_until(lambda: len(received.spans) == 3, "three spans")
+    (root,), (client,), (server,) = map(received.named, ("micro-batch", "stage s0", "Process"))
+    ids = trace.batch_ids(QUERY, 7)
+    assert (int.from_bytes(root.trace_id, "big"), int.from_bytes(root.span_id, "big")) == ids
+    assert (root.parent_span_id, client.parent_span_id, server.parent_span_id) == (b"", root.span_id, client.span_id)
+    assert {span.trace_id for span in received.spans} == {root.trace_id}
+    assert about(client) == {
+        "wallaroo.worker": "main", "wallaroo.stage": "s0", "wallaroo.batch": 7, "wallaroo.partition": 3,
+        "wallaroo.attempt": 5,
+    }  # fmt: skip
+    assert about(root) == {"wallaroo.query": QUERY, "wallaroo.batch": 7, "wallaroo.messages_out": 1}
+    assert received.services == {"Reverse Word"}
+    assert client.start_time_unix_nano <= server.start_time_unix_nano <= client.end_time_unix_nano
+
+
+@pytest.mark.jvm
+def test_an_application_is_traced(tmp_path: Path) -> None:
+    with receiver() as received, Receiver() as sink:
+        program = TESTS / "cases" / "word_count" / "app.py"
+        with Run(program, sink, tmp_path / "checkpoint", **received.environment).ready() as run:
+            run.send(framed([b"to be or not to be"]))
+            sink.wait_for_lines(6, run)
+            assert run.stop() == 0, run.said()
+        roots = received.named("micro-batch")
+        assert roots and sum(about(root)["wallaroo.messages_out"] for root in roots) == 6
+        for root in roots:
+            stages = [span for span in received.named("stage") if span.parent_span_id == root.span_id]
+            assert {about(span)["wallaroo.batch"] for span in stages} <= {about(root)["wallaroo.batch"]}
+        counted = [root for root in roots if about(root)["wallaroo.messages_out"]]
+        stages = [span for span in received.named("stage") if span.trace_id in {root.trace_id for root in counted}]
+        assert {about(span)["wallaroo.stage"] for span in stages} == {"s0", "s1"}
+        assert {span.parent_span_id for span in received.named("Process")} >= {span.span_id for span in stages}
+        assert received.services == {"Word Count Application"}
+
+
+def test_a_run_without_the_packages_says_so(
+    received: Received, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    command = ["run", str(REVERSE), "--in", "127.0.0.1:7010", "--out", "127.0.0.1:7002"]
+    main([*command, "--checkpoint", str(tmp_path / "new"), "--master", "spark://127.0.0.1:1"])
+    said = capfd.readouterr().err
+    assert (
+        "R778 OTEL_* names a receiver of traces, but opentelemetry-exporter-otlp-proto-http is not installed: "
+        "there are none\n"
+        "  fix: pip install 'wallaroo-spark-runtime[otel]', also where executors run; or set OTEL_SDK_DISABLED=true\n"
+    ) in said
+    assert "R659" in said, "nothing was started"
