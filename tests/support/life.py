@@ -27,7 +27,7 @@ UNANSWERED = b" of the worker left a call unanswered]"
 
 def free_port(seed: int) -> int:
     """Return a port at which a source can listen again and again."""
-    source = random.Random(seed + os.getpid())
+    source = random.Random(f"{seed} {os.getpid()}")  # a sum would be that of another process with another seed
     while True:
         port = source.choice(FREE_PORTS)
         with socket.socket() as probe, contextlib.suppress(OSError):
