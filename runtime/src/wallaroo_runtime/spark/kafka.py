@@ -22,8 +22,8 @@ CONSUMER = {
     "kafka.max.poll.records": "100000",
     "kafka.max.partition.fetch.bytes": str(4 * 1024 * 1024),
 }
-# Before each micro-batch the driver asks for a topic's ends. While no broker answers, that takes a minute, and the third
-# time ended the query; 60 times are an hour. A topic that is gone is an answer: then they are a minute.
+# Before each micro-batch the driver asks for a topic's ends. While no broker answers, that takes a minute; the third
+# time ended the query; 60 times are an hour. That a topic is gone is an answer: then they are a minute.
 PATIENCE = {"fetchOffset.numRetries": "60", "fetchOffset.retryIntervalMs": "1000"}
 CONNECT_S = 5.0
 ANSWER_S = 20
