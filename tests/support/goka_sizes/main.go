@@ -47,7 +47,7 @@ func write(ctx goka.Context, value any) {
 // looped keeps how much came over the loop.
 func looped(ctx goka.Context, value any) { ctx.SetValue(fmt.Sprintf("looped %d", len(value.(string)))) }
 
-// joined tells how much the first group's table has, joined and looked up.
+// joined reports how much the first group's table has, joined and looked up.
 func joined(ctx goka.Context, _ any) {
 	first, _ := ctx.Join(table).(string)
 	second, _ := ctx.Lookup(table, ctx.Key()).(string)
