@@ -139,7 +139,7 @@ soak-model: ready ## 5,000 applications drawn at random, against the reference: 
 test-cluster: ready ## a standalone cluster of separate hosts, HDFS and YARN: kills, growth, restarts elsewhere
 	$(call tests,cluster,$(SIDE_BY_SIDE))
 
-fault-goka: ready ## the same group on both, killed ten times while messages come: make fault-goka SEED=7
+fault-goka: ready ## a group on Goka's own processor, on ours and in Python, killed ten times: make fault-goka SEED=7
 	$(BIN)/python tests/goka_faults.py $(if $(SEED),--seed $(SEED))
 
 windows: ready ## four kinds of windows over a million messages each, in Python and Go, with deaths in the middle

@@ -4,13 +4,11 @@ import random
 import string
 import subprocess
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from support.goka_large import OUT, TIGHT
 from support.kafka import Broker
 from support.run import READY, TESTS, WALLAROO, wait_until
 from test_kafka import Application, Make, application
@@ -21,8 +19,8 @@ from wallaroo_runtime.kafka.topic import create_topic
 
 pytestmark = pytest.mark.kafka
 __all__ = ["application"]  # the fixture
-PROGRAM = TESTS / "support" / "goka_large.py"
-IN, ASK, WAIT_S = "large-in", "large-ask", 300.0
+PROGRAMS = {"": TESTS / "support" / "goka_large.py", "go-": TESTS / "support" / "goka_sizes"}
+WAIT_S = 300.0
 HUGE, TIGHT_BYTES = 3_000_000, 1000
 
 
@@ -118,56 +116,63 @@ def sizes(broker: Broker, topic: str) -> Counter[tuple[bytes | None, int]]:
     return Counter((record.key, len(record.value or b"")) for record in records)
 
 
-def test_a_group_with_values_of_all_sizes(broker: Broker, application: Make, tmp_path: Path) -> None:
-    create_topic(broker.cluster, IN, 3, 1, {"max.message.bytes": str(HUGE)})
-    create_topic(broker.cluster, TIGHT, 2, 1, {"max.message.bytes": str(TIGHT_BYTES)})
-    for topic in (ASK, OUT):
+@pytest.mark.parametrize("prefix", ["", pytest.param("go-", marks=pytest.mark.long)], ids=["python", "go"])
+def test_a_group_with_values_of_all_sizes(
+    prefix: str, broker: Broker, application: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = (f"{prefix}large-{name}" for name in ("in", "ask", "out", "tight"))
+    requests, asks, out, tight = topics
+    create_topic(broker.cluster, requests, 3, 1, {"max.message.bytes": str(HUGE)})
+    create_topic(broker.cluster, tight, 2, 1, {"max.message.bytes": str(TIGHT_BYTES)})
+    for topic in (asks, out):
         broker.create(topic, 2)
-    running = application(PROGRAM, broker.address)
+    monkeypatch.setenv("BROKERS", broker.address)
+    running = application(PROGRAMS[prefix], *([] if prefix else [broker.address]))
     start(running, 1)
     asked = {
-        "b": f"{OUT} {MOST}", "c": f"{OUT} {MOST + 1}", "d": f"table {MOST}", "e": f"table {MOST + 1}",
+        "b": f"{out} {MOST}", "c": f"{out} {MOST + 1}", "d": f"table {MOST}", "e": f"table {MOST + 1}",
         "f": f"loop {MOST}", "g": f"loop {MOST + 1}", "h": "read " + "x" * (HUGE - 1000),
     }  # fmt: skip
-    with goka.Emitter([broker.address], IN, goka.String(), options={"message.max.bytes": HUGE}) as emitter:
+    with goka.Emitter([broker.address], requests, goka.String(), options={"message.max.bytes": HUGE}) as emitter:
         for number in range(100):
             emitter.emit(f"count-{number % 5}", "count")
-            emitter.emit("t", f"{TIGHT} 100")  # fifty to a partition: together they are more than it takes
+            emitter.emit("t", f"{tight} 100")  # fifty to a partition: together they are more than it takes
         for key, message in asked.items():
             emitter.emit(key, message)
     expected = {f"count-{number}": "20" for number in range(5)}
     expected |= {"d": "x" * MOST, "f": f"looped {MOST}", "h": str(HUGE - 995)}
-    table = goka.View([broker.address], goka.group_table("large"), goka.String())
-    with table, goka.Emitter([broker.address], ASK, goka.String()) as emitter:
+    table = goka.View([broker.address], goka.group_table(f"{prefix}large"), goka.String())
+    with table, goka.Emitter([broker.address], asks, goka.String()) as emitter:
         table.wait_running(WAIT_S)
         wait_until(lambda: dict(table.iterate()) == expected, running.output, WAIT_S)
         outputs = Counter({(b"b", MOST): 1})
-        wait_until(lambda: sizes(broker, OUT) == outputs, running.output, WAIT_S, every=0.5)
-        wait_until(lambda: sizes(broker, TIGHT) == {(b"t", 100): 100}, running.output, WAIT_S, every=0.5)
+        wait_until(lambda: sizes(broker, out) == outputs, running.output, WAIT_S, every=0.5)
+        wait_until(lambda: sizes(broker, tight) == {(b"t", 100): 100}, running.output, WAIT_S, every=0.5)
         said = f"has {MAX_RECORD_BYTES + 1} bytes; at most {MAX_RECORD_BYTES} are possible; split its value, or raise "
         wait_until(lambda: said in running.output(), running.output, WAIT_S)
 
         def is_joined() -> bool:
             emitter.emit_sync("d", "how much?")
-            return (b"d", len(str([MOST, MOST]))) in sizes(broker, OUT)
+            return (b"d", len(str([MOST, MOST]))) in sizes(broker, out)
 
         wait_until(is_joined, running.output, WAIT_S, every=2.0)
-    an_output_that_its_topic_does_not_take(broker, running)
+    an_output_that_its_topic_does_not_take(broker, running, prefix)
 
 
-def an_output_that_its_topic_does_not_take(broker: Broker, running: Application) -> None:
+def an_output_that_its_topic_does_not_take(broker: Broker, running: Application, prefix: str) -> None:
     """The run ends, and begins again where it was when the topic takes more; nothing is lost."""
-    with goka.Emitter([broker.address], IN, goka.String()) as emitter:
-        emitter.emit("t", f"{TIGHT} 5000")
+    requests, tight = f"{prefix}large-in", f"{prefix}large-tight"
+    with goka.Emitter([broker.address], requests, goka.String()) as emitter:
+        emitter.emit("t", f"{tight} 5000")
         emitter.emit("count-0", "count")
     assert running.wait() == 1, running.output()
-    said = f'R785 sink "{TIGHT}": topic {TIGHT} does not take a record of '
+    said = f'R785 sink "{tight}": topic {tight} does not take a record of '
     assert said in running.output()
-    alter(broker, TIGHT, 10_000)
+    alter(broker, tight, 10_000)
     start(running, 2)
     expected = {(b"t", 100): 100, (b"t", 5000): 1}
-    wait_until(lambda: sizes(broker, TIGHT) == expected, running.output, WAIT_S, every=0.5)
-    with goka.View([broker.address], goka.group_table("large"), goka.String()) as table:
+    wait_until(lambda: sizes(broker, tight) == expected, running.output, WAIT_S, every=0.5)
+    with goka.View([broker.address], goka.group_table(f"{prefix}large"), goka.String()) as table:
         table.wait_running(WAIT_S)
         wait_until(lambda: table.get("count-0") == "21", running.output, WAIT_S)
     assert running.end() == 0, running.output()

@@ -29,7 +29,7 @@ from wallaroo_runtime.memory.engine import Batch, Engine, Row
 from wallaroo_runtime.memory.source_frame import tick_frame
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.spark import row_source
-from wallaroo_runtime.spark.kafka import CONSUMER, read_options
+from wallaroo_runtime.spark.kafka import CONSUMER, PATIENCE, read_options
 from wallaroo_runtime.spark.row_source import RecordSource
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSource, Topology
@@ -125,7 +125,7 @@ def test_what_spark_reads_of_a_topic() -> None:
     assert read_options(session, stream)["maxOffsetsPerTrigger"] == "500000"
     for source in (table, stream):
         assert read_options(session, source)["kafka.isolation.level"] == "read_committed"
-        assert CONSUMER.items() <= read_options(session, source).items()
+        assert (CONSUMER | PATIENCE).items() <= read_options(session, source).items()
     patient = replace(stream, options={"kafka.fetch.max.wait.ms": "500"})
     assert read_options(session, patient) == read_options(session, stream) | patient.options
     dirty = replace(stream, options={"kafka.isolation.level": "read_uncommitted"})

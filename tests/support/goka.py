@@ -13,7 +13,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer
 
 from support.kafka import Broker
-from support.run import TESTS, WALLAROO, wait_until, wallaroo
+from support.run import READY, TESTS, WALLAROO, wait_until, wallaroo
 
 PROGRAM = TESTS / "bench" / "goka_count"
 GOKA_MODULE = TESTS.parent / "api" / "go" / "goka"
@@ -60,6 +60,8 @@ class Processor:
         more: Variables of its environment.
     """
 
+    READY = "READY\n"
+
     def __init__(self, binary: Path, directory: Path, broker: Broker, topic: str, group: str, **more: str) -> None:
         directory.mkdir()
         # Goka's own state is in a directory that all runs share.
@@ -68,14 +70,18 @@ class Processor:
         self.environment = {**os.environ, **own, "XDG_STATE_HOME": str(directory / "state"), "TMPDIR": str(directory)}
         self.process: subprocess.Popen[bytes] | None = None
 
+    def command(self) -> list[str | Path]:
+        """Return what starts it."""
+        return [self.binary]
+
     def start(self) -> None:
         """Start it and wait until it processes."""
-        known = self.output().count("READY\n")
+        known = self.output().count(self.READY)
         with (self.directory / "output").open("ab") as output:
             self.process = subprocess.Popen(
-                [self.binary], stdout=output, stderr=output, env=self.environment, start_new_session=True
+                self.command(), stdout=output, stderr=output, env=self.environment, start_new_session=True
             )
-        wait_until(lambda: self.output().count("READY\n") > known or not self.is_alive(), self.output, START_S)
+        wait_until(lambda: self.output().count(self.READY) > known or not self.is_alive(), self.output, START_S)
         assert self.is_alive(), self.output()[-2000:]
 
     def is_alive(self) -> bool:
@@ -94,6 +100,7 @@ class Processor:
             "driver": r"wallaroo run .*--attach",
             "JVM": r"java .*SparkSubmit",
             "egress": r"wallaroo_runtime\.egress",
+            "worker": r"wallaroo\.worker",
         }
         for entry in Path("/proc").iterdir():
             command = (
@@ -108,6 +115,17 @@ class Processor:
             self.process.send_signal(number)
             self.process.wait(120)
         wait_until(lambda: not self.parts(), lambda: f"the end of {dict(self.parts())}", 120)
+
+
+class InPython(Processor):
+    """A group in Python, which `wallaroo run` runs: the program is the driver, workers are other processes."""
+
+    READY = READY + "\n"
+
+    def command(self) -> list[str | Path]:
+        """Return what starts it."""
+        said = [self.environment[name] for name in ("BROKERS", "TOPIC", "GROUP")]
+        return [WALLAROO, "run", self.binary, *said, "--checkpoint", self.directory / "checkpoint"]
 
 
 def _command_of(entry: Path) -> str:

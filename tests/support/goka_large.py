@@ -30,7 +30,7 @@ def looped(ctx: goka.Context, message: str) -> None:
 
 
 def joined(ctx: goka.Context, message: str) -> None:
-    """Tell how much the first group's table has, joined and looked up."""
+    """Report how much the first group's table has, joined and looked up."""
     table = goka.group_table("large")
     sizes = [len(value or "") for value in (ctx.join(table), ctx.lookup(table, ctx.key))]
     ctx.emit(OUT, ctx.key, str(sizes))

@@ -22,7 +22,10 @@ import (
 // metaMagic precedes what VisitAll sends as metadata; other metadata are those of `wallaroo visit`.
 var metaMagic = []byte("\x00goka\x00")
 
-const tokenBytes = 26
+const (
+	tokenBytes  = 26
+	runHasEnded = "R733"
+)
 
 // visits are the visits that this process asked for and that are not done.
 type visits struct {
@@ -38,7 +41,8 @@ type visited struct {
 
 // VisitAll calls the visitor of a name for every key of the group's table, at one place among the messages, and returns when its effects
 // are committed. The visit is in the journal: when this process dies meanwhile, the next one goes on with it, with meta as its bytes
-// were, if it is a basic value or one that encoding/gob writes. It is [ErrVisitAborted] if the processor does not run.
+// were, if it is a basic value or one that encoding/gob writes. It is [ErrVisitAborted] if the processor does not run, or ends before
+// the visit does, e.g. since a visitor panics; it panics in the next run too, until the program is corrected.
 func (p *Processor) VisitAll(ctx context.Context, name string, meta any) error {
 	_, err := p.VisitAllWithStats(ctx, name, meta)
 	return err
@@ -95,6 +99,8 @@ func (p *Processor) visit(ctx context.Context, name string, metadata []byte) (ke
 		return 0, ctx.Err()
 	case p.context().Err() != nil:
 		return 0, ErrVisitAborted
+	case err != nil && bytes.Contains(said.Bytes(), []byte(runHasEnded)):
+		return 0, fmt.Errorf("%w: %s", ErrVisitAborted, bytes.TrimSpace(said.Bytes()))
 	case err != nil:
 		return 0, fmt.Errorf("`wallaroo visit` failed (%w): %s", err, bytes.TrimSpace(said.Bytes()))
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -92,5 +94,23 @@ func TestVisitsThatCannotBe(t *testing.T) {
 	}
 	if err := stateful.VisitAll(context.Background(), "v", nil); !errors.Is(err, ErrVisitAborted) {
 		t.Error(err)
+	}
+}
+
+// TestAVisitThatTheEndOfTheRunInterrupts: whatever ended it, programs look for one error.
+func TestAVisitThatTheEndOfTheRunInterrupts(t *testing.T) {
+	for code, aborted := range map[string]bool{"R733": true, "R612": false} {
+		script := filepath.Join(t.TempDir(), "wallaroo")
+		text := "#!/bin/sh\necho '[{\"code\": \"" + code + "\", \"message\": \"the run has ended\"}]' >&2\nexit 1\n"
+		if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		processor := onTester(t, tester.New(t), named("a", Visitor("v", func(Context, any) {})))
+		processor.state.SetState(ProcStateRunning)
+		t.Setenv("WALLAROO", script)
+		err := processor.VisitAll(context.Background(), "v", nil)
+		if err == nil || errors.Is(err, ErrVisitAborted) != aborted || !strings.Contains(err.Error(), "the run has ended") {
+			t.Errorf("%s: %v", code, err)
+		}
 	}
 }

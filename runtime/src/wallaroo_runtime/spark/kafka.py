@@ -22,6 +22,9 @@ CONSUMER = {
     "kafka.max.poll.records": "100000",
     "kafka.max.partition.fetch.bytes": str(4 * 1024 * 1024),
 }
+# Before each micro-batch the driver asks for a topic's ends. While no broker answers, that takes a minute; the third
+# time ended the query; 60 times are an hour. That a topic is gone is an answer: then they are a minute.
+PATIENCE = {"fetchOffset.numRetries": "60", "fetchOffset.retryIntervalMs": "1000"}
 CONNECT_S = 5.0
 ANSWER_S = 20
 EARLIEST, LATEST = -2, -1
@@ -46,7 +49,9 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
     beginning = "earliest"
     if not starts <= {"start"}:  # the end is where it is now: Spark would look later, when the first micro-batch begins
         beginning = json.dumps({source.topic: _offsets(session, source, partitions)})
-    defaults = dict(CONSUMER) if source.table else {**CONSUMER, "maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
+    defaults = {**CONSUMER, **PATIENCE}
+    if not source.table:
+        defaults |= {"maxOffsetsPerTrigger": str(OFFSETS_PER_BATCH)}
     if has_records(source):  # groups read what exactly-once sinks write: records of aborted transactions are none
         defaults |= {"kafka.isolation.level": "read_committed"}
     fixed = {"kafka.bootstrap.servers": ",".join(source.brokers), "includeHeaders": "true"}
