@@ -37,6 +37,7 @@ REALTIME_DRIVER = ("driver.before_record:5", "driver.after_publish:5")  # the dr
 # A worker is stopped first and killed as soon as a stream has been waiting for it so long; after STOPPED_S in any case.
 WAITING_S, STOPPED_S = 0.3, 10.0
 START_S, LAST_S = 180.0, 600.0
+SPARE = 1.1  # so many times the deaths that are wanted: a busy machine has fewer at the end
 SLOWEST = 8  # times slower than asked for, so that enough workers die
 
 
@@ -184,7 +185,7 @@ def pace(life: Life, options: argparse.Namespace, seconds: float) -> None:
         life.throttle.rate = options.rate
         return
     left = options.messages - life.throttle.acknowledged
-    needed = left * hits / (seconds * (options.worker_kills - hits))
+    needed = left * hits / (seconds * (options.worker_kills * SPARE - hits))
     life.throttle.rate = min(options.rate, max(options.rate // SLOWEST, int(needed)))
 
 

@@ -32,6 +32,7 @@ NAMES = [
     ),
 ]
 GO_TEST = ("go", "test", "./...")
+PYTEST = (sys.executable, "-m", "pytest", "-q")
 LETTERS = st.characters(codec="utf-8", exclude_characters="/\0")
 
 
@@ -62,10 +63,16 @@ def test_what_is_there_is_not_touched(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("language", "command"), [("python", (sys.executable, "-m", "pytest", "-q")), ("go", GO_TEST)])
+@pytest.mark.parametrize(("language", "command"), [("python", PYTEST), ("go", GO_TEST), ("mixed", PYTEST)])
 def test_the_test_of_a_project_passes(language: str, command: Sequence[str], tmp_path: Path) -> None:
     assert cli.main(["new", language, str(tmp_path / "counter")]) == 0
+    ran(("git", "init", "--quiet"), tmp_path / "counter")
     ran(command, tmp_path / "counter")
+    if language != "python":
+        ran(("go", "build"), tmp_path / "counter" / ("words" if language == "mixed" else ""))
+    ran(("git", "add", "--all"), tmp_path / "counter")
+    names = ran(("git", "ls-files"), tmp_path / "counter").split()
+    assert {Path(name).suffix or Path(name).name for name in names} <= {".go", ".py", ".mod", ".md", ".gitignore"}, names
 
 
 @pytest.mark.slow
@@ -76,6 +83,7 @@ def test_any_directory_is_a_go_program(tmp_path: Path) -> None:
     ran(GO_TEST, tmp_path / "log")
 
 
-def ran(command: Sequence[str], directory: Path) -> None:
+def ran(command: Sequence[str], directory: Path) -> str:
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, f"{directory.name}: {done.stdout}{done.stderr}"
+    return done.stdout

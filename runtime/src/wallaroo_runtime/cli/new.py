@@ -1,4 +1,4 @@
-"""`wallaroo new python|go DIR`: make a project with an application that runs and a test that passes."""
+"""`wallaroo new python|go|mixed DIR`: make a project with an application that runs and a test that passes."""
 
 import argparse
 import shlex
@@ -9,14 +9,19 @@ from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
 TEMPLATES, SUFFIX = Path(__file__).parents[1] / "template", ".template"
-IGNORED = {"python": "__pycache__/\n"}  # of Go, `wallaroo build --init` knows
+IGNORED = {language: "__pycache__/\n" for language in ("python", "mixed")}
 NEXT = {"python": ("python -m pytest", "wallaroo run app.py"), "go": ("go test ./...", "wallaroo run .")}
+NEXT["mixed"] = NEXT["python"]
+GO = {"go": "", "mixed": "words"}  # where the Go program is, which knows by itself what git shall ignore
+FOLDERS = {"words.go": GO["mixed"]}
 
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("new", help="make a project: an application and its test", description=__doc__)
-    parser.add_argument("language", choices=sorted(NEXT), help="of the application")
+    parser.add_argument(
+        "language", choices=sorted(NEXT), help="of the application; mixed: Python with a component in Go"
+    )
     parser.add_argument("directory", metavar="DIR", help="new or empty; the application is named after it")
     parser.add_argument("--json", action="store_true", help="the files as a JSON array; findings as a JSON array")
 
@@ -32,10 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
         written = write(arguments.language, directory)
     except OSError as error:
         raise _refused(directory, error.strerror or str(error), "give another directory") from error
-    if arguments.language == "go":
+    if arguments.language in GO:
         from wallaroo_runtime.program.init import init
 
-        written += init(directory)
+        written += init(directory / GO[arguments.language])
     if arguments.json:
         print_json({"files": [str(path) for path in written]})
         return 0
@@ -58,7 +63,9 @@ def write(language: str, directory: Path) -> list[Path]:
     name = _name_of(directory)
     written = []
     for template in sorted((TEMPLATES / language).glob(f"*{SUFFIX}")):
-        path = directory / template.name.removesuffix(SUFFIX)
+        file = template.name.removesuffix(SUFFIX)
+        path = directory / FOLDERS.get(file, "") / file
+        path.parent.mkdir(exist_ok=True)
         path.write_text(template.read_text(encoding="utf-8").replace("{name}", name), encoding="utf-8")
         written.append(path)
     if language in IGNORED:
