@@ -72,7 +72,9 @@ def test_the_test_of_a_project_passes(language: str, command: Sequence[str], tmp
         ran(("go", "build"), tmp_path / "counter" / ("words" if language == "mixed" else ""))
     ran(("git", "add", "--all"), tmp_path / "counter")
     names = ran(("git", "ls-files"), tmp_path / "counter").split()
-    assert {Path(name).suffix or Path(name).name for name in names} <= {".go", ".py", ".mod", ".md", ".gitignore"}, names
+    assert {Path(name).suffix or Path(name).name for name in names} <= {".go", ".py", ".mod", ".md", ".gitignore"}, (
+        names
+    )
 
 
 @pytest.mark.slow
