@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from support.case import Case
 from support.run import Receiver, Run, finish, framed, wallaroo
 from support.state import STATE, by_letter, totals
 from test_realtime_run import APPS, WORDS, lines, process_of_java, wrong
@@ -128,27 +127,76 @@ def test_stretches_in_both_modes_give_what_one_run_gives(language: str, seed: in
         life.check_states()
 
 
-@pytest.mark.parametrize(
-    ("name", "language", "modes"), [("mixed_language", "python", MODES), ("alerts_windowed", "go", MODES[::-1])]
-)
-def test_a_case_cut_in_two_gives_the_expected_output(
-    name: str, language: str, modes: tuple[str, str], tmp_path: Path
-) -> None:
-    """Levels in two languages; windows that are open meanwhile, and their ticks."""
-    case, path = Case(name), tmp_path / "checkpoint"
-    (messages,), expected = case.inputs(), case.expected(language)
-    half = len(messages) // 2
+WINDOWED = """
+import wallaroo
+
+def application_setup(args):
+    in_host, in_port = wallaroo.tcp_parse_input_addrs(args)[0]
+    out_host, out_port = wallaroo.tcp_parse_output_addrs(args)[0]
+    numbers = wallaroo.source("Numbers", wallaroo.TCPSourceConfig(in_host, in_port, decode))
+    sums = numbers.key_by(remainder).to(wallaroo.range_windows(wallaroo.seconds(8)).over(Sum))
+    lines = sums.collect().to(total).to_sink(wallaroo.TCPSinkConfig(out_host, out_port, encode))
+    return wallaroo.build_application("Windowed", lines)
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(bs):
+    return int(bs)
+
+@wallaroo.key_extractor
+def remainder(number):
+    return str(number % 13)
+
+class Sum(wallaroo.Aggregation):
+    def initial_accumulator(self):
+        return [0]
+
+    def update(self, number, accumulator):
+        accumulator[0] += number
+
+    def combine(self, accumulator1, accumulator2):
+        return [accumulator1[0] + accumulator2[0]]
+
+    def output(self, key, accumulator):
+        return accumulator[0]
+
+class Total:
+    def __init__(self):
+        self.value = 0
+
+@wallaroo.state_computation("total", state=Total)
+def total(number, total):
+    total.value += number
+    return total.value
+
+@wallaroo.encoder
+def encode(number):
+    return f"{number}\\n".encode()
+"""
+
+
+def send(run: Run, numbers: list[int], count: int) -> None:
+    """Send numbers, and wait until the checkpoint has processed so many messages."""
+    run.ready().send(framed(str(number).encode() for number in numbers))
+    run.wait_for("messages_processed", count)
+
+
+def test_windows_that_are_open_and_a_single_state_are_converted(tmp_path: Path) -> None:
+    """Whenever windows close, the last total is the sum of all numbers."""
+    app, path, source = tmp_path / "windowed.py", tmp_path / "checkpoint", random.Random(2)
+    app.write_text(WINDOWED, encoding="utf-8")
+    numbers = [[source.randint(1, 1000) for _ in range(200)] for _ in range(3)]
+    total = str(sum(map(sum, numbers)))
     with Receiver() as receiver:
-        for mode, part in zip(modes, (messages[:half], messages[half:]), strict=True):
-            with Run(case.app(language), receiver, path, *case.setting("options", []), "--mode", mode) as run:
-                run.ready().send(framed(part))
-                run.wait_for("messages_processed", len(part) if mode == modes[0] else len(messages))
-                if mode == modes[1]:
-                    run.wait_while_alive(
-                        lambda: len(case.lines(receiver.data())) >= len(expected), lambda: f"{len(expected)} lines"
-                    )
+        for mode, later, part in zip(MODES, MODES[::-1], numbers, strict=False):
+            with Run(app, receiver, path, "--mode", mode) as run:
+                send(run, part, 200 * (1 + MODES.index(mode)))
                 assert run.stop() == 0, run.said()
-            if mode == modes[0]:
-                done = wallaroo("state", "convert", path, "--to", modes[1])
-                assert done.returncode == 0, done.stderr
-        assert case.arranged(case.lines(receiver.data())) == case.arranged(expected)
+            done = wallaroo("state", "convert", path, "--to", later)
+            assert done.returncode == 0, done.stderr
+        with Run(app, receiver, path) as run:
+            send(run, numbers[-1], 600)
+            run.wait_while_alive(lambda: total in receiver.lines(), lambda: total)
+            assert run.stop() == 0, run.said()
+        found = [int(line) for line in receiver.lines()]
+        assert found == sorted(set(found))
+        assert found[-1] == int(total)

@@ -15,7 +15,7 @@ from support.small_checkpoint import WORD_COUNT, Small
 from wallaroo.frame import DEAD_LETTER_PORT, REPLAY_PORT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.convert import batch_after
-from wallaroo_runtime.checkpoint.convertible import check_realtime, end_of
+from wallaroo_runtime.checkpoint.convertible import check_microbatch, check_realtime, end_of
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
@@ -96,9 +96,7 @@ def test_the_other_mode_is_refused_with_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_micro_batch_that_is_not_committed_must_be_finished_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_micro_batch_must_be_finished_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = Small(tmp_path)
     small.receive([b"text"])
     small.plan(1 << 20)
@@ -110,6 +108,25 @@ def test_a_micro_batch_that_is_not_committed_must_be_finished_first(
     assert f"R787 checkpoint {tmp_path} cannot be converted to the mode realtime; {reason}\n" in said
     assert "fix: run it once more with --mode microbatch --stop-when-idle 5, and convert it then" in said
     assert (tmp_path / "application.json").read_bytes() == before
+
+
+def test_a_micro_batch_that_is_planned_alone_is_left_and_a_published_one_is_not(tmp_path: Path) -> None:
+    small = processed(tmp_path)
+    small.receive([b"text"] * 5)
+    small.plan(1 << 20)
+    letters = [tmp_path / "dead-letters" / f"{uuid.uuid4()}-{batch}-0.frames" for batch in (0, 1)]
+    for path in letters:
+        path.write_bytes(b"")
+    with_state(tmp_path, "version_s1", "log_s1")
+    end = end_of(tmp_path, read_manifest(tmp_path))
+    assert end is not None
+    assert (end.batch, end.sequence) == (0, 3)
+    assert check_microbatch(tmp_path, end) == 0
+    assert [path.exists() for path in letters] == [True, False]
+    small.publish()
+    small.close()
+    with pytest.raises(RunError, match="R787 .* micro-batch 1 is published and not committed"):
+        check_microbatch(tmp_path, end)
 
 
 @pytest.mark.slow
