@@ -157,7 +157,7 @@ class Sum(wallaroo.Aggregation):
         return [accumulator1[0] + accumulator2[0]]
 
     def output(self, key, accumulator):
-        return accumulator[0]
+        return accumulator[0] or None  # a window without messages
 
 class Total:
     def __init__(self):
