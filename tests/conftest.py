@@ -53,7 +53,16 @@ APART = {
             "mixed_language",
             "poison_run",
         ),
-        *("recovery", "remote_run", "rescale", "run_at_least_once", "run_cases", "run_delivery", "run_failure"),
+        *(
+            "recovery",
+            "remote_run",
+            "rescale",
+            "convert_run",
+            "run_at_least_once",
+            "run_cases",
+            "run_delivery",
+            "run_failure",
+        ),
         "window",
     )
 } | {"runtime/tests/test_change.py"}

@@ -18,7 +18,6 @@ from support.run import TESTS
 from wallaroo.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
-from wallaroo_runtime.checkpoint.manifest import sealed
 from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.state_query import print_states
 from wallaroo_runtime.errors import RunError
@@ -327,14 +326,6 @@ def described() -> Callable[[str, str, Any], None]:
         jsonschema.Draft202012Validator(schema).validate(answer)
 
     return check
-
-
-def test_a_checkpoint_of_real_time_mode_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "application.json").write_bytes(sealed({"format_version": 2, "name": "a", "mode": "realtime"}))
-    assert main(["state", "get", str(tmp_path), "totals", "a"]) == 2
-    assert (
-        f"R771 the states of {tmp_path} cannot be shown; it was begun with --mode realtime" in capsys.readouterr().err
-    )
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_a_checkpoint_in_real_time_mode_is_not_rescaled(tmp_path: Path) -> None:
         )
     finally:
         place.release()
-    with pytest.raises(RunError, match="R663 .* it was begun with --mode realtime"):
+    with pytest.raises(RunError, match="R663 .* it is of real-time mode, where one task does everything"):
         rescale(tmp_path / "checkpoint", 2, None)
 
 

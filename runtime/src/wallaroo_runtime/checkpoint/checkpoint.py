@@ -20,9 +20,11 @@ from wallaroo_runtime.checkpoint.drain import Drain
 from wallaroo_runtime.checkpoint.integrity import SparkFiles, check_journal, check_nothing_left
 from wallaroo_runtime.checkpoint.manifest import (
     FORMAT_VERSION,
+    MICROBATCH,
     Directory,
     LocalDirectory,
     find_manifest,
+    mode_of,
     sealed,
 )
 from wallaroo_runtime.errors import RunError
@@ -39,7 +41,6 @@ from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
 HERE = RemoteOptions()
-MICROBATCH = "microbatch"
 FOLDERS = ("journal", "staging", "outbox", "dead-letters", "logs")
 
 
@@ -63,6 +64,7 @@ class Checkpoint:
         journal: Id of the local journal that the checkpoint refers to; empty: of none.
         rescaled: The micro-batches between which the state was rescaled.
         mode: How Spark runs it: `microbatch` or `realtime`.
+        microbatch: Shuffle partitions and buckets of a converted checkpoint in micro-batches; empty: of no one.
     """
 
     path: Path
@@ -82,6 +84,7 @@ class Checkpoint:
     journal: str = ""
     rescaled: tuple[int, int] = (-1, -1)
     mode: str = MICROBATCH
+    microbatch: tuple[int, ...] = ()
 
     @classmethod
     def open(
@@ -176,7 +179,7 @@ class Checkpoint:
 
     def _adopt(self, manifest: Mapping[str, Any], remote: RemoteOptions) -> None:
         """Take over what the checkpoint was begun with."""
-        begun = manifest.get("mode", MICROBATCH)
+        begun = mode_of(manifest)
         if begun != self.mode:
             raise RunError.of("R757", path=self.directory, actual=begun, wanted=self.mode)
         known: dict[str, str] = manifest.get("services", {})
@@ -186,7 +189,7 @@ class Checkpoint:
         self.journal = manifest.get("journal", "")
         self.spark = manifest.get("spark", SPARK)
         before, after = manifest.get("rescaled", self.rescaled)
-        self.rescaled = (before, after)
+        self.rescaled, self.microbatch = (before, after), tuple(manifest.get("microbatch", ()))
         self.shuffle_partitions = manifest["shuffle_partitions"]
         self.buckets_per_partition = manifest["buckets_per_partition"]
 
@@ -247,6 +250,7 @@ class Checkpoint:
             **self.ports.to_json(),
             "topology": topology.document,
             **({"mode": self.mode} if self.mode != MICROBATCH else {}),
+            **({"microbatch": list(self.microbatch)} if self.microbatch else {}),
         }
 
 

@@ -12,6 +12,7 @@ from wallaroo_runtime.errors import RunError
 
 CHECKSUM = "crc32"
 FORMAT_VERSION = 2
+MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
 
 class Directory(Protocol):
@@ -103,6 +104,16 @@ def read_manifest(checkpoint: Path) -> Mapping[str, Any]:
         RunError: R616, there is none; R698, it is damaged.
     """
     return manifest_in(LocalDirectory(checkpoint))
+
+
+def mode_of(manifest: Mapping[str, Any]) -> str:
+    """Return the mode of a checkpoint.
+
+    Example:
+        >>> mode_of({}), mode_of({"mode": "realtime"})
+        ('microbatch', 'realtime')
+    """
+    return str(manifest.get("mode", MICROBATCH))
 
 
 def manifest_in(directory: Directory) -> Mapping[str, Any]:

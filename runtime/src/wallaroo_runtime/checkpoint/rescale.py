@@ -163,17 +163,17 @@ def _rescale(
     """
     before, after = plan_of(manifest), plan_of(now)
     spark = manifest.get("spark", SPARK)
-    _remove_rest(path, spark)
+    remove_rest(path, spark)
     keys = size = 0
     if before.bucket_ids != after.bucket_ids:
         if _has_state(path / spark, before, place):
-            now["spark"] = _next_name(spark)
+            now["spark"] = next_name(spark)
             keys, size = _move(path, spark, now["spark"], before, after, session)
             now["rescaled"] = _added_batches(manifest, path / spark, path / now["spark"])
         reach("rescale.before_switch")
         replace_file(path / MANIFEST, sealed(now), durable=True)
         reach("rescale.after_switch")
-        _remove_rest(path, now.get("spark", SPARK))
+        remove_rest(path, now.get("spark", SPARK))
     return Rescaled(
         (manifest["shuffle_partitions"], now["shuffle_partitions"]),
         (manifest["buckets_per_partition"], now["buckets_per_partition"]),
@@ -194,8 +194,9 @@ def _added_batches(manifest: Mapping[str, Any], old: Path, new: Path) -> list[in
 def _check_mode(manifest: Mapping[str, Any], place: object) -> None:
     """Refuse a checkpoint of real-time mode, which is always local, and whose state is laid out in another way."""
     if "mode" in manifest:
-        reason = "it was begun with --mode realtime, where one task does everything"
-        raise RunError.of("R663", USAGE, path=place, reason=reason, fix="leave it as it is")
+        reason = "it is of real-time mode, where one task does everything"
+        fix = f"take it to micro-batches: `wallaroo state convert {place} --to microbatch`, with --partitions, too"
+        raise RunError.of("R663", USAGE, path=place, reason=reason, fix=fix)
 
 
 def _wanted(manifest: Mapping[str, Any], partitions: int | None, buckets: int | None) -> dict[str, Any]:
@@ -245,7 +246,7 @@ def _move(path: Path, old: str, new: str, before: Plan, after: Plan, session: An
     try:
         moved = rescale_state(used, path / old, path / new, path / WORK, before, after)
     except RunError:
-        _remove_rest(path, old)
+        remove_rest(path, old)
         raise
     finally:
         if session is None:
@@ -254,18 +255,18 @@ def _move(path: Path, old: str, new: str, before: Plan, after: Plan, session: An
     return moved.keys, moved.size
 
 
-def _next_name(spark: str) -> str:
+def next_name(spark: str) -> str:
     """Return the name of Spark's next checkpoint.
 
     Example:
-        >>> _next_name("spark"), _next_name("spark-2")
+        >>> next_name("spark"), next_name("spark-2")
         ('spark-2', 'spark-3')
     """
     name, _, number = spark.partition("-")
     return f"{name}-{int(number or 1) + 1}"
 
 
-def _remove_rest(path: Path, spark: str) -> None:
+def remove_rest(path: Path, spark: str) -> None:
     """Remove what a rescale has left: its working files, and every checkpoint of Spark's but the one in use."""
     for entry in path.iterdir():
         if (entry.name == WORK or _is_outdated(entry.name, spark)) and entry.is_dir():

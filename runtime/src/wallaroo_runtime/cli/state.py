@@ -9,17 +9,17 @@ from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.rescale import Rescaled, rescale, rescale_at
 from wallaroo_runtime.cli.gateway_option import add_remote, remote_of
 from wallaroo_runtime.cli.parser import Parser, wrong_usage
-from wallaroo_runtime.cli.run import MAX_PARTITIONS, conf_of, location_of
+from wallaroo_runtime.cli.run import conf_of, location_of
 from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.cli.state_convert import add_convert, check_numbers, run_convert
 from wallaroo_runtime.cli.state_query import add_queries, show_states
-
-MAX_BUCKETS = 1024
 
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
     parser = subparsers.add_parser("state", help="show and divide the state of a checkpoint", description=__doc__)
-    actions = parser.add_subparsers(dest="action", metavar="ls|get|dump|rescale", parser_class=Parser, required=True)
+    names = "ls|get|dump|rescale|convert"
+    actions = parser.add_subparsers(dest="action", metavar=names, parser_class=Parser, required=True)
     add_queries(actions)
     action = actions.add_parser("rescale", help="change the number of shuffle partitions, or of buckets")
     add = action.add_argument
@@ -35,18 +35,18 @@ def add_parser(subparsers: Any) -> None:
     )
     add_remote(action)
     add("--json", action="store_true", help="what was done as a JSON object; findings as a JSON array")
+    add_convert(actions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the action says."""
-    return _rescale(arguments) if arguments.action == "rescale" else show_states(arguments)
+    return {"rescale": _rescale, "convert": run_convert}.get(arguments.action, show_states)(arguments)
 
 
 def _rescale(arguments: argparse.Namespace) -> int:
     """Rescale, and say what was moved."""
     partitions, buckets = arguments.partitions, arguments.buckets
-    _check("--partitions", partitions, MAX_PARTITIONS)
-    _check("--buckets", buckets, MAX_BUCKETS)
+    check_numbers(partitions, buckets, "wallaroo state rescale")
     if partitions is None and buckets is None:
         raise wrong_usage(reason="nothing says what shall change", fix="give --partitions, or --buckets")
     begun = time.monotonic()
@@ -60,11 +60,6 @@ def _rescale(arguments: argparse.Namespace) -> int:
     else:
         print(told(done, seconds))
     return 0
-
-
-def _check(option: str, number: int | None, most: int) -> None:
-    if number is not None and not 0 < number <= most:
-        raise wrong_usage(reason=f"{option} {number} is not possible", fix=f"give 1 to {most}")
 
 
 def told(done: Rescaled, seconds: float) -> str:

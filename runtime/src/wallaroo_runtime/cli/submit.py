@@ -52,9 +52,9 @@ def split_arguments(tokens: list[str]) -> Split:
 def run(arguments: argparse.Namespace) -> int:
     """Submit the application; in client mode this returns when it has ended."""
     # Late: they read archives and know of Spark.
+    from wallaroo_runtime.checkpoint.manifest import REALTIME
     from wallaroo_runtime.checkpoint.url import check_services
     from wallaroo_runtime.program.application import check_runnable, load_application
-    from wallaroo_runtime.run.options import REALTIME
     from wallaroo_runtime.run.realtime import check_realtime
     from wallaroo_runtime.spark.master import check_master
     from wallaroo_runtime.submit.submission import Submission

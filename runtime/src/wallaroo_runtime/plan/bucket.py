@@ -5,6 +5,7 @@ partitions, so each bucket is named by an integer that is known to land where it
 """
 
 SEED = 42
+BUCKETS_PER_PARTITION = 4  # of a new checkpoint in micro-batches
 _MASK = 0xFFFFFFFF
 
 

@@ -11,9 +11,17 @@ from typing import Any
 
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
 from wallaroo_runtime.checkpoint.directory import SPARK
-from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory, manifest_in, read_manifest
+from wallaroo_runtime.checkpoint.manifest import (
+    MICROBATCH,
+    REALTIME,
+    Directory,
+    LocalDirectory,
+    manifest_in,
+    mode_of,
+    read_manifest,
+)
 from wallaroo_runtime.checkpoint.rescale import plan_of
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.state_query import StateQuery
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.topology.load import load_document
@@ -36,19 +44,20 @@ def open_states(place: Path | str, conf: Mapping[str, str], *, raw: bool = False
     Raises:
         RunError: R616, R698, there is no checkpoint; R602, no Java; R771, its states cannot be shown; R684.
     """
-    if isinstance(place, Path):
-        check_mode(read_manifest(place), place)  # before Spark is started
+    # A checkpoint at a URL is of micro-batches.
+    mode = mode_of(read_manifest(place)) if isinstance(place, Path) else MICROBATCH
     check_java()
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.checkpoint.url import check_answer, is_remote
     from wallaroo_runtime.spark.hadoop import HadoopDirectory
+    from wallaroo_runtime.spark.realtime.settings import STATE_FORMAT, STATES_WITH_IDS
     from wallaroo_runtime.spark.session import create_session, stop_session
     from wallaroo_runtime.spark.settings import REMOTE_FILES
     from wallaroo_runtime.spark.state_reader import SparkLogs
 
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-state-")))
-        settings = dict(conf)
+        settings = ({STATE_FORMAT: STATES_WITH_IDS} if mode == REALTIME else {}) | dict(conf)
         if isinstance(place, str):
             check_answer(place)
             settings = (REMOTE_FILES if is_remote(place) else {}) | settings
@@ -58,22 +67,11 @@ def open_states(place: Path | str, conf: Mapping[str, str], *, raw: bool = False
         stack.callback(stop_session, session)
         directory: Directory = HadoopDirectory(session, place) if isinstance(place, str) else LocalDirectory(place)
         manifest = manifest_in(directory)
-        check_mode(manifest, place)
-        logs = SparkLogs(session, directory, manifest.get("spark", SPARK))
+        plan = plan_of(manifest)
+        logs = SparkLogs(session, directory, plan, manifest.get("spark", SPARK))
         topology = load_document(manifest["topology"])
         showers = None if raw else Showers(topology, work / "workers", stack)
-        yield StateQuery(plan_of(manifest), logs, showers.of if showers else None)
-
-
-def check_mode(manifest: Mapping[str, Any], place: object) -> None:
-    """Refuse a checkpoint of real-time mode, whose operators keep state in another way.
-
-    Raises:
-        RunError: R771.
-    """
-    if "mode" in manifest:
-        reason = "it was begun with --mode realtime, whose operators keep them in another way"
-        raise RunError.of("R771", USAGE, path=place, reason=reason, fix="look at what the application emits")
+        yield StateQuery(plan, logs, showers.of if showers else None)
 
 
 class Showers:

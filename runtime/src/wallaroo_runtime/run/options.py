@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wallaroo_runtime.checkpoint.manifest import MICROBATCH
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.spark.master import shuffle_partitions
 
 PARTITIONS = "spark.sql.shuffle.partitions"
-MICROBATCH, REALTIME = "microbatch", "realtime"
 
 
 @dataclass(frozen=True, slots=True)

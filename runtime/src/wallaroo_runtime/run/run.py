@@ -13,12 +13,13 @@ from wallaroo.worker import trace
 from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place, default_directory
-from wallaroo_runtime.checkpoint.manifest import Directory, LocalDirectory
+from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirectory
 from wallaroo_runtime.checkpoint.url import check_answer, check_services, is_remote
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.endpoint import registered
 from wallaroo_runtime.peer.configuration import needs_worker, open_sources
 from wallaroo_runtime.peer.local import stop_left_behind
+from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
 from wallaroo_runtime.plan.stage import Plan
@@ -28,7 +29,7 @@ from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
-from wallaroo_runtime.run.options import REALTIME, CheckpointOptions, RunOptions
+from wallaroo_runtime.run.options import CheckpointOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import check_realtime, realtime_bounds, realtime_settings, start_in_realtime
 from wallaroo_runtime.run.running_state import states_of_run
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from wallaroo_runtime.spark.query import RunningQuery
     from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 
-BUCKETS_PER_PARTITION = 4
 LOOK_S, QUIET_LOOK_S = 0.1, 0.5
 PROGRESS_S = 1.0
 SIGNALS_S = 1.0

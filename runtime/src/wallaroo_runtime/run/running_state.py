@@ -31,4 +31,5 @@ def states_of_run(
             showers[name] = WorkerShower(targets[name], name, ANSWER_S)
         return showers[name]
 
-    return StateQuery(plan, SparkLogs(session, checkpoint.directory, checkpoint.spark), shower if asks else None)
+    logs = SparkLogs(session, checkpoint.directory, plan, checkpoint.spark)
+    return StateQuery(plan, logs, shower if asks else None)

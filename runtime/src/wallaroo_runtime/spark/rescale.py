@@ -10,13 +10,14 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -29,6 +30,8 @@ from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.rescale_log import COUNT_SCHEMA, LogSorter, sorted_entries
 from wallaroo_runtime.spark.row import DATA, FRAME_SCHEMA, FrameRow, frame_batch
+from wallaroo_runtime.spark.session import first_line
+from wallaroo_runtime.spark.stage_log import LOG, VERSION, stage_log, variable_of
 from wallaroo_runtime.spark.state import BucketState
 from wallaroo_runtime.worker.session import BucketResult, Version
 
@@ -92,38 +95,61 @@ def rescale(session: SparkSession, old: Path, new: Path, folder: Path, before: P
     Raises:
         RunError: R664, it did not work; `new` is of no use then.
     """
-    try:
-        moved = _sort_logs(session, old, folder, plan)
+    with moving():
+        moved = sort_logs(session, old, folder, before, plan)
         _copy(old, new)
         if plan.shuffle_partitions != before.shuffle_partitions:
             session._streamingCheckpointManager.repartition(str(new), plan.shuffle_partitions, False)
         _plan_batch(new)
         _run_batch(session, new, folder, before, plan)
-        _verify(session, new, plan, moved)
-        return moved
+        verify(session, new, plan, moved)
+    return moved
+
+
+@contextmanager
+def moving() -> Iterator[None]:
+    """Turn what may fail while states are moved into an R664."""
+    try:
+        yield
     except PySparkException as error:
-        raise _failed(reason=translated(str(error)).diagnostics[0].message) from error
-    except (Py4JJavaError, OSError, ValueError, KeyError) as error:
-        raise _failed(reason=str(error).strip().partition("\n")[0]) from error
+        raise failed(reason=translated(str(error)).diagnostics[0].message) from error
+    except (Py4JError, OSError, ValueError, KeyError) as error:
+        raise failed(reason=first_line(error)) from error
 
 
-def _failed(*, reason: str) -> RunError:
+def failed(*, reason: str) -> RunError:
+    """Return an R664."""
     return RunError.of("R664", reason=reason)
 
 
-def _variables(session: SparkSession, checkpoint: Path, kind: str) -> Iterator[tuple[str, DataFrame]]:
-    """Yield the id of each stage with the content of its variable, `log` or `version`."""
+def read_variable(session: SparkSession, checkpoint: Path, operator: int, variable: str) -> DataFrame:
+    """Return the content of a state variable, as of the last committed micro-batch."""
+    reader = session.read.format("statestore").option("operatorId", operator)
+    return reader.option("stateVarName", variable).load(str(checkpoint))
+
+
+def _logs(session: SparkSession, checkpoint: Path, plan: Plan) -> Iterator[tuple[str, DataFrame]]:
+    """Yield the id of each stage that has a log with its log, whatever the mode."""
+    stages = [stage.id for level in plan.levels[1:] for stage in level if stage.has_state]
     for operator, variables in enumerate(state_variables(checkpoint)):
-        for variable in variables:
-            found, _, stage = variable.partition("_")
-            if found == kind:
-                reader = session.read.format("statestore").option("operatorId", operator)
-                yield stage, reader.option("stateVarName", variable).load(str(checkpoint))
+        for stage in stages:
+            if variable := variable_of(LOG, stage, variables):
+                content = read_variable(session, checkpoint, operator, variable)
+                yield stage, stage_log(variable, content, stage, plan)
 
 
-def _sort_logs(session: SparkSession, old: Path, folder: Path, plan: Plan) -> Moved:
+def sort_logs(session: SparkSession, old: Path, folder: Path, before: Plan, plan: Plan) -> Moved:
+    """Write the logs of a checkpoint of Spark's to files, sorted by the buckets of another plan.
+
+    Args:
+        session: A local one.
+        old: Spark's checkpoint.
+        folder: Where to.
+        before: The plan of `old`.
+        plan: The other one.
+    """
     keys = size = 0
-    for stage, log in _variables(session, old, "log"):
+    for stage, log in _logs(session, old, before):
         sorter = LogSorter(folder / stage, len(plan.bucket_ids))
         for row in log.mapInArrow(sorter.run, COUNT_SCHEMA).collect():
             keys, size = keys + row["keys"], size + row["bytes"]
@@ -149,10 +175,11 @@ def relocate(checkpoint: Path, place: str) -> None:
         for store in value["stateStoreInfo"]:
             names = (path.rpartition("/state/")[2] for path in store["stateSchemaFilePaths"])
             store["stateSchemaFilePaths"] = [f"{place}/state/{name}" for name in names]
-        _write(record, f"{version}\n{json.dumps(value, separators=(',', ':'))}")
+        write_file(record, f"{version}\n{json.dumps(value, separators=(',', ':'))}")
 
 
-def _write(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
+    """Give a file of Spark's another content."""
     replace_file(path, text.encode("utf-8"), durable=True)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the old content
 
@@ -166,11 +193,11 @@ def _plan_batch(checkpoint: Path) -> None:
     last = _latest(checkpoint / "offsets")
     path = checkpoint / "offsets" / str(last)
     text = path.read_text(encoding="utf-8")
-    _write(checkpoint / "offsets" / str(last + 1), text)
+    write_file(checkpoint / "offsets" / str(last + 1), text)
     lines = text.splitlines()
     chosen = next(number for number in range(2, len(lines)) if lines[number] != NO_OFFSET)
     lines[chosen] += " "
-    _write(path, "\n".join(lines))
+    write_file(path, "\n".join(lines))
 
 
 def _sources(checkpoint: Path) -> int:
@@ -179,25 +206,50 @@ def _sources(checkpoint: Path) -> int:
 
 
 def _run_batch(session: SparkSession, checkpoint: Path, folder: Path, before: Plan, plan: Plan) -> None:
-    session.dataSource.register(OneRowSource)
-    count, planned = _sources(checkpoint), _latest(checkpoint / "offsets")
-    rows = [session.readStream.format(OneRowSource.name()).load() for _ in range(count)]
     ids = tuple(sorted({*before.bucket_ids, *plan.bucket_ids}))
-    frame = reduce(DataFrame.union, rows).mapInArrow(RowMaker(ids).run, FRAME_SCHEMA)
+    session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
+    frame = written_logs(one_row(session, _sources(checkpoint)), folder, ids, plan)
+    run_one_batch(frame, checkpoint, _latest(checkpoint / "offsets"))
+
+
+def one_row(session: SparkSession, sources: int) -> DataFrame:
+    """Return a streaming dataset of so many sources, each of which has one row in the next micro-batch."""
+    session.dataSource.register(OneRowSource)
+    return reduce(DataFrame.union, [session.readStream.format(OneRowSource.name()).load() for _ in range(sources)])
+
+
+def written_logs(rows: DataFrame, folder: Path, ids: tuple[int, ...], plan: Plan) -> DataFrame:
+    """Return the dataset whose operators, those of a plan in micro-batches, take over sorted logs.
+
+    Args:
+        rows: From `one_row`.
+        folder: Has the logs.
+        ids: Of all buckets that are to be written or cleared.
+        plan: Has the buckets that are to be.
+    """
+    frame = rows.mapInArrow(RowMaker(ids).run, FRAME_SCHEMA)
     for level in plan.levels[1:]:
         writer = LogWriter(level, folder, plan.bucket_ids)
         frame = frame.groupBy("bucket").transformWithState(writer, FRAME_SCHEMA, "Append", "None")
-    session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
+    return frame
+
+
+def run_one_batch(frame: DataFrame, checkpoint: Path, batch: int, mode: str = "append") -> None:
+    """Run a query for one micro-batch: the planned one, or else the next one.
+
+    Raises:
+        RunError: R664, it was not committed.
+    """
     query = (
         frame.writeStream.foreachBatch(_collect)
         .option("checkpointLocation", str(checkpoint))
-        .outputMode("append")
-        .trigger(once=True)  # the planned micro-batch and no other
+        .outputMode(mode)
+        .trigger(once=True)  # that micro-batch and no other
         .start()
     )
     query.awaitTermination()
-    if _latest(checkpoint / "commits") != planned:
-        raise _failed(reason=f"Spark did not commit micro-batch {planned}")
+    if _latest(checkpoint / "commits") != batch:
+        raise failed(reason=f"Spark did not commit micro-batch {batch}")
 
 
 def _collect(frame: DataFrame, batch: int) -> None:
@@ -222,15 +274,15 @@ class OneRowSource(DataSource):
 
 
 class OneRowReader(DataSourceStreamReader):
-    """Gives one row for a range and never offers a new one; lives in a process of Spark's."""
+    """Gives one row for a range, and offers a new one to a new query alone; lives in a process of Spark's."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return nothing of use: the query has begun long ago."""
+        """Return where a new query begins."""
         return {}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
-        """Return where it is."""
-        return start
+        """Return where it is; of a new query, where it shall be."""
+        return start or {"row": 1}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return one partition."""
@@ -280,13 +332,20 @@ class LogWriter(StatefulProcessor):
             yield from rows
 
 
-def _verify(session: SparkSession, checkpoint: Path, plan: Plan, moved: Moved) -> None:
+def verify(session: SparkSession, checkpoint: Path, plan: Plan, moved: Moved) -> None:
     """Read what Spark has stored; raises R664 when it is not what was sorted."""
     size = 0
-    for _, version in _variables(session, checkpoint, "version"):
-        for row in version.collect():
-            size += row["value"]["snapshot_bytes"]
-            if row["key"]["bucket"] not in plan.bucket_ids or row["partition_id"] >= plan.shuffle_partitions:
-                raise _failed(reason=f"Spark has kept the old bucket {row['key']['bucket']}")
+    for operator, variables in enumerate(state_variables(checkpoint)):
+        for variable in (name for name in variables if name.startswith(f"{VERSION}_")):
+            size += _verified(read_variable(session, checkpoint, operator, variable), plan)
     if size != moved.size:
-        raise _failed(reason=f"Spark has stored {size} bytes of {moved.size}")
+        raise failed(reason=f"Spark has stored {size} bytes of {moved.size}")
+
+
+def _verified(version: DataFrame, plan: Plan) -> int:
+    size = 0
+    for row in version.collect():
+        size += row["value"]["snapshot_bytes"]
+        if row["key"]["bucket"] not in plan.bucket_ids or row["partition_id"] >= plan.shuffle_partitions:
+            raise failed(reason=f"Spark has kept the old bucket {row['key']['bucket']}")
+    return size

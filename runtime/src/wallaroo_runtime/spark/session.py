@@ -66,7 +66,7 @@ def create_session(
         check_java()  # the likeliest reason has a code of its own
         said = output.read_bytes()[begin:] if output.exists() else b""
         last = said.decode("utf-8", "replace").strip().splitlines()[-5:]
-        reason = f"Spark did not start: {_first_line(error)}"
+        reason = f"Spark did not start: {first_line(error)}"
         raise RunError.of("R611", reason=reason, fix=f"look into {output}", traceback="\n".join(last)) from error
     _keep_accumulators_quiet(session)
     return session
@@ -84,7 +84,7 @@ def _connect(java: VirtualMachine) -> None:
     SparkContext._ensure_initialized(gateway=gateway)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """Return what an error says, without the JVM's stack trace."""
     text = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
     return text.strip().partition("\n")[0]

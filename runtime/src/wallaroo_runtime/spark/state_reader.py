@@ -14,8 +14,10 @@ from pyspark.sql.functions import col
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow
+from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.progress import Files, last_batch
+from wallaroo_runtime.spark.stage_log import LOG, stage_log, variable_of
 from wallaroo_runtime.spark.state import LOG_SCHEMA
 from wallaroo_runtime.worker.session import grouped
 
@@ -33,11 +35,13 @@ class SparkLogs:
 
     Attributes:
         files: The checkpoint directory of the application.
+        plan: Of the application, with the numbers of the checkpoint.
         name: Of Spark's checkpoint in it.
     """
 
     session: SparkSession
     files: Files
+    plan: Plan
     name: str = "spark"
 
     def batch(self) -> int:
@@ -74,11 +78,11 @@ class SparkLogs:
             raise _unreadable(self.files, str(error).strip().partition("\n")[0]) from error
 
     def _log(self, stage: str, batch: int) -> DataFrame | None:
-        variable = f"log_{stage}"
         for operator in sorted(filter(str.isdigit, self.files.names(f"{self.name}/state")), key=int):
-            if variable in self._variables(operator):
+            if variable := variable_of(LOG, stage, self._variables(operator)):
                 reader = self.session.read.format("statestore").option("operatorId", operator).option("batchId", batch)
-                return reader.option("stateVarName", variable).load(f"{self.files}/{self.name}")
+                content = reader.option("stateVarName", variable).load(f"{self.files}/{self.name}")
+                return stage_log(variable, content, stage, self.plan)
         return None
 
     def _variables(self, operator: str) -> list[str]:

@@ -19,6 +19,8 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 
 BATCH_S = 300  # a batch without input; one with input ends after BATCH_MS, after so many bytes, or in an idle moment
 BATCH_SETTING = "spark.wallaroo.realtime.batchSeconds"  # for measurements and tests, which need borders of batches
+# Of the state of micro-batches the version is 1. A session of version 2 reads both.
+STATE_FORMAT, STATES_WITH_IDS = "spark.sql.streaming.stateStore.checkpointFormatVersion", "2"
 BATCH_BYTES = 256 << 20
 BATCH_MS, IDLE_MS = 60_000, 10_000
 FLUSH_MS, FLUSH_BYTES = 1000, 8 << 20  # after which open calls end: what a dead worker costs at most
@@ -34,7 +36,7 @@ def session_settings(jar: Path) -> dict[str, str]:
     """
     return {
         "spark.driver.extraClassPath": str(jar),
-        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        STATE_FORMAT: STATES_WITH_IDS,
         "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # our sink is not on Spark's list
         "spark.sql.streaming.realTimeMode.minBatchDuration": "100",
         # Else a query without state writes its offsets from another thread, and refuses our sink.

@@ -6,6 +6,7 @@ import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.sql.streaming.StreamingQueryProgress;
 import org.apache.spark.sql.streaming.TimeMode;
@@ -31,11 +32,23 @@ public final class RealTime {
                 .as(Encoders.BINARY())
                 .coalesce(1); // with one shuffle partition there is no shuffle: all is one task
         if (settings.levels() > 1) {
-            rows = rows.groupByKey((MapFunction<byte[], Integer>) row -> ONLY_KEY, Encoders.INT())
-                    .transformWithState(new StateKeeper(settings), TimeMode.None(), OutputMode.Update(),
-                            Encoders.BINARY());
+            rows = keyed(rows, new StateKeeper(settings));
         }
         return rows.toDF("barrier");
+    }
+
+    /**
+     * Returns a dataset that gives a new query in real-time mode its states; Spark runs it as one micro-batch.
+     *
+     * @param rows of one column, see {@link LogLoader}
+     */
+    public static Dataset<Row> load(Dataset<Row> rows) {
+        return keyed(rows.as(Encoders.BINARY()).coalesce(1), new LogLoader()).toDF("row");
+    }
+
+    private static Dataset<byte[]> keyed(Dataset<byte[]> rows, StatefulProcessor<Integer, byte[], byte[]> processor) {
+        return rows.groupByKey((MapFunction<byte[], Integer>) row -> ONLY_KEY, Encoders.INT())
+                .transformWithState(processor, TimeMode.None(), OutputMode.Update(), Encoders.BINARY());
     }
 
     /** Returns the format of the sink. */

@@ -1,0 +1,104 @@
+"""`wallaroo state convert`: takes a checkpoint from micro-batches to real-time mode, or back."""
+
+import argparse
+import time
+from dataclasses import asdict
+from typing import Any
+
+from wallaroo_runtime.checkpoint.convert import Converted, convert
+from wallaroo_runtime.checkpoint.convertible import refused
+from wallaroo_runtime.checkpoint.directory import find_directory
+from wallaroo_runtime.checkpoint.manifest import MODES, REALTIME, read_manifest
+from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.run import MAX_PARTITIONS, location_of
+from wallaroo_runtime.cli.stamp import print_json
+
+COMMAND = "wallaroo state convert"
+MAX_BUCKETS = 1024
+
+
+def add_convert(actions: Any) -> None:
+    """Declare the arguments of the action."""
+    action = actions.add_parser("convert", help="take the checkpoint to the other mode of `run --mode`")
+    add = action.add_argument
+    add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or what was run; it must not run now")
+    add("--to", choices=MODES, required=True, help="what `run --mode` is to be from now on")
+    what = "of micro-batches; default: as before real-time mode, else as of a new checkpoint"
+    add("--partitions", type=int, metavar="N", help=f"shuffle partitions {what}")
+    add("--buckets", type=int, metavar="M", help=f"buckets of each partition {what}")
+    add("--json", action="store_true", help="what was done as a JSON object; findings as a JSON array")
+
+
+def run_convert(arguments: argparse.Namespace) -> int:
+    """Convert, and say what was moved.
+
+    Raises:
+        RunError: R755, the application cannot run in real-time mode; as `convert`.
+    """
+    mode, numbers = arguments.to, (arguments.partitions, arguments.buckets)
+    check_numbers(*numbers, COMMAND)
+    if mode == REALTIME and numbers != (None, None):
+        reason = "real-time mode has one partition"
+        raise usage_error(reason, "", (), "leave out --partitions and --buckets", COMMAND)
+    if location_of(arguments):
+        fix = "run it in micro-batches; real-time mode needs a directory of this machine"
+        raise refused(arguments.checkpoint, mode, "it is at a URL", fix)
+    begun = time.monotonic()
+    path = find_directory(arguments.checkpoint)
+    if mode == REALTIME:
+        _check_application(read_manifest(path))
+    done = convert(path, mode, *numbers)
+    seconds = time.monotonic() - begun
+    if arguments.json:
+        print_json({**asdict(done), "seconds": round(seconds, 3)})
+    else:
+        print(told(done, seconds))
+    return 0
+
+
+def _check_application(manifest: Any) -> None:
+    """Refuse what `run --mode realtime` does."""
+    # Late: they import much.
+    from wallaroo_runtime.peer.remote import RemoteOptions
+    from wallaroo_runtime.run.realtime import check_realtime
+    from wallaroo_runtime.topology.load import load_document
+
+    services = manifest.get("services", {})
+    gateways = {name: name for name in services if name != "egress"}
+    remote = RemoteOptions(gateways, "egress" if "egress" in services else "")
+    topology = load_document(manifest["topology"])
+    check_realtime(topology, master="local[*]", location="", remote=remote)
+
+
+def check_numbers(partitions: int | None, buckets: int | None, command: str) -> None:
+    """Refuse numbers of partitions and buckets that cannot be.
+
+    Args:
+        partitions: Given; None: not given.
+        buckets: Likewise.
+        command: To name in the usage.
+
+    Raises:
+        RunError: R608.
+    """
+    for option, number, most in (("--partitions", partitions, MAX_PARTITIONS), ("--buckets", buckets, MAX_BUCKETS)):
+        if number is not None and not 0 < number <= most:
+            reason = f"{option} {number} is not possible"
+            raise usage_error(reason, "", (), f"give 1 to {most}", command)
+
+
+def told(done: Converted, seconds: float) -> str:
+    """Return what was done, in words.
+
+    Example:
+        >>> print(told(Converted(("microbatch", "realtime"), (2, 1), (4, 8), 1200, 34567), 8.04))
+        run it with --mode realtime now; moved the states of 1,200 keys, 34,567 bytes, in 8.0 s
+        >>> print(told(Converted(("realtime", "microbatch"), (1, 2), (8, 4)), 3))
+        run it with --mode microbatch now, 2 shuffle partitions of 4 buckets; no state to move, in 3.0 s
+    """
+    before, mode = done.modes
+    if before == mode:
+        return f"its mode is {mode}, as before; nothing to do"
+    numbers = f", {done.partitions[1]:,} shuffle partitions of {done.buckets[1]:,} buckets" if mode != REALTIME else ""
+    moved = f"moved the states of {done.keys:,} keys, {done.state_bytes:,} bytes," if done.keys else "no state to move,"
+    return f"run it with --mode {mode} now{numbers}; {moved} in {seconds:.1f} s"

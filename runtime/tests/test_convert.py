@@ -1,0 +1,259 @@
+"""What refuses a conversion before Spark is started, and what a checkpoint says afterwards."""
+
+import copy
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.delivery import frame_of
+from support.small_checkpoint import WORD_COUNT, Small
+from wallaroo.frame import DEAD_LETTER_PORT, REPLAY_PORT
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.convert import batch_after
+from wallaroo_runtime.checkpoint.convertible import check_microbatch, check_realtime, end_of
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.manifest import read_manifest
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.durable.line import pack_line
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.storage.outbox.check import last_published
+from wallaroo_runtime.storage.outbox.live import OPENING, OUTPUT, Entry
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.topology.load import load_document
+
+
+def opened(path: Path, mode: str = "microbatch", document: dict[str, Any] | None = None) -> Checkpoint:
+    place = Place.take(path)
+    try:
+        topology = load_document(copy.deepcopy(document or WORD_COUNT))
+        return Checkpoint.open(place, topology, shuffle_partitions=3, buckets_per_partition=5, mode=mode)
+    finally:
+        place.release()
+
+
+def with_state(path: Path, *names: str) -> None:
+    """Let Spark's checkpoint have an operator with state variables."""
+    record = path / "spark" / "state" / "0" / "_metadata" / "v2" / "0"
+    record.parent.mkdir(parents=True)
+    properties = json.dumps({"stateVariables": [{"stateName": name} for name in names]})
+    record.write_text("v2\n" + json.dumps({"operatorPropertiesJson": properties}), encoding="utf-8")
+
+
+def processed(path: Path, messages: int = 3) -> Small:
+    """Return a checkpoint whose last micro-batch is committed."""
+    small = Small(path)
+    small.receive([b"text"] * messages)
+    small.finish()
+    return small
+
+
+def convert(path: Path, mode: str, *options: str) -> int:
+    return main(["state", "convert", str(path), "--to", mode, *options])
+
+
+def numbers(path: Path) -> tuple[str, int, int]:
+    found = read_manifest(path)
+    return found.get("mode", "microbatch"), found["shuffle_partitions"], found["buckets_per_partition"]
+
+
+@pytest.mark.slow
+def test_a_checkpoint_without_micro_batches_gets_the_mode_alone_and_its_numbers_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(tmp_path)
+    assert convert(tmp_path, "realtime") == 0
+    assert numbers(tmp_path) == ("realtime", 1, 8)
+    assert capsys.readouterr().out.startswith("run it with --mode realtime now; no state to move, in ")
+    assert convert(tmp_path, "realtime") == 0
+    assert capsys.readouterr().out == "its mode is realtime, as before; nothing to do\n"
+    opened(tmp_path, "realtime")  # a run keeps what the checkpoint says
+    assert convert(tmp_path, "microbatch") == 0
+    assert numbers(tmp_path) == ("microbatch", 3, 5)
+    told = "run it with --mode microbatch now, 3 shuffle partitions of 5 buckets; no state to move, in "
+    assert capsys.readouterr().out.startswith(told)
+    opened(tmp_path)
+
+
+@pytest.mark.slow
+def test_micro_batches_get_the_numbers_that_are_given(tmp_path: Path) -> None:
+    opened(tmp_path, "realtime")
+    assert convert(tmp_path, "microbatch", "--partitions", "7", "--buckets", "2") == 0
+    assert numbers(tmp_path) == ("microbatch", 7, 2)
+
+
+def test_the_other_mode_is_refused_with_the_command(tmp_path: Path) -> None:
+    opened(tmp_path)
+    with pytest.raises(RunError) as caught:
+        opened(tmp_path, "realtime")
+    command = f"`wallaroo state convert {tmp_path} --to realtime`"
+    assert command in caught.value.diagnostics[0].fix
+
+
+@pytest.mark.slow
+def test_the_first_micro_batch_must_be_finished_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = Small(tmp_path)
+    small.receive([b"text"])
+    small.plan(1 << 20)
+    small.close()
+    before = (tmp_path / "application.json").read_bytes()
+    assert convert(tmp_path, "realtime") == 2
+    said = capsys.readouterr().err
+    reason = "micro-batch 0 is planned and not committed"
+    assert f"R787 checkpoint {tmp_path} cannot be converted to the mode realtime; {reason}\n" in said
+    assert "fix: run it once more with --mode microbatch --stop-when-idle 5, and convert it then" in said
+    assert (tmp_path / "application.json").read_bytes() == before
+
+
+def test_a_micro_batch_that_is_planned_alone_is_left_and_a_published_one_is_not(tmp_path: Path) -> None:
+    small = processed(tmp_path)
+    small.receive([b"text"] * 5)
+    small.plan(1 << 20)
+    letters = [tmp_path / "dead-letters" / f"{uuid.uuid4()}-{batch}-0.frames" for batch in (0, 1)]
+    for path in letters:
+        path.write_bytes(b"")
+    with_state(tmp_path, "version_s1", "log_s1")
+    end = end_of(tmp_path, read_manifest(tmp_path))
+    assert end is not None
+    assert (end.batch, end.sequence) == (0, 3)
+    assert check_microbatch(tmp_path, end) == 0
+    assert [path.exists() for path in letters] == [True, False]
+    small.publish()
+    small.close()
+    with pytest.raises(RunError, match="R787 .* micro-batch 1 is published and not committed"):
+        check_microbatch(tmp_path, end)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        (["version_s2", "log_s2"], "its last run has changed the application and has not processed anything since"),
+        (["version_s1", "log_s1"], "the journal has visits or replayed dead letters that are not processed"),
+    ],
+)
+def test_what_only_the_mode_of_before_can_finish(
+    variables: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    processed(tmp_path).close()
+    with_state(tmp_path, *variables)
+    writer = JournalWriter(tmp_path / "journal")
+    writer.append(REPLAY_PORT, 1, [b"letter"], timestamp_ms=0)
+    writer.close()
+    assert convert(tmp_path, "realtime") == 2
+    assert reason in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_numbers_of_dead_letters_are_never_used_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    processed(tmp_path).close()
+    with_state(tmp_path, "version_s1", "log_s1")
+    (tmp_path / "dead-letters" / f"{uuid.uuid4()}-4000-0.frames").write_bytes(b"")
+    assert convert(tmp_path, "realtime") == 2
+    assert "its dead letters have numbers of micro-batches that real-time mode would use" in capsys.readouterr().err
+
+
+@given(st.lists(st.lists(st.tuples(st.booleans(), st.integers(3, 12)), max_size=8), min_size=1, max_size=6))
+def test_no_file_of_dead_letters_has_a_name_of_the_other_mode(stretches: list[list[tuple[bool, int]]]) -> None:
+    """Stretches alternate between the modes; a step is a micro-batch of some messages, maybe with a start before it."""
+    numbers_of: dict[bool, set[int]] = {False: set(), True: set()}
+    batch, offset, is_realtime = -1, 0, False
+    for stretch in stretches:
+        for index, (is_start, size) in enumerate(stretch):
+            batch += 1
+            assert batch not in numbers_of[False]
+            if is_realtime and (is_start or not index):
+                numbers_of[True].add(offset)
+            elif not is_realtime:
+                numbers_of[False].add(batch)
+            offset += size  # a frame of the journal has 40 bytes and more
+        is_realtime = not is_realtime
+        if batch >= 0:
+            batch = batch_after(batch, offset, is_realtime=is_realtime)
+    assert not numbers_of[False] & numbers_of[True]
+
+
+def delivered(path: Path, sequence: int, port: int) -> None:
+    """Let the live log have a result of the message of a sequence."""
+    live = LiveLog(path / "outbox", path / "dead-letters")
+    writer = {"epoch": 1, "query": "query-1", "batch": 0, "partition": 0, "attempt": 1}
+    live.append(Entry(OPENING, content=pack_line(writer)))
+    place = 0 if port == DEAD_LETTER_PORT else sequence
+    live.append(Entry(OUTPUT, port, 0, 0, 0, place, 1, frame_of([(sequence, b"result")], port)))
+    live.sync()
+    live.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("port", [1, DEAD_LETTER_PORT])
+def test_results_that_are_ahead_of_the_commit_are_refused(port: int, tmp_path: Path) -> None:
+    small = processed(tmp_path)  # sequences 0 to 2
+    small.receive([b"text"])
+    small.close()
+    manifest = {**read_manifest(tmp_path), "mode": "realtime"}
+    delivered(tmp_path, 2, port)
+    end = end_of(tmp_path, manifest)
+    assert end is not None
+    assert check_realtime(tmp_path, end) == end.batch
+    delivered(tmp_path, 3, port)
+    with pytest.raises(RunError, match="R787 .* results were delivered whose input Spark has not committed") as caught:
+        check_realtime(tmp_path, end)
+    assert "--mode realtime --stop-when-idle 5" in caught.value.diagnostics[0].fix
+
+
+def test_the_last_batch_gets_the_record_that_a_killed_driver_has_not_made(tmp_path: Path) -> None:
+    small = processed(tmp_path)
+    small.receive([b"text"])
+    small.plan(1 << 20)
+    small.commit()
+    small.close()
+    known = last_published(tmp_path / "outbox").batches
+    end = end_of(tmp_path, {**read_manifest(tmp_path), "mode": "realtime"})
+    assert end is not None
+    assert check_realtime(tmp_path, end) == known["query-1"] + 1
+    base = last_published(tmp_path / "outbox")
+    assert (base.batches, base.offsets) == ({"query-1": end.batch}, end.plan)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(tmp_path)
+    place = Place.take(tmp_path)
+    try:
+        assert convert(tmp_path, "realtime") == 1
+    finally:
+        place.release()
+    assert "R610 another run (process" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_application_that_cannot_run_in_the_mode_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = copy.deepcopy(WORD_COUNT)
+    document["on_error"] = "fail"
+    opened(tmp_path, document=document)
+    assert convert(tmp_path, "realtime") == 2
+    assert 'R755 real-time mode cannot run this: on_error "fail"' in capsys.readouterr().err
+    assert numbers(tmp_path)[0] == "microbatch"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["s3a://bucket/c", "--to", "realtime"], "R787 checkpoint s3a://bucket/c cannot be converted to the mode rea"),
+        (["c", "--to", "realtime", "--buckets", "3"], "R608 real-time mode has one partition"),
+        (["c", "--to", "microbatch", "--partitions", "0"], "R608 --partitions 0 is not possible"),
+        (["c", "--to", "microbatch", "--buckets", "1025"], "R608 --buckets 1025 is not possible"),
+    ],
+)
+def test_what_the_command_line_cannot_ask_for(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["state", "convert", *arguments]) == 2
+    assert text in capsys.readouterr().err
