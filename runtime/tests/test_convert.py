@@ -22,10 +22,12 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.writer import JournalWriter
-from wallaroo_runtime.storage.outbox.check import last_published
 from wallaroo_runtime.storage.outbox.live import OPENING, OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.storage.outbox.log import read_base
 from wallaroo_runtime.topology.load import load_document
+
+VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 
 
 def opened(path: Path, mode: str = "microbatch", document: dict[str, Any] | None = None) -> Checkpoint:
@@ -212,11 +214,11 @@ def test_the_last_batch_gets_the_record_that_a_killed_driver_has_not_made(tmp_pa
     small.plan(1 << 20)
     small.commit()
     small.close()
-    known = last_published(tmp_path / "outbox").batches
+    known = read_base(tmp_path / "outbox").batches
     end = end_of(tmp_path, {**read_manifest(tmp_path), "mode": "realtime"})
     assert end is not None
     assert check_realtime(tmp_path, end) == known["query-1"] + 1
-    base = last_published(tmp_path / "outbox")
+    base = read_base(tmp_path / "outbox")
     assert (base.batches, base.offsets) == ({"query-1": end.batch}, end.plan)
 
 
@@ -235,11 +237,13 @@ def test_a_checkpoint_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.C
 def test_an_application_that_cannot_run_in_the_mode_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = copy.deepcopy(WORD_COUNT)
-    document["on_error"] = "fail"
+    document = json.loads((VALID / "shared_state.json").read_bytes())
+    document["workers"].append({**document["workers"][0], "name": "other"})
+    (second,) = document["pipelines"][1]["sources"]
+    second |= {"worker": "other", "codec": "string"}
     opened(tmp_path, document=document)
     assert convert(tmp_path, "realtime") == 2
-    assert 'R755 real-time mode cannot run this: on_error "fail"' in capsys.readouterr().err
+    assert "R755 real-time mode cannot run this: sources of 2 workers, main, other" in capsys.readouterr().err
     assert numbers(tmp_path)[0] == "microbatch"
 
 
