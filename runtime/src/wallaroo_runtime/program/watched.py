@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from wallaroo_runtime.errors import RunError
@@ -64,8 +65,9 @@ def seen(app: str) -> dict[str, tuple[int, int]]:
     found = {}
     try:
         for path in _files(app):
-            status = path.stat()
-            found[str(path)] = (status.st_mtime_ns, status.st_size)
+            with suppress(OSError):  # gone meanwhile, or a link to nothing
+                status = path.stat()
+                found[str(path)] = (status.st_mtime_ns, status.st_size)
     except (OSError, RunError):  # an editor puts the file in its place in two steps
         return {}
     return found
@@ -92,7 +94,7 @@ def _of_folder(root: Path, suffixes: set[str], *, needs_some: bool) -> Iterator[
     """
     count = 0
     for folder, folders, names in os.walk(root):
-        found = [name for name in names if Path(name).suffix in suffixes]
+        found = [name for name in names if Path(name).suffix in suffixes and not name.startswith(".")]
         if needs_some and not found and folder != str(root):
             folders.clear()
         folders[:] = [name for name in folders if not name.startswith(".") and name not in NEVER]
