@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.run import Receiver, Run, dial, framed
+from wallaroo_runtime.checkpoint.directory import LOCK
 
 APP = """
 import wallaroo
@@ -120,3 +121,18 @@ def test_each_message_meets_the_program_as_it_was_last_saved(
             receiver.wait_for_lines(len(expected), run)
         assert run.stop() == 0, run.said()
     assert sorted(receiver.lines()) == sorted(expected)
+
+
+@pytest.mark.jvm
+def test_a_program_that_was_broken_at_first_starts_over_where_that_was_asked_for(tmp_path: Path) -> None:
+    editor, checkpoint = Editor(tmp_path), tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    old = checkpoint / "old"
+    for path in (checkpoint / LOCK, old):
+        path.touch()
+    editor.write(more="def x(:\n")
+    with Receiver() as receiver, Run(tmp_path / "app.py", receiver, checkpoint, "--watch", "--fresh") as run:
+        run.wait_while_alive(lambda: said(run, WAITS) > 0, lambda: "it cannot be loaded")
+        assert old.exists()
+        after(run, lambda: not old.exists(), editor.write)
+        assert run.stop() == 0, run.said()
