@@ -136,3 +136,13 @@ def test_a_program_that_was_broken_at_first_starts_over_where_that_was_asked_for
         assert old.exists()
         after(run, lambda: not old.exists(), editor.write)
         assert run.stop() == 0, run.said()
+
+
+@pytest.mark.jvm
+def test_a_signal_while_the_run_before_ends_starts_nothing_more(tmp_path: Path) -> None:
+    editor = Editor(tmp_path)
+    with Receiver() as receiver, Run(tmp_path / "app.py", receiver, tmp_path / "checkpoint", "--watch") as run:
+        run.ready()
+        after(run, lambda: said(run, "it is started again"), lambda: editor.name(1))
+        assert run.stop() == 0, run.said()
+        assert starts(run) == 1

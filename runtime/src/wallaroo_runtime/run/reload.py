@@ -54,7 +54,7 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "Program", endin
         reporter.note("waiting for a change of the program")
         return program.wait(stopped)
     program.was_ready = True
-    return program.is_new
+    return program.is_new and not stopped.is_set()
 
 
 class Program:
