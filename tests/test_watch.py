@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.run import Receiver, Run, dial, framed
+from support.run import Receiver, Run, dial, framed, wallaroo
 from wallaroo_runtime.checkpoint.directory import LOCK
 
 APP = """
@@ -146,3 +146,29 @@ def test_a_signal_while_the_run_before_ends_starts_nothing_more(tmp_path: Path) 
         after(run, lambda: said(run, "it is started again"), lambda: editor.name(1))
         assert run.stop() == 0, run.said()
         assert starts(run) == 1
+
+
+@pytest.mark.jvm
+def test_an_archive_that_is_packed_again_is_run(tmp_path: Path) -> None:
+    editor, archive = Editor(tmp_path), tmp_path / "packed" / "app.tar.gz"
+
+    def pack() -> None:
+        places = ("--in", f"127.0.0.1:{port}", "--out", receiver.address)
+        packed = wallaroo("pack", tmp_path / "app.py", "-o", tmp_path / "new.tar.gz", *places)
+        assert packed.returncode == 0, packed.stderr
+        (tmp_path / "new.tar.gz").replace(archive)
+
+    archive.parent.mkdir()
+    port = free_port()
+    with Receiver() as receiver:
+        pack()
+        with Run(archive, receiver, tmp_path / "checkpoint", "--watch", source=f"127.0.0.1:{port}") as run:
+            run.ready()
+            editor.name(1)
+            after(run, lambda: starts(run) + said(run, WAITS), pack)
+            assert starts(run) == 2, run.said()
+            with dial(("127.0.0.1", port)) as connection:
+                connection.sendall(framed([b"a"]))
+            receiver.wait_for_lines(1, run)
+            assert receiver.lines() == [f"a 1 {editor.label}"]
+            assert run.stop() == 0, run.said()
