@@ -55,6 +55,17 @@ def test_a_file_that_comes_or_goes_is_a_change(tmp_path: Path) -> None:
     assert files.have_changed(settle_s=0.0)
 
 
+@pytest.mark.parametrize("app", ["shop.apps.main", "shop.apps.main:declare", "shop.apps", "top"])
+def test_a_module_is_watched_from_where_it_is_imported(
+    app: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["shop/__init__.py", "shop/apps/__init__.py", "shop/apps/main.py", "shop/lib/tax.py", "top.py"]
+    for name in names:
+        write(tmp_path / name, "")
+    monkeypatch.chdir(tmp_path)
+    assert set(seen(app)) == {str(tmp_path / name) for name in names}
+
+
 def test_the_lock_that_an_editor_puts_next_to_a_file_changes_nothing(tmp_path: Path) -> None:
     app, lock, dangling = tmp_path / "app.py", tmp_path / ".#app.py", tmp_path / "gone.py"
     app.write_text("")

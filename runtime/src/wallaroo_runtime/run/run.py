@@ -73,7 +73,7 @@ class Ending(NamedTuple):
         stopped: The flag that signals set.
         is_over: Says, when asked now and then, whether it shall end for another reason.
         spark: Ends Spark, which outlives the run; None: it ends with it.
-        opened: Is told that the checkpoint has been opened, cleared before that if it was to be.
+        opened: Called when the checkpoint has been opened, and cleared before that if it was to be.
     """
 
     stopped: RunStop
