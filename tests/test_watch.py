@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.run import Receiver, Run, dial, framed
+from support.run import Receiver, Run, dial, framed, wallaroo
+from wallaroo_runtime.checkpoint.directory import LOCK
 
 APP = """
 import wallaroo
@@ -120,3 +121,54 @@ def test_each_message_meets_the_program_as_it_was_last_saved(
             receiver.wait_for_lines(len(expected), run)
         assert run.stop() == 0, run.said()
     assert sorted(receiver.lines()) == sorted(expected)
+
+
+@pytest.mark.jvm
+def test_a_program_that_was_broken_at_first_starts_over_where_that_was_asked_for(tmp_path: Path) -> None:
+    editor, checkpoint = Editor(tmp_path), tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    old = checkpoint / "old"
+    for path in (checkpoint / LOCK, old):
+        path.touch()
+    editor.write(more="def x(:\n")
+    with Receiver() as receiver, Run(tmp_path / "app.py", receiver, checkpoint, "--watch", "--fresh") as run:
+        run.wait_while_alive(lambda: said(run, WAITS) > 0, lambda: "it cannot be loaded")
+        assert old.exists()
+        after(run, lambda: not old.exists(), editor.write)
+        assert run.stop() == 0, run.said()
+
+
+@pytest.mark.jvm
+def test_a_signal_while_the_run_before_ends_starts_nothing_more(tmp_path: Path) -> None:
+    editor = Editor(tmp_path)
+    with Receiver() as receiver, Run(tmp_path / "app.py", receiver, tmp_path / "checkpoint", "--watch") as run:
+        run.ready()
+        after(run, lambda: said(run, "it is started again"), lambda: editor.name(1))
+        assert run.stop() == 0, run.said()
+        assert starts(run) == 1
+
+
+@pytest.mark.jvm
+def test_an_archive_that_is_packed_again_is_run(tmp_path: Path) -> None:
+    editor, archive = Editor(tmp_path), tmp_path / "packed" / "app.tar.gz"
+
+    def pack() -> None:
+        places = ("--in", f"127.0.0.1:{port}", "--out", receiver.address)
+        packed = wallaroo("pack", tmp_path / "app.py", "-o", tmp_path / "new.tar.gz", *places)
+        assert packed.returncode == 0, packed.stderr
+        (tmp_path / "new.tar.gz").replace(archive)
+
+    archive.parent.mkdir()
+    port = free_port()
+    with Receiver() as receiver:
+        pack()
+        with Run(archive, receiver, tmp_path / "checkpoint", "--watch", source=f"127.0.0.1:{port}") as run:
+            run.ready()
+            editor.name(1)
+            after(run, lambda: starts(run) + said(run, WAITS), pack)
+            assert starts(run) == 2, run.said()
+            with dial(("127.0.0.1", port)) as connection:
+                connection.sendall(framed([b"a"]))
+            receiver.wait_for_lines(1, run)
+            assert receiver.lines() == [f"a 1 {editor.label}"]
+            assert run.stop() == 0, run.said()

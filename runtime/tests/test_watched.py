@@ -13,7 +13,7 @@ from wallaroo_runtime.program.watched import ProgramFiles, seen
 
 PYTHON = {"app.py": True, "lib/__init__.py": True, "lib/deep/part.py": True, "data/rows.csv": False,
           "data/old/kept.py": False, "README.md": False, ".venv/site.py": False, "lib/__pycache__/part.py": False,
-          "node_modules/x.py": False}  # fmt: skip
+          "node_modules/x.py": False, "lib/.hidden.py": False}  # fmt: skip
 GO = {"cmd/main.go": True, "go.mod": True, "inner/part.go": True, "inner/deep/part.go": True, "out.txt": False,
       ".git/x.go": False, "vendor/x.go": False, "testdata/x.go": False}  # fmt: skip
 TREES = {"app.py": PYTHON, "cmd": GO, "worker": {"worker": True, "other.py": False}}
@@ -52,6 +52,28 @@ def test_a_file_that_comes_or_goes_is_a_change(tmp_path: Path) -> None:
     app.unlink()  # an editor puts another in its place
     assert files.have_changed(settle_s=0.0)
     app.write_text("")
+    assert files.have_changed(settle_s=0.0)
+
+
+@pytest.mark.parametrize("app", ["shop.apps.main", "shop.apps.main:declare", "shop.apps", "top"])
+def test_a_module_is_watched_from_where_it_is_imported(
+    app: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["shop/__init__.py", "shop/apps/__init__.py", "shop/apps/main.py", "shop/lib/tax.py", "top.py"]
+    for name in names:
+        write(tmp_path / name, "")
+    monkeypatch.chdir(tmp_path)
+    assert set(seen(app)) == {str(tmp_path / name) for name in names}
+
+
+def test_the_lock_that_an_editor_puts_next_to_a_file_changes_nothing(tmp_path: Path) -> None:
+    app, lock, dangling = tmp_path / "app.py", tmp_path / ".#app.py", tmp_path / "gone.py"
+    app.write_text("")
+    files = ProgramFiles(str(app))
+    for link in (lock, dangling):  # Emacs names in the lock's target who edits: there is no such file
+        link.symlink_to("somebody@somewhere.4711:1")
+        assert not files.have_changed(settle_s=0.0)
+    app.write_text("changed")
     assert files.have_changed(settle_s=0.0)
 
 

@@ -3,8 +3,10 @@
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from wallaroo.program import split_app
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.program.module import find_module
@@ -18,8 +20,9 @@ NEVER = {"__pycache__", "node_modules", "vendor", "testdata"}
 class ProgramFiles:
     """The source files of a program: what they were when it was loaded, and whether they are others now.
 
-    A Python program is the Python files in its folder, and in the folders below as long as each has some; a Go program
-    is the Go files of its module; a worker binary, topology or archive is that file.
+    A Python program is the Python files in its folder, and in the folders below as long as each has some; a module's
+    folder is the one that it is imported from. A Go program is the Go files of its module; a worker binary, topology
+    or archive is that file.
 
     Args:
         app: As `resolve` takes it.
@@ -64,8 +67,9 @@ def seen(app: str) -> dict[str, tuple[int, int]]:
     found = {}
     try:
         for path in _files(app):
-            status = path.stat()
-            found[str(path)] = (status.st_mtime_ns, status.st_size)
+            with suppress(OSError):  # gone meanwhile, or a link to nothing
+                status = path.stat()
+                found[str(path)] = (status.st_mtime_ns, status.st_size)
     except (OSError, RunError):  # an editor puts the file in its place in two steps
         return {}
     return found
@@ -74,7 +78,10 @@ def seen(app: str) -> dict[str, tuple[int, int]]:
 def _files(app: str) -> Iterator[Path]:
     program = resolve(app)
     path = Path(program.path)
-    if program.kind in (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE):
+    if program.kind is AppKind.PYTHON_MODULE:
+        depth = split_app(program.target)[0].count(".") + (path.name == "__init__.py")
+        yield from _of_folder(path.parents[depth], PYTHON, needs_some=True)
+    elif program.kind is AppKind.PYTHON_FILE:
         yield from _of_folder(path.parent, PYTHON, needs_some=True)
     elif program.kind is AppKind.GO_DIRECTORY:
         yield from _of_folder(find_module(path) or path, GO, needs_some=False)
@@ -92,7 +99,7 @@ def _of_folder(root: Path, suffixes: set[str], *, needs_some: bool) -> Iterator[
     """
     count = 0
     for folder, folders, names in os.walk(root):
-        found = [name for name in names if Path(name).suffix in suffixes]
+        found = [name for name in names if Path(name).suffix in suffixes and not name.startswith(".")]
         if needs_some and not found and folder != str(root):
             folders.clear()
         folders[:] = [name for name in folders if not name.startswith(".") and name not in NEVER]

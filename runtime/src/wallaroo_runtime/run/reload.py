@@ -22,7 +22,7 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> None:
     """Run an application until it is stopped by a signal, or idle; each change of its files starts it again.
 
     A changed program that cannot be loaded is reported, and the run goes on with the one before. What fails later is
-    reported, too, and the next change is another try. `--fresh` concerns the first start alone.
+    reported, too, and the next change is another try. `--fresh` concerns the first start that gets to the checkpoint.
 
     Raises:
         RunError: The first start failed for what is not the program's, or Spark has ended.
@@ -31,8 +31,9 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> None:
     program = Program(options, reporter)
     with stop_signals() as stopped, ExitStack() as spark:
         try:
-            while _run_once(options, reporter, program, Ending(stopped, program.has_changed, spark)):
-                options = replace(options, checkpoint=replace(options.checkpoint, fresh=False))
+            while _run_once(options, reporter, program, Ending(stopped, program.has_changed, spark, program.open)):
+                fresh = options.checkpoint.fresh and not program.was_opened
+                options = replace(options, checkpoint=replace(options.checkpoint, fresh=fresh))
         except (KeyboardInterrupt, RunError) as error:
             if not stopped.ended_start(error):
                 raise
@@ -53,7 +54,7 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "Program", endin
         reporter.note("waiting for a change of the program")
         return program.wait(stopped)
     program.was_ready = True
-    return program.is_new
+    return program.is_new and not stopped.is_set()
 
 
 class Program:
@@ -66,12 +67,17 @@ class Program:
     Attributes:
         is_new: Whether a changed one waits to be run.
         was_ready: Whether it has ever been initialized.
+        was_opened: Whether a start has ever got to the checkpoint.
     """
 
     def __init__(self, options: RunOptions, reporter: Reporter) -> None:
         self._app, self._reporter = options.app, reporter
         self._files = ProgramFiles(options.app.name)
-        self.is_new = self.was_ready = False
+        self.is_new = self.was_ready = self.was_opened = False
+
+    def open(self) -> None:
+        """Note that a start has got to the checkpoint."""
+        self.was_opened = True
 
     def has_changed(self) -> bool:
         """Return whether its files have changed, and what they are now can be loaded; else the user is notified."""

@@ -73,11 +73,13 @@ class Ending(NamedTuple):
         stopped: The flag that signals set.
         is_over: Says, when asked now and then, whether it shall end for another reason.
         spark: Ends Spark, which outlives the run; None: it ends with it.
+        opened: Called when the checkpoint has been opened, and cleared before that if it was to be.
     """
 
     stopped: RunStop
     is_over: Callable[[], bool] = lambda: False
     spark: ExitStack | None = None
+    opened: Callable[[], None] = lambda: None
 
 
 def run_once(options: RunOptions, reporter: Reporter, ending: Ending) -> None:
@@ -122,6 +124,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending) -> None:
             directory=_directory_of(options, topology, place),
             mode=options.mode,
         )
+        ending.opened()
         plan = compile_topology(
             topology,
             shuffle_partitions=checkpoint.shuffle_partitions,

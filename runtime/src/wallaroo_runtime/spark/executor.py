@@ -14,23 +14,32 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 DIGITS = 16
-SHIPPED = "application.archive"  # a name that Spark does not unpack
+SHIPPED = "application{}.archive"  # a name that Spark does not unpack; it takes a name once while it runs
 LOGS_OF_CLUSTER = "."  # as a spec's log directory: where the cluster keeps what its executors print
 
 
-def ship(session: SparkSession, archive: Archive, directory: Path) -> None:
+def ship(session: SparkSession, archive: Archive, directory: Path) -> str:
     """Give every executor a copy of an archive; it stays in a directory of the driver while Spark runs.
+
+    Returns:
+        The name of the copy.
 
     Raises:
         RunError: R655, it was changed since it was read.
     """
-    temporary, copy = directory / f"{SHIPPED}.new", directory / SHIPPED
+    name = SHIPPED.format(f"-{archive.digest[:DIGITS]}")
+    used = {file.rpartition("/")[2] for file in session.sparkContext.listFiles}
+    for old in directory.glob(SHIPPED.format("*")):
+        if old.name not in used:
+            old.unlink()
+    temporary, copy = directory / f"{name}.new", directory / name
     shutil.copyfile(archive.path, temporary)
     actual = file_digest(temporary)
     if actual != archive.digest:
         raise RunError.of("R655", path=archive.path, reason="it was changed while the application started")
     temporary.replace(copy)
     session.sparkContext.addFile(str(copy))
+    return name
 
 
 @cache

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from wallaroo.worker import trace
-from wallaroo_runtime.spark.executor import LOGS_OF_CLUSTER, SHIPPED, located, ship
+from wallaroo_runtime.spark.executor import LOGS_OF_CLUSTER, located, ship
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.settings import is_local
 from wallaroo_runtime.topology.model import Topology
@@ -30,8 +30,7 @@ _log = logging.getLogger(__name__)
 def worker_specs(session: SparkSession, topology: Topology, options: "QueryOptions") -> dict[str, WorkerSpec]:
     """Return how the workers of a topology are found in this Spark application, which ships their archive."""
     archive = options.archive
-    if archive is not None:
-        ship(session, archive, options.logs)
+    shipped = ship(session, archive, options.logs) if archive is not None else ""
     return {
         worker.name: replace(
             WorkerSpec.of(topology, worker),
@@ -40,7 +39,7 @@ def worker_specs(session: SparkSession, topology: Topology, options: "QueryOptio
             run=session.sparkContext.applicationId,
             processes=int(session.conf.get("spark.executor.cores", "0") or 0),
             log_directory=str(options.logs) if is_local(session.sparkContext.master) else LOGS_OF_CLUSTER,
-            archive=SHIPPED if archive else "",
+            archive=shipped,
             archive_digest=archive.digest if archive else "",
             python=options.python,
         )
