@@ -136,7 +136,7 @@ def test_what_is_used_after_it_was_found_stays(homes: tuple[Path, Path], drawn: 
     found = list(find_unused(30, checkpoints=True))
     assert {entry.path for entry in found} == {path for path in uses if not path.name.startswith("broker")}
     for entry in found:
-        file = next((each for each in entry.path.rglob("file*") if each.is_file()), entry.path)
+        file = next((each for each in entry.path.rglob("*") if each.is_file()), entry.path)
         if uses[entry.path] == "run" and entry.path.is_dir():
             (entry.path / "driver.lock").write_text("1\n")  # as a run does that has ended meanwhile
             (entry.path / "application.json").write_text("{}")

@@ -137,6 +137,7 @@ def test_an_application_is_traced(tmp_path: Path) -> None:
         assert received.services == {"Word Count Application"}
 
 
+@pytest.mark.slow
 def test_a_run_without_the_packages_says_so(
     received: Received, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

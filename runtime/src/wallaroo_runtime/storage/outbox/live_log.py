@@ -92,6 +92,8 @@ class LiveLog:
         name = self.state.writers[entry.partition].letters
         if name not in self._letter_files:
             path = self._letters / name
+            if not path.exists():
+                self.sync()  # who delivers: a file that nobody knows of would keep what comes again in another one
             self._letter_files[name] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             write_all(self._letter_files[name], entry.content, entry.sequence)

@@ -43,7 +43,10 @@ def _cut(path: Path, size: int) -> None:
 def _restore_letters(folder: Path, found: Read) -> None:
     """Write dead letters of the last segment once more where they belong, and cut what the log does not have."""
     sizes = {writer.letters: found.state.letter_bytes[part] for part, writer in found.state.writers.items()}
-    for name in {name for name, _ in found.letters} | {name for name, size in sizes.items() if size}:
+    # Also of a file that the log has nothing of: it may have outlived a loss of power that took entries of the log.
+    for name in {name for name, _ in found.letters} | {
+        name for name in sizes if sizes[name] or (folder / name).exists()
+    }:
         descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             for _, entry in (each for each in found.letters if each[0] == name):
