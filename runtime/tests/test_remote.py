@@ -203,12 +203,13 @@ def test_a_huge_message_is_refused_before_it_is_read(tmp_path: Path) -> None:
         assert not list(tmp_path.rglob("*.frames"))
 
 
-def staged_raw(service: Service, *chunks: pb.StageRequest, query: str = "q") -> Any:
-    """Call Stage with exactly these messages after the first one."""
+def staged_raw(service: Service, *chunks: pb.StageRequest, query: str = "q", is_whole: bool = True) -> Any:
+    """Call Stage with exactly these messages after the first one, and before the last."""
     client = Client(service)
     first = pb.StageRequest(attempt=pb.Attempt(epoch=service.epoch, query=query))
     try:
-        return client.stub.Stage(iter((first, *chunks)), metadata=client.metadata, timeout=30)
+        last = [pb.StageRequest(is_last=True)] if is_whole else []
+        return client.stub.Stage(iter((first, *chunks, *last)), metadata=client.metadata, timeout=30)
     except grpc.RpcError as error:
         raise client.failure(error) from error
 
@@ -229,6 +230,9 @@ def test_garbage_is_not_staged(tmp_path: Path) -> None:
         assert refused(pb.StageRequest(port=SINK, chunk=pb.Chunk(is_continued=True)))
         assert refused(pb.StageRequest(port=SINK + 1, chunk=pb.Chunk(data=frame)))
         assert refused(query="../q")
+        whole = pb.StageRequest(port=SINK, chunk=pb.Chunk(data=frame))
+        # What a server sees of a stream that was cancelled may be an end.
+        assert code_of(lambda: staged_raw(service, whole, is_whole=False)) == "R648"
         assert not list(tmp_path.rglob("*.frames"))
         file = pb.StagedFile(port=SINK, name="../../token", bytes=1)
         request = pb.PublishRequest(epoch=service.epoch, query="q", files=[file])

@@ -20,6 +20,7 @@ from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
 from wallaroo_runtime.peer.visit import Visited, ask, wait
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import Client
+from wallaroo_runtime.service.store import PROTOCOL_VERSION
 from wallaroo_runtime.storage.journal.head import write_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.visit import MOST, add_counts, read_counts, read_visits
@@ -80,7 +81,9 @@ def test_a_gateway_says_what_came_of_a_visit(tmp_path: Path, wait_until: Wait) -
         listening(place)
         assert code_of(lambda: ask(place.service, "reset", b"")) == "R720"
         config = journal_request(visits=["reset"])
-        config.driver.CopyFrom(pb.Driver(protocol_version=2, id="d2", application="app", checkpoint="c1"))
+        config.driver.CopyFrom(
+            pb.Driver(protocol_version=PROTOCOL_VERSION, id="d2", application="app", checkpoint="c1")
+        )
         epoch = Client(place.service, 1.0).call("Attach", config).epoch
         number = ask(place.service, "reset", b"x")
 

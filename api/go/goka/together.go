@@ -38,6 +38,7 @@ func RunTogether(ctx context.Context, processors ...*Processor) error {
 	for _, p := range processors {
 		names = append(names, string(p.graph.Group()))
 	}
+	slices.Sort(names) // the order of the arguments is not what a checkpoint belongs to
 	return runAll(ctx, processors, checkpointOf(Group(strings.Join(names, " + ")), first.brokers))
 }
 

@@ -230,8 +230,12 @@ class OutboxServicer(OutboxServiceServicer):
 
     def _write(self, requests: Iterator[pb.StageRequest], writer: StagingWriter, epoch: int) -> None:
         joiners: dict[int, Joiner] = {}
+        is_whole = False
         for request in requests:
             self._host.store.check(epoch)
+            is_whole = request.is_last
+            if is_whole:
+                continue
             try:
                 data = joiners.setdefault(request.port, Joiner()).take(request.chunk)
             except ValueError as error:
@@ -241,8 +245,8 @@ class OutboxServicer(OutboxServiceServicer):
                     raise self._refused(reason=f"a frame of port {header.port} came for port {request.port}")
                 assert data is not None
                 writer.write(request.port, data[start:end])
-        if not all(joiner.is_whole for joiner in joiners.values()):
-            raise self._refused(reason="a stream ended within a frame")
+        if not is_whole or not all(joiner.is_whole for joiner in joiners.values()):
+            raise self._refused(reason="a stream ended within a frame, or without its last request")
 
     @answering
     def Publish(self, request: pb.PublishRequest, context: grpc.ServicerContext) -> pb.PublishReply:  # noqa: N802

@@ -10,7 +10,7 @@ from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 ATTACHMENT_FILE = "attachment.json"
 Config = Mapping[str, Any]
 

@@ -161,6 +161,7 @@ class RemoteStaging:
                     return
                 continue
             if request is None:
+                yield pb.StageRequest(is_last=True)
                 return
             yield request
 

@@ -44,7 +44,7 @@ def is_wanted(environment: Mapping[str, str] = os.environ) -> bool:
         return False
     exporters = environment.get("OTEL_TRACES_EXPORTER", "")
     if exporters:
-        return "otlp" in exporters.split(",")
+        return "otlp" in map(str.strip, exporters.split(","))
     return bool({"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} & set(filter(None, environment)))
 
 

@@ -340,14 +340,16 @@ class ReplayReply(_message.Message):
     def __init__(self, last: _Optional[int] = ...) -> None: ...
 
 class StageRequest(_message.Message):
-    __slots__ = ("attempt", "port", "chunk")
+    __slots__ = ("attempt", "port", "chunk", "is_last")
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
+    IS_LAST_FIELD_NUMBER: _ClassVar[int]
     attempt: Attempt
     port: int
     chunk: Chunk
-    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., port: _Optional[int] = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ...) -> None: ...
+    is_last: bool
+    def __init__(self, attempt: _Optional[_Union[Attempt, _Mapping]] = ..., port: _Optional[int] = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ..., is_last: bool = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("epoch", "query", "batch", "partition", "stage_attempt", "task_attempt")
