@@ -124,6 +124,7 @@ def test_each_message_meets_the_program_as_it_was_last_saved(
 
 
 @pytest.mark.jvm
+@pytest.mark.long
 def test_a_program_that_was_broken_at_first_starts_over_where_that_was_asked_for(tmp_path: Path) -> None:
     editor, checkpoint = Editor(tmp_path), tmp_path / "checkpoint"
     checkpoint.mkdir()
@@ -149,6 +150,7 @@ def test_a_signal_while_the_run_before_ends_starts_nothing_more(tmp_path: Path) 
 
 
 @pytest.mark.jvm
+@pytest.mark.long
 def test_an_archive_that_is_packed_again_is_run(tmp_path: Path) -> None:
     editor, archive = Editor(tmp_path), tmp_path / "packed" / "app.tar.gz"
 

@@ -40,26 +40,22 @@ class ProgramFiles:
     """
 
     def __init__(self, app: str) -> None:
-        self._app, self._loaded, self._looked_at = app, seen(app), time.monotonic()
+        self._app, self._looked_at = app, time.monotonic()
+        self._loaded = self._last = seen(app)
 
     def have_changed(self, settle_s: float = LOOK_S) -> bool:
-        """Return whether they are others than at the last change; waits until an editor has written all of them.
+        """Return whether they are others than at the last change, and an editor has written all of them.
 
         Args:
             settle_s: So long nothing more may change; looks are at least so far apart, too.
         """
         if time.monotonic() - self._looked_at < settle_s:
             return False
-        now = seen(self._app)
-        if now == self._loaded:
-            self._looked_at = time.monotonic()
+        before, self._last, self._looked_at = self._last, seen(self._app), time.monotonic()
+        if self._last == self._loaded or (settle_s and self._last != before):
             return False
-        time.sleep(settle_s)
-        while (later := seen(self._app)) != now:
-            now = later
-            time.sleep(settle_s)
-        has_changed, self._loaded, self._looked_at = now != self._loaded, now, time.monotonic()
-        return has_changed
+        self._loaded = self._last
+        return True
 
 
 def seen(app: str) -> dict[str, tuple[int, int]]:

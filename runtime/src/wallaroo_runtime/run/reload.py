@@ -2,6 +2,7 @@
 
 import secrets
 import socket
+import threading
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.monitor.access import parse_address
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.watched import ProgramFiles
-from wallaroo_runtime.run.options import RunOptions
+from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.run import LOOK_S, Ending, run_once
 from wallaroo_runtime.run.signals import RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
@@ -57,6 +58,27 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "Program", endin
     return program.is_new and not stopped.is_set()
 
 
+class Loading(threading.Thread):
+    """Loads a program, in a thread of its own.
+
+    Attributes:
+        error: Why it cannot be loaded.
+    """
+
+    def __init__(self, app: AppOptions) -> None:
+        super().__init__(name="loading", daemon=True)
+        self._app = app
+        self.error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Load it."""
+        try:
+            load_application(self._app.name, self._app.args, self._app.inputs, self._app.outputs)
+        except Exception as error:
+            self.error = error  # raised, or reported, where the run is looked after
+
+
 class Program:
     """The program of a run that is loaded again.
 
@@ -73,6 +95,7 @@ class Program:
     def __init__(self, options: RunOptions, reporter: Reporter) -> None:
         self._app, self._reporter = options.app, reporter
         self._files = ProgramFiles(options.app.name)
+        self._loading: Loading | None = None
         self.is_new = self.was_ready = self.was_opened = False
 
     def open(self) -> None:
@@ -80,15 +103,22 @@ class Program:
         self.was_opened = True
 
     def has_changed(self) -> bool:
-        """Return whether its files have changed, and what they are now can be loaded; else the user is notified."""
-        if not self._files.have_changed():
+        """Return whether its files have changed, and what they are now can be loaded; else the user is notified.
+
+        Loading may take long, as a build in Go does; the run goes on meanwhile.
+        """
+        if self._loading is None:
+            self._loading = Loading(self._app) if self._files.have_changed() else None
             return False
-        try:
-            load_application(self._app.name, self._app.args, self._app.inputs, self._app.outputs)
-        except RunError as error:
+        if self._loading.is_alive():
+            return False
+        error, self._loading = self._loading.error, None
+        if isinstance(error, RunError):
             self.tell(error)
             self._reporter.note("the program before this change goes on")
             return False
+        if error is not None:
+            raise error
         self._reporter.note("the program has changed: it is started again")
         self.is_new = True
         return True
