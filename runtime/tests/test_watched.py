@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.cli.main import main
@@ -25,6 +25,7 @@ def write(file: Path, text: str) -> None:
     file.chmod(0o755)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_change_is_one_of_the_files_of_the_program(data: st.DataObject) -> None:
     main = data.draw(st.sampled_from(sorted(TREES)))
