@@ -3,15 +3,16 @@
 import argparse
 import time
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wallaroo_runtime.checkpoint.convert import Converted, convert
-from wallaroo_runtime.checkpoint.convertible import refused
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.manifest import MODES, REALTIME, read_manifest
 from wallaroo_runtime.cli.parser import usage_error
 from wallaroo_runtime.cli.run import MAX_PARTITIONS, location_of
 from wallaroo_runtime.cli.stamp import print_json
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.checkpoint.convert import Converted
 
 COMMAND = "wallaroo state convert"
 MAX_BUCKETS = 1024
@@ -35,6 +36,10 @@ def run_convert(arguments: argparse.Namespace) -> int:
     Raises:
         RunError: R755, the application cannot run in real-time mode; as `convert`.
     """
+    # Late: they import gRPC.
+    from wallaroo_runtime.checkpoint.convert import convert
+    from wallaroo_runtime.checkpoint.convertible import refused
+
     mode, numbers = arguments.to, (arguments.partitions, arguments.buckets)
     check_numbers(*numbers, COMMAND)
     if mode == REALTIME and numbers != (None, None):
@@ -87,7 +92,7 @@ def check_numbers(partitions: int | None, buckets: int | None, command: str) -> 
             raise usage_error(reason, "", (), f"give 1 to {most}", command)
 
 
-def told(done: Converted, seconds: float) -> str:
+def told(done: "Converted", seconds: float) -> str:
     """Return what was done, in words.
 
     Example:
