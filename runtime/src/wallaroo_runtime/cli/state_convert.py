@@ -96,6 +96,7 @@ def told(done: "Converted", seconds: float) -> str:
     """Return what was done, in words.
 
     Example:
+        >>> from wallaroo_runtime.checkpoint.convert import Converted
         >>> print(told(Converted(("microbatch", "realtime"), (2, 1), (4, 8), 1200, 34567), 8.04))
         run it with --mode realtime now; moved the states of 1,200 keys, 34,567 bytes, in 8.0 s
         >>> print(told(Converted(("realtime", "microbatch"), (1, 2), (8, 4)), 3))
