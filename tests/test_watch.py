@@ -1,6 +1,5 @@
 """`wallaroo run --watch`: a program that is edited while it runs, on a Spark that stays."""
 
-import socket
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.kafka import free_port
 from support.run import Receiver, Run, dial, framed, wallaroo
 from wallaroo_runtime.checkpoint.directory import LOCK
 
@@ -62,11 +62,6 @@ class Editor:
     def name(self, number: int) -> None:
         self.label = "v" + "x" * number  # each file has another size: two may be written at one moment of its clock
         self._label.write_text(f'LABEL = "{self.label}"\n')
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def said(run: Run, text: str) -> int:

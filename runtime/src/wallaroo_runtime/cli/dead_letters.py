@@ -12,7 +12,7 @@ from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, find_letter, fin
 from wallaroo_runtime.checkpoint.replay import Replay
 from wallaroo_runtime.checkpoint.replay_mark import read_marks
 from wallaroo_runtime.cli.dead_letters_prune import declare_prune, run_prune
-from wallaroo_runtime.cli.parser import Parser, usage_error
+from wallaroo_runtime.cli.parser import Parser, wrong_usage
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import USAGE, RunError
@@ -147,10 +147,10 @@ def _show(checkpoint: Path, arguments: argparse.Namespace) -> int:
 def _replay(checkpoint: Path, arguments: argparse.Namespace) -> int:
     if bool(arguments.ids) == arguments.all:
         reason = "replay needs ids, or --all" if not arguments.all else "--all leaves no use for ids"
-        raise usage_error(reason, "", (), "give one of the two", "wallaroo dead-letters replay")
+        raise wrong_usage(reason=reason, fix="give one of the two")
     if arguments.to_part and arguments.all and not arguments.step:
         reason = "--as with --all would send the letters of all steps to one"
-        raise usage_error(reason, "", (), "say which with --step", "wallaroo dead-letters replay")
+        raise wrong_usage(reason=reason, fix="say which with --step")
     replay = Replay(checkpoint, to=arguments.to, again=arguments.again, to_part=arguments.to_part)
     if arguments.all:
         letters = _chosen(checkpoint, arguments)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, is_chosen
 from wallaroo_runtime.checkpoint.prune import prune
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.stamp import print_json
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -29,7 +29,7 @@ def run_prune(checkpoint: Path, arguments: argparse.Namespace) -> int:
     if arguments.all == bool(arguments.code or arguments.step or has_age or arguments.replayed):
         reason = "--all leaves no use for a choice" if arguments.all else "prune needs a choice, or --all"
         fix = "give --step, --code, --older-than or --replayed, or --all alone"
-        raise usage_error(reason, "", (), fix, "wallaroo dead-letters prune")
+        raise wrong_usage(reason=reason, fix=fix)
     concerns = is_chosen(arguments.code, arguments.step)
     before_ms = (time.time() - arguments.older_than) * 1000 if has_age else float("inf")
 

@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import replace
 
-from wallaroo_runtime.cli.parser import usage_error, wrong_usage
+from wallaroo_runtime.cli.parser import refuse_together, wrong_usage
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.debug import foreground
 from wallaroo_runtime.run.options import PARTITIONS, RunOptions
@@ -26,10 +26,7 @@ def check_debug(arguments: argparse.Namespace) -> None:
         "--master": not arguments.master.startswith("local") and "workers of a cluster have no terminal",
         "--engine memory": arguments.engine == "memory" and "breakpoint() stops there without it",
     }
-    for option, reason in why.items():
-        if reason:
-            text = f"--debug does not go with {option}: {reason}"
-            raise usage_error(text, "", (), f"leave out {option}, or --debug", "wallaroo run")
+    refuse_together("--debug", why)
 
 
 def execute_debugged(options: RunOptions, reporter: Reporter) -> None:

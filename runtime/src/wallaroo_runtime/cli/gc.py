@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import RUN, RunError
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     days = arguments.older_than
     if not (math.isfinite(days) and days >= 0):
         reason = f"--older-than {days:g} is no number of days"
-        raise usage_error(reason, "", (), "give 0 or more", "wallaroo gc")
+        raise wrong_usage(reason=reason, fix="give 0 or more")
     total, left = 0, list[str]()
     if not arguments.json:
         print(TABLE.format("bytes", "kind", "why", "path"))

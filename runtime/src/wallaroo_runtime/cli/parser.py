@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from wallaroo.diagnostic import closest
@@ -54,6 +54,22 @@ def usage_error(reason: str, value: str, known: Iterable[str], otherwise: str, p
 def wrong_usage(*, reason: str, fix: str) -> RunError:
     """Return an R608: the command line cannot be meant."""
     return RunError.of("R608", USAGE, reason=reason, fix=fix)
+
+
+def refuse_together(option: str, why: Mapping[str, str | bool | None]) -> None:
+    """Refuse options of `run` that do not go with another one.
+
+    Args:
+        option: The other one.
+        why: Each of them to the reason; nothing where it was not given.
+
+    Raises:
+        RunError: R608.
+    """
+    for other, reason in why.items():
+        if reason:
+            text = f"{option} does not go with {other}: {reason}"
+            raise wrong_usage(reason=text, fix=f"leave out {other}, or {option}")
 
 
 def app_of(arguments: argparse.Namespace, program: str) -> str:

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _rescale(arguments: argparse.Namespace) -> int:
     """Rescale, and say what was moved."""
     partitions, buckets = arguments.partitions, arguments.buckets
-    check_numbers(partitions, buckets, "wallaroo state rescale")
+    check_numbers(partitions, buckets)
     if partitions is None and buckets is None:
         raise wrong_usage(reason="nothing says what shall change", fix="give --partitions, or --buckets")
     begun = time.monotonic()

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.checkpoint.manifest import MODES, REALTIME, read_manifest
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.run import MAX_PARTITIONS, location_of
 from wallaroo_runtime.cli.stamp import print_json
 
 if TYPE_CHECKING:
     from wallaroo_runtime.checkpoint.convert import Converted
 
-COMMAND = "wallaroo state convert"
 MAX_BUCKETS = 1024
 
 
@@ -41,10 +40,10 @@ def run_convert(arguments: argparse.Namespace) -> int:
     from wallaroo_runtime.checkpoint.convertible import refused
 
     mode, numbers = arguments.to, (arguments.partitions, arguments.buckets)
-    check_numbers(*numbers, COMMAND)
+    check_numbers(*numbers)
     if mode == REALTIME and numbers != (None, None):
         reason = "real-time mode has one partition"
-        raise usage_error(reason, "", (), "leave out --partitions and --buckets", COMMAND)
+        raise wrong_usage(reason=reason, fix="leave out --partitions and --buckets")
     if location_of(arguments):
         fix = "run it in micro-batches; real-time mode needs a directory of this machine"
         raise refused(arguments.checkpoint, mode, "it is at a URL", fix)
@@ -75,13 +74,12 @@ def _check_application(manifest: Any) -> None:
     check_realtime(topology, master="local[*]", location="", remote=remote)
 
 
-def check_numbers(partitions: int | None, buckets: int | None, command: str) -> None:
+def check_numbers(partitions: int | None, buckets: int | None) -> None:
     """Refuse numbers of partitions and buckets that cannot be.
 
     Args:
         partitions: Given; None: not given.
         buckets: Likewise.
-        command: To name in the usage.
 
     Raises:
         RunError: R608.
@@ -89,7 +87,7 @@ def check_numbers(partitions: int | None, buckets: int | None, command: str) -> 
     for option, number, most in (("--partitions", partitions, MAX_PARTITIONS), ("--buckets", buckets, MAX_BUCKETS)):
         if number is not None and not 0 < number <= most:
             reason = f"{option} {number} is not possible"
-            raise usage_error(reason, "", (), f"give 1 to {most}", command)
+            raise wrong_usage(reason=reason, fix=f"give 1 to {most}")
 
 
 def told(done: "Converted", seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.parser import refuse_together
 
 
 def check_watch(arguments: argparse.Namespace) -> None:
@@ -18,7 +18,4 @@ def check_watch(arguments: argparse.Namespace) -> None:
         "--master": not arguments.master.startswith("local") and "a cluster has the code in an archive",
         "--engine memory": arguments.engine == "memory" and "that starts within a second",
     }
-    for option, reason in why.items():
-        if reason:
-            text = f"--watch does not go with {option}: {reason}"
-            raise usage_error(text, "", (), f"leave out {option}, or --watch", "wallaroo run")
+    refuse_together("--watch", why)

@@ -3,11 +3,18 @@
 import hmac
 import ipaddress
 import re
+import secrets
 from collections.abc import Mapping
 
 LOOPBACK = "127.0.0.1"
 ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]*):(?P<port>\d{1,5})")
 MAX_PORT = 65535
+TOKEN_BYTES = 24
+
+
+def new_token() -> str:
+    """Return a token that nobody guesses."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def parse_address(text: str) -> tuple[str, int] | None:

@@ -1,6 +1,5 @@
 """Serves what a run says over HTTP: the page, JSON, metrics and events, to those who have the run's token."""
 
-import secrets
 import socket
 import sys
 import threading
@@ -10,12 +9,11 @@ from urllib.parse import parse_qs, unquote
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.monitor.access import has_token, is_own_name, parse_address
+from wallaroo_runtime.monitor.access import has_token, is_own_name, new_token, parse_address
 from wallaroo_runtime.monitor.answer import Answer
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.route import API, Routes
 
-TOKEN_BYTES = 24
 REQUEST_S = 10.0
 MOST_CONNECTIONS = 32
 MOST_PARAMETERS = 10
@@ -56,7 +54,7 @@ class Server(ThreadingHTTPServer):
             raise RunError.of("R765", USAGE, address=address, reason="it is not HOST:PORT")
         self.host, port = parsed
         self.board, self.routes = board, Routes(board)
-        self.token = token or secrets.token_urlsafe(TOKEN_BYTES)
+        self.token = token or new_token()
         self._slots = threading.BoundedSemaphore(MOST_CONNECTIONS)
         try:
             self.address_family, *_, place = socket.getaddrinfo(self.host, port, type=socket.SOCK_STREAM)[0]

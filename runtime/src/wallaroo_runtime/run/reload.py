@@ -1,13 +1,12 @@
 """`wallaroo run --watch`: a run whose program is loaded again when its files change, on a Spark that stays."""
 
-import secrets
 import socket
 import threading
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
-from wallaroo_runtime.monitor.access import parse_address
+from wallaroo_runtime.monitor.access import new_token, parse_address
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.watched import ProgramFiles
 from wallaroo_runtime.run.options import AppOptions, RunOptions
@@ -15,7 +14,6 @@ from wallaroo_runtime.run.run import LOOK_S, Ending, run_once
 from wallaroo_runtime.run.signals import RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
 
-TOKEN_BYTES = 24
 ENDS = {"R617"}  # of Spark's processes: nothing is left to go on with
 
 
@@ -155,4 +153,4 @@ def _with_lasting_page(options: RunOptions) -> RunOptions:
             listener.bind(address)
             port = listener.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
-    return replace(options, monitor=f"{shown}:{port}", monitor_token=secrets.token_urlsafe(TOKEN_BYTES))
+    return replace(options, monitor=f"{shown}:{port}", monitor_token=new_token())
