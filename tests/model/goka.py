@@ -13,6 +13,10 @@ CALLBACK, CODEC = "CallbackError", "CodecError"
 Headers = tuple[tuple[str, bytes], ...]
 
 
+def shown(key: bytes) -> str:
+    return key.decode("utf-8", "backslashreplace")
+
+
 @dataclass(frozen=True)
 class Record:
     topic: str
@@ -80,13 +84,16 @@ class Context:
         if table not in self.group_graph.joins:
             self.fail(f"table {table} not subscribed")
         data = self.world.joined[self.group_graph.name, table].get(self.raw_key)
-        return None if data is None else self.read(table, data, f"error decoding value key {self.key} of table {table}")
+        what = f"error decoding value key {shown(self.raw_key)} of table {table}"
+        return None if data is None else self.read(table, data, what)
 
     def lookup(self, table: str, key: str) -> Any:
         if table not in self.group_graph.lookups:
             self.fail(f"topic {table} not subscribed")
-        data = self.world.last(table).get(key.encode("utf-8", "surrogateescape"))
-        return None if data is None else self.read(table, data, f"error getting key {key} of table {table}")
+        raw_key = key.encode("utf-8", "surrogateescape")
+        data = self.world.last(table).get(raw_key)
+        what = f"error getting key {shown(raw_key)} of table {table}"
+        return None if data is None else self.read(table, data, what)
 
     def emit(self, topic: str, key: str, value: Any, *, headers: Mapping[str, bytes] | None = None) -> None:
         if topic not in self.group_graph.outputs:
@@ -173,11 +180,11 @@ class World:
             if group.nil == "process":
                 self.run(group, record, offset, None, written)
             return
-        key = (record.key or b"").decode("utf-8", "backslashreplace")
         try:
             message = self.codecs[record.topic].decode(record.value)
         except ValueError as error:
-            failure = Failure(CODEC, f"error decoding message for key {key} from {record.topic}/0: {error}")
+            what = f"error decoding message for key {shown(record.key or b'')} from {record.topic}/0"
+            failure = Failure(CODEC, f"{what}: {error}")
             self.letters.append((group.name, record.key or b"", str(failure)))
         else:
             self.run(group, record, offset, message, written)

@@ -295,7 +295,7 @@ class OutboxServicer(OutboxServiceServicer):
         try:
             yield from (pb.DeliverReply(number=number) for number in stream.numbers(request_iterator))
         finally:
-            if deliveries.live.is_broken:
+            if deliveries.live.fault is not None:
                 self._host.ended.set()  # the process ends, and its next one reads what is on the disk
 
     @answering

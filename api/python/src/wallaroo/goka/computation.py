@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from wallaroo import deferred
-from wallaroo.goka.context import Context
+from wallaroo.goka.context import Context, shown
 from wallaroo.goka.edge import INPUT, LOOP, Edge
 from wallaroo.goka.error import CodecError
 from wallaroo.goka.graph import DECODE, IGNORE, GroupGraph
@@ -110,9 +110,8 @@ class GroupComputation:
         try:
             return edge.codec.decode(record.value)
         except Exception as error:
-            key = (record.key or b"").decode("utf-8", "backslashreplace")
             place = f"{record.topic}/{record.partition or 0}"
-            msg = f"error decoding message for key {key} from {place}: {error}"
+            msg = f"error decoding message for key {shown(record.key or b'')} from {place}: {error}"
             raise CodecError(msg) from error
 
     def _join(self, record: KafkaRecord, state: GroupState) -> bool:

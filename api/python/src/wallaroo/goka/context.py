@@ -21,6 +21,12 @@ _TOO_LARGE = (
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
+def shown(key: str | bytes) -> str:
+    """Return a key as errors show it: bytes that are not UTF-8 in hexadecimal."""
+    data = key.encode("utf-8", "surrogateescape") if isinstance(key, str) else key
+    return data.decode("utf-8", "backslashreplace")
+
+
 class Context:
     """A message's topic, key and headers, the value of its key, and ways to write; callbacks get it.
 
@@ -151,7 +157,7 @@ class Context:
         if found is None or self._state is None:
             self.fail(f"table {table} not subscribed")
         data = self._state.joined.get(table)
-        what = f"error decoding value key {self.key} of table {table}"
+        what = f"error decoding value key {shown(self.key)} of table {table}"
         return None if data is None else self._decoded(found.codec, data, what)
 
     def lookup(self, table: str, key: str) -> Any:
@@ -160,7 +166,8 @@ class Context:
         if found is None or self._lookups is None:
             self.fail(f"topic {table} not subscribed")
         data = self._lookups.get(table, key)
-        return None if data is None else self._decoded(found.codec, data, f"error getting key {key} of table {table}")
+        what = f"error getting key {shown(key)} of table {table}"
+        return None if data is None else self._decoded(found.codec, data, what)
 
     def emit(self, topic: str, key: str, value: Any, *, headers: Headers | None = None) -> None:
         """Write a record to a topic that the group declares with `output`.
@@ -196,8 +203,9 @@ class Context:
         loop = self._graph.loop_stream
         if loop is None:
             self.fail("no loop topic configured")
-        data = self._encoded(loop.codec, value, f"error encoding message for key {key}")
-        self._write(loop.topic, self._key_bytes(key), data, {**self._graph.default_headers, **(headers or {})})
+        raw_key = self._key_bytes(key)
+        data = self._encoded(loop.codec, value, f"error encoding message for key {shown(raw_key)}")
+        self._write(loop.topic, raw_key, data, {**self._graph.default_headers, **(headers or {})})
 
     def fail(self, error: str | BaseException) -> NoReturn:
         """End the callback: the message fails, and by default the application stops.
@@ -218,7 +226,7 @@ class Context:
             `done(error=None)`, which must be called; with an error, the application stops and nothing is committed.
             A worker waits for it after the messages that it got in one call, so it may not wait for further messages.
         """
-        return deferred.begin(f"could not commit message with key '{self.key}'")
+        return deferred.begin(f"could not commit message with key '{shown(self.key)}'")
 
     def finish(self) -> None:
         """Let nothing more be written.
@@ -242,8 +250,7 @@ class Context:
             self.fail("the callback has returned; its context is no longer valid")
         record = KafkaRecord(topic, key, value, tuple(headers.items()))
         if size := too_large(self._max_record_bytes, key, value, record.headers):
-            shown = key.decode("utf-8", "backslashreplace")[:80]
-            self.fail(_TOO_LARGE.format(key=shown, topic=topic, size=size, limit=self._max_record_bytes))
+            self.fail(_TOO_LARGE.format(key=shown(key)[:80], topic=topic, size=size, limit=self._max_record_bytes))
         self.outputs.append(Output(topic, record))
 
     def _key_bytes(self, key: Any) -> bytes:

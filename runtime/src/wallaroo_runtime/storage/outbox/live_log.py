@@ -1,6 +1,5 @@
 """The writing side of the live log: appended by the egress alone, made safe for all that has arrived at once."""
 
-import errno
 import os
 import threading
 from dataclasses import replace
@@ -33,7 +32,7 @@ class LiveLog:
         end: Where it ends.
         safe: How much of it survives a loss of power.
         dropped: How many messages came that it had before; its writer counts them.
-        is_broken: Whether it is not known what is on the disk: it must be opened again.
+        fault: Why it is not known what is on the disk; None: it is known. It must be opened again.
 
     Raises:
         RunError: R620, it is damaged.
@@ -48,7 +47,8 @@ class LiveLog:
         self._letter_files: dict[str, int] = {}
         self.state, self.end = recover(outbox, dead_letters)
         self.safe = self.end
-        self.dropped, self.is_broken = 0, False
+        self.dropped = 0
+        self.fault: OSError | None = None
         self._segments = live_segments(self.directory)
         if self._segments:
             self._descriptor = os.open(self._segments[-1].path, os.O_WRONLY | os.O_CLOEXEC)
@@ -84,8 +84,8 @@ class LiveLog:
 
     def _check(self) -> None:
         """Refuse to go on after a sync that failed: a second one would succeed without having written anything."""
-        if self.is_broken:
-            raise OSError(errno.EIO, os.strerror(errno.EIO), str(self.directory))
+        if self.fault is not None:
+            raise OSError(self.fault.errno, self.fault.strerror, str(self.directory))
 
     def _write_letters(self, entry: Entry) -> None:
         """Write dead letters to their file; the log has them, too, until the file is safe."""
@@ -117,8 +117,8 @@ class LiveLog:
                 retired, self._retired = self._retired, []
             try:
                 os.fdatasync(descriptor)
-            except OSError:
-                self.is_broken = True
+            except OSError as error:
+                self.fault = error
                 raise
             reach("egress.after_sync")
             for old in retired:
@@ -172,7 +172,7 @@ class LiveLog:
 
     def close(self) -> None:
         """Make everything safe and close the files."""
-        if not self.is_broken:
+        if self.fault is None:
             self.sync()
         self._close_letters()
         os.fsync(self._head)
