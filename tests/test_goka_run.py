@@ -1,6 +1,7 @@
 """A program for Goka with other import paths, on Spark, against a real broker: killed once, and exact all the same."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -122,6 +123,12 @@ def test_click_counts_are_exact_over_a_kill(broker: Broker, program: Program) ->
         counts.consumer.close()
     expected = list(range(1, 2 * CLICKS // USERS + 1))
     assert counts.users == {f"user-{number}": expected for number in range(USERS)}
+    assert program.end(signal.SIGTERM) == 0, program.output()
+    assert "R779" not in program.output()
+    shutil.rmtree(program.directory / "state")  # as a program of Goka's own comes here: its table is in the topic alone
+    program.start()
+    assert "R779" in program.output()
+    assert "click-counts-table" in program.output().partition("R779")[2]
     assert program.end(signal.SIGTERM) == 0, program.output()
     # Java may still write the archive of its classes, which it does once.
     wait_until(lambda: not program.children(), lambda: f"{program.children()} to end", 120)

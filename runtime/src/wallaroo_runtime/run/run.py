@@ -278,7 +278,7 @@ def _start(
         reporter = watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack)
     peers.launch(stack)
     from wallaroo_runtime.spark.failure import needing_java
-    from wallaroo_runtime.spark.kafka import check_kafka
+    from wallaroo_runtime.spark.kafka import check_kafka, tables_left
     from wallaroo_runtime.spark.query import QueryOptions, start_query
     from wallaroo_runtime.spark.session import open_cluster, stop_session
 
@@ -294,6 +294,8 @@ def _start(
         reporter.warn(opened)
     with needing_java(logs / "spark.log"):
         check_kafka(session, topology)
+        for finding in [] if checkpoint.continues or options.checkpoint.fresh else tables_left(session, topology):
+            reporter.warn(finding)
     if watch is not None:
         watch.begin(peers)
     query_options = QueryOptions(

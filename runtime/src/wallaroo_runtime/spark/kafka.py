@@ -8,6 +8,7 @@ from typing import Any, cast
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
+from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.java import PREFIX, java_options
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
@@ -28,6 +29,7 @@ PATIENCE = {"fetchOffset.numRetries": "60", "fetchOffset.retryIntervalMs": "1000
 CONNECT_S = 5.0
 ANSWER_S = 20
 EARLIEST, LATEST = -2, -1
+POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
 
 
 def read_kafka(session: SparkSession, source: KafkaSource) -> DataFrame:
@@ -95,6 +97,31 @@ def check_kafka(session: SparkSession, topology: Topology) -> None:
             _reach(sink)
 
 
+def tables_left(session: SparkSession, topology: Topology) -> list[Diagnostic]:
+    """Return a finding for each table of a group whose topic has records already; a new checkpoint has no states.
+
+    Goka would read its states from that topic. Here it is output: the first values that a group sets would replace it.
+
+    Raises:
+        RunError: R672.
+    """
+    found = []
+    for sink in topology.sinks():
+        if not (isinstance(sink, KafkaSink) and sink.create and sink.create.options.get(POLICY) == COMPACT):
+            continue
+        with KafkaAdmin(session, sink) as admin:
+            try:
+                numbers = admin.partitions(sink.topic)
+            except RunError as error:
+                if error.diagnostics[0].code != "R673":  # the egress creates it
+                    raise
+                continue
+            begins, ends = (admin.offsets(sink.topic, numbers, kind) for kind in (EARLIEST, LATEST))
+        if begins != ends:
+            found.append(Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0]))
+    return found
+
+
 def _reach(part: KafkaSource | KafkaSink) -> None:
     """Raise R672 when no broker takes a connection."""
     reasons = []
@@ -106,18 +133,22 @@ def _reach(part: KafkaSource | KafkaSink) -> None:
             reasons.append(f"{broker}: {error}")
         else:
             return
-    noun = part.path.split("/")[1][:-1]
-    raise RunError.of("R672", what=noun, name=part.name, reason="; ".join(reasons))
+    raise RunError.of("R672", what=noun_of(part), name=part.name, reason="; ".join(reasons))
+
+
+def noun_of(part: KafkaSource | KafkaSink) -> str:
+    """Return what a part is: `source` or `sink`."""
+    return "source" if isinstance(part, KafkaSource) else "sink"
 
 
 class KafkaAdmin:
     """Asks a broker about topics, by the client that Spark's connector brings along."""
 
-    def __init__(self, session: SparkSession, part: KafkaSource) -> None:
+    def __init__(self, session: SparkSession, part: KafkaSource | KafkaSink) -> None:
         _reach(part)
-        self._part = part
+        self._part, self._noun = part, noun_of(part)
         self._jvm = cast(Any, session.sparkContext._jvm)
-        options = java_options(part.options, f'source "{part.name}"')
+        options = java_options(part.options, f'{self._noun} "{part.name}"')
         settings = {name.removeprefix(PREFIX): value for name, value in options.items() if name.startswith(PREFIX)}
         settings |= dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), str(ANSWER_S * 1000))
         settings["bootstrap.servers"] = ",".join(part.brokers)
@@ -125,7 +156,7 @@ class KafkaAdmin:
             self._client: Any = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(self._map(settings.items()))
         except Py4JJavaError as error:
             cause = error.java_exception.getCause() or error.java_exception
-            raise RunError.of("R672", what="source", name=part.name, reason=str(cause.getMessage())) from error
+            raise RunError.of("R672", what=self._noun, name=part.name, reason=str(cause.getMessage())) from error
 
     def __enter__(self) -> "KafkaAdmin":
         return self
@@ -170,4 +201,4 @@ class KafkaAdmin:
             if name == "UnknownTopicOrPartitionException":
                 topic, broker = self._part.topic, self._part.brokers[0]
                 raise RunError.of("R673", topic=topic, brokers=broker, reason="it does not exist") from error
-            raise RunError.of("R672", what="source", name=self._part.name, reason=f"{name}: {text}") from error
+            raise RunError.of("R672", what=self._noun, name=self._part.name, reason=f"{name}: {text}") from error
