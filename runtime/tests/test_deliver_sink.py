@@ -235,7 +235,7 @@ def test_a_disk_that_fails_ends_the_egress(tmp_path: Path, receiver: Receiver, m
             assert code_of(lambda: list(attempt.replies())) == "R653"
         assert place.host.ended.wait(WAIT_S)
         assert place.host.deliveries().live.safe < place.host.deliveries().live.end
-        with pytest.raises(OSError, match="No space"):  # said again: whoever meets it next answers R653, too
+        with pytest.raises(OSError, match="No space"):  # said again, so that each call is answered with R653
             place.host.deliveries().live.sync()
 
 

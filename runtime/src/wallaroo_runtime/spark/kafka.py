@@ -105,21 +105,21 @@ def tables_left(session: SparkSession, topology: Topology) -> list[Diagnostic]:
     Raises:
         RunError: R672.
     """
-    found = []
-    for sink in topology.sinks():
-        if not (isinstance(sink, KafkaSink) and sink.create and sink.create.options.get(POLICY) == COMPACT):
-            continue
-        with KafkaAdmin(session, sink) as admin:
-            try:
-                numbers = admin.partitions(sink.topic)
-            except RunError as error:
-                if error.diagnostics[0].code != "R673":  # the egress creates it
-                    raise
-                continue
-            begins, ends = (admin.offsets(sink.topic, numbers, kind) for kind in (EARLIEST, LATEST))
-        if begins != ends:
-            found.append(Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0]))
-    return found
+    sinks = [sink for sink in topology.sinks() if isinstance(sink, KafkaSink)]
+    tables = [sink for sink in sinks if sink.create and sink.create.options.get(POLICY) == COMPACT]
+    found = [sink for sink in tables if _has_records(session, sink)]
+    return [Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0]) for sink in found]
+
+
+def _has_records(session: SparkSession, sink: KafkaSink) -> bool:
+    with KafkaAdmin(session, sink) as admin:
+        try:
+            numbers = admin.partitions(sink.topic)
+        except RunError as error:
+            if error.diagnostics[0].code != "R673":
+                raise
+            return False  # the egress will create it
+        return admin.offsets(sink.topic, numbers, EARLIEST) != admin.offsets(sink.topic, numbers, LATEST)
 
 
 def _reach(part: KafkaSource | KafkaSink) -> None:
