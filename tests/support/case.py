@@ -45,6 +45,17 @@ class Case(case.Case):
         """Return what `wallaroo run` is given."""
         return self.apps()[language]
 
+    def golden(self, name: str, language: str) -> Path:
+        """Return a golden file: NAME.LANGUAGE.SUFFIX where a language declares the same thing by other steps."""
+        file = self.folder / name
+        own = file.with_name(f"{file.stem}.{language}{file.suffix}")
+        return own if own.exists() else file
+
+    @property
+    def translated(self) -> tuple[str, ...]:
+        """Return the languages that declare the same topology."""
+        return tuple(each for each in self.languages if self.golden("topology.json", each).name == "topology.json")
+
 
 def payloads(data: bytes) -> list[str]:
     """Return what the whole frames of a sink connector's stream hold."""
