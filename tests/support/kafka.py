@@ -32,6 +32,11 @@ class Broker(Node):
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
+    def thaw(self) -> None:
+        """Let it go on after `freeze`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """End it at once; it may be started again."""
         assert self._process is not None
