@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import time
 from pathlib import Path
 
 from wallaroo_runtime.kafka.broker import Broker as Node
@@ -47,3 +48,14 @@ class Broker(Node):
     def create(self, topic: str, partitions: int = 1) -> None:
         """Make a topic."""
         create_topic(self.cluster, topic, partitions, 1, {})
+
+    def delete(self, *topics: str) -> None:
+        """Remove topics; returns when they are gone."""
+        cluster = self.cluster
+        client = cluster.admin()  # the answer comes as long as there is the client
+        for done in client.delete_topics([*topics]).values():
+            done.result(60)
+        deadline = time.monotonic() + 60
+        while set(topics) & set(cluster.metadata().topics):
+            assert time.monotonic() < deadline, f"{topics} are still there"
+            time.sleep(0.05)
