@@ -75,9 +75,10 @@ docs: $(VENV)/.docs ## the documentation site into build/site, readable without 
 run: setup ## set up, then count the words of a text in Python and in Go, over TCP
 	$(BIN)/python tests/main_job.py
 
-bench: ready ## words per second from the journal to the outbox, and latency
+bench: ready ## words per second from the journal to the outbox, and latency; a group on Goka's processor and on ours
 	$(BIN)/python tests/bench/word_count.py
 	$(BIN)/python tests/bench/latency.py
+	$(BIN)/python tests/bench/goka.py --short
 
 bench-realtime: ready ## latency over minutes, throughput and idle cost in both modes, with a picture
 	$(BIN)/python tests/bench/realtime.py --picture docs/latency.svg

@@ -1,15 +1,15 @@
-"""Emitters and views against a real broker, and click counts in Python end to end."""
+"""Emitters and views against a real broker, and click counts end to end, in Python and Go."""
 
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
 
+from support.case import Case
 from support.kafka import Broker
 from support.run import READY, wait_until
 from test_kafka import Application, application
@@ -19,7 +19,7 @@ from wallaroo.goka.lookup import Lookups
 pytestmark = pytest.mark.kafka
 __all__ = ["application"]  # the fixture
 WAIT_S = 400.0
-PROGRAM = Path(__file__).parent / "cases" / "goka_clicks" / "app.py"
+CASE = Case("goka_clicks")
 CLICKS, PURCHASES, REPORTS = "user-clicks", "purchases", "reports"
 Make = Callable[..., Application]
 
@@ -137,14 +137,16 @@ def topics(broker: Broker) -> Iterator[None]:
     for name, partitions in ((CLICKS, 3), (PURCHASES, 2), (REPORTS, 1)):
         broker.create(name, partitions)
     yield
+    broker.delete(CLICKS, PURCHASES, REPORTS, goka.group_table("click-counts"))
 
 
 @pytest.mark.usefixtures("topics")
-def test_click_counts_end_to_end(broker: Broker, application: Make) -> None:  # noqa: F811
+@pytest.mark.parametrize("language", ["python", pytest.param("go", marks=pytest.mark.long)])
+def test_click_counts_end_to_end(language: str, broker: Broker, application: Make) -> None:  # noqa: F811
     users = [f"user-{number % 7}" for number in range(60)]
     counts = Counter(users)
     table = goka.group_table("click-counts")
-    app = application(PROGRAM, broker.address)
+    app = application(CASE.app(language), broker.address)
     app.start()
     wait_until(lambda: READY in app.output(), app.output, WAIT_S)
     with goka.Emitter([broker.address], CLICKS, goka.String()) as emitter:

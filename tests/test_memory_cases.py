@@ -4,8 +4,10 @@ import struct
 from datetime import timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from support.case import PROGRAMS, Case, payloads
+from support.case import NAMES, PROGRAMS, Case, payloads
 from wallaroo import KafkaRecord
 from wallaroo.experimental.stream import TIME
 from wallaroo.testing import Message, Record, Run, run
@@ -92,6 +94,86 @@ def test_case_gives_the_expected_output(name: str, language: str) -> None:
     assert len(app.dead_letters) == case.setting("dead_letters")
 
 
+GROUPS = {name: Case(name) for name in NAMES if Case(name).setting("runner") == "goka"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("writer", ["python", "go"])
+@pytest.mark.parametrize("reader", ["python", "go"])
+def test_a_group_joins_a_table_that_another_language_wrote(writer: str, reader: str) -> None:
+    case = GROUPS["goka_clicks"]
+    with run(str(case.app(writer)), case.arguments()) as app:
+        app.produce(KafkaRecord("user-clicks", key, b"x") for key in [b"Ann", b"Bob", b"Ann"])
+        table = app.topic("click-counts-table")
+    assert len(table) == 3
+    with run(str(case.app(reader)), case.arguments()) as app:
+        app.produce(table)
+        app.produce(KafkaRecord("purchases", key, b"hat") for key in [b"Ann", b"Bob", b"Cid"])
+        reports = {record.key: record.value for record in app.topic("reports")}
+    clicks = {b"Ann": b"2", b"Bob": b"1", b"Cid": b"None"}
+    assert reports == {key: b"hat after %s clicks" % count for key, count in clicks.items()}
+
+
+CURRENCIES = ("EUR", "USD", "GBP")
+Steps = list[list[KafkaRecord] | int]  # records of a micro-batch, or a visit
+
+
+def numbers(least: int, most: int) -> st.SearchStrategy[bytes | None]:
+    return st.none() | st.integers(least, most).map(lambda number: b"%d" % number)
+
+
+currencies = st.sampled_from(CURRENCIES).map(str.encode)
+rates = st.builds(KafkaRecord, st.just("rates"), currencies, numbers(1, 9))
+amounts = st.builds(
+    KafkaRecord,
+    st.sampled_from(["deposits", "payments"]),
+    st.sampled_from(["Ann", "", "né"]).map(str.encode),
+    numbers(-1000, 1000),
+    st.just(()) | currencies.map(lambda each: (("currency", each),)),
+)
+drawn_steps = st.lists(st.lists(rates | amounts, min_size=1, max_size=8) | st.integers(-500, 500), max_size=12)
+
+
+def summed(steps: Steps) -> list[tuple[str, bytes, bytes | None]]:
+    """Return topic, key and value of what the case `goka_sum` writes."""
+    known, sums, written = dict[bytes, int](), dict[bytes, int](), list[tuple[str, bytes, int | None]]()
+    for step in steps:
+        if isinstance(step, int):
+            for key in [key for key, value in sums.items() if value < step]:
+                written += [("forgotten", key, sums.pop(key)), ("sums-table", key, None)]
+            continue
+        for each in step:  # a lookup knows all that was written before the micro-batch runs
+            if each.topic == "rates":
+                known.pop(each.key or b"", None)
+                known |= {each.key or b"": int(each.value)} if each.value is not None else {}
+        for each in step:
+            key = each.key or b""
+            if each.topic != "rates" and each.value is not None:
+                sums[key] = sums.get(key, 0) + known.get(dict(each.headers).get("currency") or b"EUR", 1) * int(
+                    each.value
+                )
+                written.append(("sums-table", key, sums[key]))
+            elif each.topic != "rates":
+                sums.pop(key, None)
+                written.append(("sums-table", key, None))
+    return [(topic, key, None if value is None else b"%d" % value) for topic, key, value in written]
+
+
+@pytest.mark.slow
+@settings(max_examples=10, deadline=None)
+@given(steps=drawn_steps)
+def test_both_languages_sum_drawn_records(steps: Steps) -> None:
+    case = GROUPS["goka_sum"]
+    for language in case.languages:
+        with run(str(case.app(language)), case.arguments()) as app:
+            for step in steps:
+                app.visit("forget", b"%d" % step) if isinstance(step, int) else app.produce(step)
+            assert not app.dead_letters
+            records = [record for topic in ("forgotten", "sums-table") for record in app.topic(topic)]
+        found = sorted(((each.topic, each.key or b"", each.value) for each in records), key=lambda line: line[:2])
+        assert found == sorted(summed(steps), key=lambda line: line[:2]), language  # each key's order stays
+
+
 # What the feature table names: a row's proof is one test.
 
 
@@ -105,3 +187,8 @@ def test_a_group_sends_messages_to_itself() -> None:
 
 def test_a_group_looks_up_a_table_and_takes_visits() -> None:
     test_case_gives_the_expected_output("goka_sum", "python")
+
+
+@pytest.mark.slow
+def test_a_group_in_go_looks_up_a_table_and_takes_visits() -> None:
+    test_case_gives_the_expected_output("goka_sum", "go")

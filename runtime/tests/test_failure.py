@@ -47,6 +47,20 @@ def test_a_state_file_that_cannot_be_read_is_named(text: str, tmp_path: Path) ->
     assert other.code == "R611", "a file of somebody else's"
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("org.apache.kafka.common.errors", "Timeout of 3000ms expired before the position could be found"),
+        ("java.util.concurrent", "Cannot fetch record for offset 7 in 120000 milliseconds"),
+    ],
+)
+def test_kafka_without_an_answer_is_named(kind: str, text: str) -> None:
+    report = JAVA.format(text=f"Lost task 1.3 in stage 5.0 (TID 17) (host): {kind}.TimeoutException: {text}")
+    (finding,) = translated(f"py4j.protocol.Py4JJavaError: An error occurred\n{report}", "/c/spark").diagnostics
+    assert (finding.code, finding.message) == ("R611", f"the query stopped; Kafka gave no answer: {text}")
+    assert finding.fix == "start the brokers, and run again to continue from the checkpoint"
+
+
 def test_other_failures_say_what_spark_says() -> None:
     (finding,) = translated("java.lang.IllegalStateException: no such thing\n\tat x.y.Z").diagnostics
     assert (finding.code, finding.message) == (

@@ -1,7 +1,8 @@
 """`make bench-goka`: a counting group on Goka's own processor and on ours, the same program on the same broker.
 
 Messages per second from the first record written to the last count in the table, and the time from one record to its
-count. Ours counts exactly, and its table is written in transactions; Goka's is at least once.
+count. Ours counts exactly, and its table is written in transactions; Goka's is at least once. `make bench` has a short
+form of it.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -19,11 +21,29 @@ from support.goka import Processor, Table, build_ours, build_own, click
 from support.kafka import Broker
 
 KEYS = 1000
-SINGLE = 30
+ROW = "{:<10} {:>10} {:>12} {:>12} {:>12}"
 
 
-def measured(broker: Broker, binary: Path, folder: Path, name: str, partitions: int, messages: int) -> str:
+class Length(NamedTuple):
+    """How much is measured.
+
+    Attributes:
+        messages: For the rate.
+        singles: How many messages come alone, for the latency.
+        pause_s: At most so long before each of them.
+    """
+
+    messages: int
+    singles: int
+    pause_s: float
+
+
+WHOLE, SHORT = Length(500_000, 30, 1.0), Length(100_000, 20, 0.4)
+
+
+def measured(broker: Broker, binary: Path, folder: Path, name: str, partitions: int, length: Length) -> str:
     """Run one program over a topic of its own; returns the line of the table."""
+    messages = length.messages
     topic = f"clicks-{name}-{partitions}"
     broker.create(topic, partitions)
     processor = Processor(binary, folder / topic, broker, topic, f"count-{name}-{partitions}")
@@ -37,8 +57,8 @@ def measured(broker: Broker, binary: Path, folder: Path, name: str, partitions: 
         table.read_until(lambda counts: sum(counts.values()) >= KEYS + messages)
         seconds = time.monotonic() - begin
         times, source = [], random.Random(7)
-        for _ in range(SINGLE):
-            time.sleep(source.uniform(0.2, 1.0))
+        for _ in range(length.singles):
+            time.sleep(source.uniform(length.pause_s / 5, length.pause_s))
             table.look(0)
             total = sum(table.counts.values())
             begin = time.monotonic()
@@ -49,32 +69,36 @@ def measured(broker: Broker, binary: Path, folder: Path, name: str, partitions: 
         table.close()
         processor.end()
     cuts = statistics.quantiles(times, n=20)
-    return (
-        f"{name:<5} {partitions} partitions: {messages / seconds:>9,.0f} messages/s; one message median "
-        f"{statistics.median(times):.0f} ms, 95 % {cuts[18]:.0f} ms"
+    return ROW.format(
+        name, partitions, f"{messages / seconds:,.0f}", f"{statistics.median(times):.0f} ms", f"{cuts[18]:.0f} ms"
     )
 
 
-def compare(broker: Broker, folder: Path, partitions: Sequence[int], messages: int) -> None:
+def compare(broker: Broker, folder: Path, partitions: Sequence[int], length: Length) -> None:
     """Measure both in turns."""
     binaries = {"goka": build_own(folder), "ours": build_ours(folder)}
+    print(f"a group that counts, {length.messages:,} messages of {KEYS} keys; latency of one message to its count")
+    print(ROW.format("processor", "partitions", "messages/s", "median", "95 %"), flush=True)
     for number in partitions:
         for kind, binary in binaries.items():
-            print(measured(broker, binary, folder, kind, number, messages), flush=True)
+            print(measured(broker, binary, folder, kind, number, length), flush=True)
 
 
 def main() -> int:
     """Start a broker and measure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=500_000)
+    parser.add_argument("--short", action="store_true", help="fewer messages: a look, no measurement to publish")
+    parser.add_argument("--messages", type=int)
     parser.add_argument("--partitions", default="1,8")
     options = parser.parse_args()
+    length = SHORT if options.short else WHOLE
+    length = length._replace(messages=options.messages or length.messages)
     partitions = [int(each) for each in options.partitions.split(",")]
     with tempfile.TemporaryDirectory(prefix="wallaroo-goka-") as name:
         broker = Broker(Path(name))
         broker.start()
         try:
-            compare(broker, Path(name), partitions, options.messages)
+            compare(broker, Path(name), partitions, length)
         finally:
             broker.stop()
     return 0

@@ -4,7 +4,8 @@ What `case.toml` says is described in `wallaroo_runtime.cli.case`. Here `runner`
 test_run_cases.py for "tcp"; other runners have tests of their own. Theirs are output = "records" (of Kafka, "PARTITION
 KEY VALUE" with - for no key), inputs of kind "keyed" ("KEY VALUE") and "records" ("TOPIC KEY VALUE", an empty line
 ends a micro-batch), and `topics` of the runner "goka": the topics whose records are the output, "TOPIC KEY VALUE" with
-- for no value.
+- for no value. Where languages declare one thing by different steps, as groups of Goka, `topology.go.json` and
+`plan.go.txt` are the golden files of the programs in Go.
 """
 
 import re
@@ -44,6 +45,17 @@ class Case(case.Case):
     def app(self, language: str) -> Path:
         """Return what `wallaroo run` is given."""
         return self.apps()[language]
+
+    def golden(self, name: str, language: str) -> Path:
+        """Return a golden file: NAME.LANGUAGE.SUFFIX where a language declares the same thing by other steps."""
+        file = self.folder / name
+        own = file.with_name(f"{file.stem}.{language}{file.suffix}")
+        return own if own.exists() else file
+
+    @property
+    def translated(self) -> tuple[str, ...]:
+        """Return the languages that declare the same topology."""
+        return tuple(each for each in self.languages if self.golden("topology.json", each).name == "topology.json")
 
 
 def payloads(data: bytes) -> list[str]:

@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import time
 from pathlib import Path
 
 from wallaroo_runtime.kafka.broker import Broker as Node
@@ -32,6 +33,11 @@ class Broker(Node):
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
+    def thaw(self) -> None:
+        """Let it go on after `freeze`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """End it at once; it may be started again."""
         assert self._process is not None
@@ -42,3 +48,14 @@ class Broker(Node):
     def create(self, topic: str, partitions: int = 1) -> None:
         """Make a topic."""
         create_topic(self.cluster, topic, partitions, 1, {})
+
+    def delete(self, *topics: str) -> None:
+        """Remove topics; returns when they are gone."""
+        cluster = self.cluster
+        client = cluster.admin()  # the answer comes as long as there is the client
+        for done in client.delete_topics([*topics]).values():
+            done.result(60)
+        deadline = time.monotonic() + 60
+        while set(topics) & set(cluster.metadata().topics):
+            assert time.monotonic() < deadline, f"{topics} are still there"
+            time.sleep(0.05)

@@ -111,7 +111,7 @@ func (c *call) Join(topic Table) any {
 }
 
 func (c *call) Lookup(topic Table, key string) any {
-	table, has := c.group.lookups[string(topic)]
+	table, has := c.group.lookedUp(string(topic))
 	if !has {
 		c.Fail(fmt.Errorf("topic %s not subscribed", topic))
 	}

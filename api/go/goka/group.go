@@ -22,9 +22,10 @@ type group struct {
 	options    *poptions
 	outputs    map[string]stream.Output[stream.KafkaRecord]
 	lookups    map[string]*View
-	count      int32             // of partitions of the input with the most, as far as it is known
-	reach      map[string]string // settings by which the runtime reaches the brokers
-	partitions map[string]int32  // of the topics that the group writes, where a hasher of the program places records
+	memory     map[string]*memoryTable // in their place, where the runtime has no Kafka
+	count      int32                   // of partitions of the input with the most, as far as it is known
+	reach      map[string]string       // settings by which the runtime reaches the brokers
+	partitions map[string]int32        // of the topics that the group writes, where a hasher of the program places records
 	context    func() context.Context
 	failed     failures
 	visits     visits
@@ -38,7 +39,7 @@ func newGroup(graph *GroupGraph, options *poptions, running func() context.Conte
 	}
 	g := &group{
 		graph: graph, options: options, outputs: map[string]stream.Output[stream.KafkaRecord]{},
-		lookups: map[string]*View{}, partitions: map[string]int32{}, context: running,
+		lookups: map[string]*View{}, memory: map[string]*memoryTable{}, partitions: map[string]int32{}, context: running,
 		reach: settings,
 	}
 	for _, topic := range graph.written() {

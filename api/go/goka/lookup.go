@@ -19,6 +19,15 @@ func (g *group) makeLookups(brokers []string) error {
 	return nil
 }
 
+// lookedUp returns the table of a lookup.
+func (g *group) lookedUp(topic string) (lookupTable, bool) {
+	if table, has := g.memory[topic]; has {
+		return table, true
+	}
+	view, has := g.lookups[topic]
+	return view, has
+}
+
 // view makes a view that connects again after a broker was away: Spark waits for it, too, so a worker must not end.
 func (g *group) view(brokers []string, e Edge, kept storage.Builder) (*View, error) {
 	options := []ViewOption{

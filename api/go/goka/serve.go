@@ -41,9 +41,13 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 	}))
 }
 
-// prepareWorker connects to Kafka what callbacks read or ask there.
+// prepareWorker connects to Kafka what callbacks read or ask there; in a test without Kafka, to the topics in memory.
 func (g *group) prepareWorker(brokers []string) {
 	g.logNotes()
+	if directory := os.Getenv(topicsVariable); directory != "" {
+		g.useMemory(directory)
+		return
+	}
 	err := g.makeLookups(brokers)
 	if err == nil {
 		err = g.runLookups(life.Context(), func(err error) {
@@ -56,6 +60,18 @@ func (g *group) prepareWorker(brokers []string) {
 	}
 	if err != nil {
 		panic(fmt.Errorf("group %s: %w", g.graph.Group(), err))
+	}
+	g.assign()
+}
+
+// useMemory reads lookups from topics in memory, of one partition each.
+func (g *group) useMemory(directory string) {
+	for _, e := range g.graph.LookupTables() {
+		g.memory[e.Topic()] = newMemoryTable(directory, e.Topic(), e.Codec())
+	}
+	g.count = 1
+	for _, topic := range g.graph.written() {
+		g.partitions[topic] = 1
 	}
 	g.assign()
 }

@@ -14,8 +14,8 @@ import (
 
 // RunTogether runs processors as one application: one runtime for all of them, where [Processor.Run] starts one for each. It returns when
 // the context ends, one of them is stopped, or something of any of them fails. Their state is in one checkpoint, which belongs to these
-// groups together: what they had when they ran alone, or with others, is not in it. Brokers must be the same, and names of visitors
-// differ. Goka has no such function.
+// groups together: what they had when they ran alone, or with others, is not in it. Brokers must be the same, in any order, and names
+// of visitors differ. Goka has no such function.
 func RunTogether(ctx context.Context, processors ...*Processor) error {
 	if len(processors) == 0 {
 		return errors.New("no processors to run together")
@@ -47,8 +47,8 @@ func canRunTogether(processors []*Processor) error {
 	groups, visitors := map[Group]bool{}, map[string]Group{}
 	for _, p := range processors {
 		name := p.graph.Group()
-		if p.tested != nil || !slices.Equal(p.brokers, processors[0].brokers) {
-			return fmt.Errorf("processors of %s and %s do not run together: their brokers differ", processors[0].graph.Group(), name)
+		if err := canMeet(processors[0], p); err != nil {
+			return fmt.Errorf("processors of %s and %s do not run together: %w", processors[0].graph.Group(), name, err)
 		}
 		if groups[name] {
 			return fmt.Errorf("two processors of %s do not run together: a group has one", name)
@@ -60,6 +60,20 @@ func canRunTogether(processors []*Processor) error {
 			}
 			visitors[e.Topic()] = name
 		}
+	}
+	return nil
+}
+
+// canMeet returns why two processors do not find the same topics. In which order brokers are named does not matter.
+func canMeet(one, other *Processor) error {
+	if one.tested != nil && other.tested == nil {
+		one, other = other, one
+	}
+	if one.tested == nil && other.tested != nil {
+		return fmt.Errorf("%s has Goka's tester, %s has none; give all of them or none WithTester", other.graph.Group(), one.graph.Group())
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(one.brokers)), slices.Sorted(slices.Values(other.brokers))) {
+		return fmt.Errorf("their brokers differ: %s, and %s", strings.Join(one.brokers, ","), strings.Join(other.brokers, ","))
 	}
 	return nil
 }

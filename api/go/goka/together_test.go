@@ -23,15 +23,34 @@ func TestProcessorsThatCannotRunTogether(t *testing.T) {
 	one := onTester(t, kafka, named("a", Visitor("v", none)))
 	elsewhere := onTester(t, kafka, named("b"))
 	elsewhere.brokers = []string{"k:9092"}
+	tested, err := NewProcessor(nil, named("d"), WithTester(kafka))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for want, all := range map[string][]*Processor{
-		"no processors to run together":           nil,
-		"a and b do not run together: their brok": {one, elsewhere},
-		"two processors of a do not run together": {one, onTester(t, kafka, named("a"))},
-		"both have a visitor v":                   {one, onTester(t, kafka, named("c", Visitor("v", none)))},
+		"no processors to run together":                                                  nil,
+		"a and b do not run together: their brok":                                        {one, elsewhere},
+		"d and a do not run together: d has Goka's tester, a has none; give all of them": {tested, one},
+		"a and d do not run together: d has Goka's tester, a has none; give all":         {one, tested},
+		"two processors of a do not run together":                                        {one, onTester(t, kafka, named("a"))},
+		"both have a visitor v":                                                          {one, onTester(t, kafka, named("c", Visitor("v", none)))},
 	} {
 		if err := RunTogether(context.Background(), all...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v instead of %s", err, want)
 		}
+	}
+}
+
+// TestTheOrderOfBrokersDoesNotMatter: they are one cluster, and one checkpoint.
+func TestTheOrderOfBrokersDoesNotMatter(t *testing.T) {
+	kafka := tester.New(t)
+	one, other := onTester(t, kafka, named("a")), onTester(t, kafka, named("b"))
+	one.brokers, other.brokers = []string{"k:1", "k:2"}, []string{"k:2", "k:1"}
+	if err := canRunTogether([]*Processor{one, other}); err != nil {
+		t.Error(err)
+	}
+	if checkpointOf("a", one.brokers) != checkpointOf("a", other.brokers) {
+		t.Error("another checkpoint")
 	}
 }
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from wallaroo.diagnostic import shown
@@ -57,6 +58,7 @@ class MemoryRun:
         channels: The way to each worker.
         on_error: `dead_letter` or `fail`, before what the application says; empty: it decides.
         closing: Ends what was started for it.
+        topics: Directory where workers that are other processes find the topics; None: there are none.
 
     Attributes:
         now_ms: The application's clock, in milliseconds since 1970; only `advance` moves it.
@@ -72,13 +74,14 @@ class MemoryRun:
         *,
         on_error: str = "",
         closing: ExitStack | None = None,
+        topics: Path | None = None,
     ) -> None:
         self.topology, self.plan = topology, plan
         self.now_ms, self.letters = FIRST_MS, list[DeadLetter]()
         self._channels, self._closing = channels, closing or ExitStack()
         tables = {plan.ports[each.path] for each in topology.sources() if isinstance(each, KafkaSource) and each.table}
         self._engine = Engine(plan, channels, ErrorPolicy.of(topology, on_error), tables=tables)
-        self._records, self._feed = Numbering(), Feed(topology)
+        self._records, self._feed = Numbering(), Feed(topology, topics)
         self._waiting: list[KafkaRecord] = []  # that sinks have written, and sources have not read
         self._sequence = self.letter_count = 0
         self._outputs: dict[str, list[Record]] = {sink.path: [] for sink in topology.sinks()}

@@ -61,8 +61,10 @@ def start(
         topology = _joined(program, args)
     plan = compile_topology(topology, shuffle_partitions=1, buckets_per_partition=BUCKETS)
     with ExitStack() as stack:
-        channels = _channels(topology, program, check_persist, stack)
-        return MemoryRun(topology, plan, channels, on_error=on_error, closing=stack.pop_all())
+        topics = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-memory-")))
+        channels = _channels(topology, program, check_persist, topics, stack)
+        others = None if all(isinstance(each, LocalChannel) for each in channels.values()) else topics
+        return MemoryRun(topology, plan, channels, on_error=on_error, closing=stack.pop_all(), topics=others)
 
 
 def _program(app: str | Callable[..., Any], args: Sequence[str]) -> Program | None:
@@ -95,7 +97,7 @@ def _joined(program: Program, args: Sequence[str]) -> Topology:
 
 
 def _channels(
-    topology: Topology, program: Program | None, check_persist: bool, stack: ExitStack
+    topology: Topology, program: Program | None, check_persist: bool, topics: Path, stack: ExitStack
 ) -> dict[str, WorkerChannel]:
     channels: dict[str, WorkerChannel] = {}
     run = f"memory-{os.getpid()}-{uuid.uuid4().hex}"
@@ -106,7 +108,7 @@ def _channels(
             continue
         logs = tempfile.mkdtemp(prefix="wallaroo-memory-")
         stack.callback(shutil.rmtree, logs, ignore_errors=True)
-        spec = replace(spec, run=run, processes=1, check_persist=check_persist, log_directory=logs)
+        spec = replace(spec, run=run, processes=1, check_persist=check_persist, log_directory=logs, topics=str(topics))
         channel = channels[worker.name] = WorkerChannel(spec)
         stack.callback(stop_worker, spec)
         stack.callback(channel.close)

@@ -1,8 +1,10 @@
 """Topics in memory: what sinks write to one goes to the sources that read it, as over a broker."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 
 from wallaroo.diagnostic import shown
 from wallaroo.kafka_record import KafkaRecord
@@ -18,12 +20,16 @@ Group = tuple[KafkaSource, list[Message]]
 class Feed:
     """The topics of an application's sources and sinks of whole records.
 
+    Args:
+        topology: Of the application.
+        directory: Where workers that are other processes find the topics, too; None: there are none.
+
     Attributes:
         topics: The topics with their records.
     """
 
-    def __init__(self, topology: Topology) -> None:
-        self.topics = Topics()
+    def __init__(self, topology: Topology, directory: Path | None = None) -> None:
+        self.topics, self._directory = Topics(), directory
         self._readers: dict[str, list[KafkaSource]] = {}
         for source in topology.sources():
             if isinstance(source, KafkaSource) and has_records(source):
@@ -32,6 +38,9 @@ class Feed:
     def write(self, records: Iterable[KafkaRecord], now_ms: int) -> list[KafkaRecord]:
         """Append records to their topics; returns those that some source reads, as it gets them."""
         written = [self.topics.append(record, now_ms) for record in records]
+        if self._directory is not None:
+            for topic, group in groupby(written, key=attrgetter("topic")):
+                _append(self._directory / hashlib.sha256(topic.encode()).hexdigest(), group)
         return [record for record in written if record.topic in self._readers]
 
     def messages(self, records: Sequence[KafkaRecord]) -> Iterator[Group]:
@@ -44,6 +53,12 @@ class Feed:
         pairs = [(source, group) for topic, group in groups for source in self._readers[topic]]
         for source, group in sorted(pairs, key=lambda pair: not pair[0].table):
             yield source, [_message(source, record) for record in group]
+
+
+def _append(file: Path, records: Iterable[KafkaRecord]) -> None:
+    found = map(write_record, records)
+    with file.open("ab") as opened:
+        opened.write(b"".join(len(data).to_bytes(4, "big") + data for data in found))
 
 
 def _message(source: KafkaSource, record: KafkaRecord) -> Message:

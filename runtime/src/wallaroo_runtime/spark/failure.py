@@ -24,6 +24,10 @@ _DAMAGE = re.compile(
     r"|CANNOT_READ_(?:STREAMING_STATE_FILE|MISSING_SNAPSHOT_FILE|CHECKPOINT)|CANNOT_LOAD_STATE_STORE\.).*$",
     re.MULTILINE,
 )
+# What the client says when no broker answers, and Spark when a broker has nothing for a task.
+_NO_ANSWER = re.compile(
+    r"org\.apache\.kafka\.common\.errors\.TimeoutException: (.+)|(Cannot fetch record for offset .+)"
+)
 _PYTHON_ERROR = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)): (.+)$", re.MULTILINE)
 
 
@@ -115,6 +119,9 @@ def translated(report: str, checkpoint: str = "", log: Path | None = None) -> Ru
         return RunError.of("R633", RUN, path=checkpoint, reason=reason, log=log)
     if log is not None and any(sign in report for sign in _ENDS):
         return JavaEnded.because("it was asked to end", log)
+    if silent := _NO_ANSWER.search(report):
+        fix = "start the brokers, and run again to continue from the checkpoint"
+        return RunError.of("R611", RUN, reason=f"Kafka gave no answer: {silent[1] or silent[2]}", fix=fix)
     python_errors = _PYTHON_ERROR.findall(report)
     reason = (
         ": ".join(python_errors[-1]) if python_errors else next(iter(report.strip().splitlines()), "no reason given")

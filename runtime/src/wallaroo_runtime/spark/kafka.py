@@ -23,9 +23,16 @@ CONSUMER = {
     "kafka.max.poll.records": "100000",
     "kafka.max.partition.fetch.bytes": str(4 * 1024 * 1024),
 }
-# Before each micro-batch the driver asks for a topic's ends. While no broker answers, that takes a minute; the third
-# time ended the query; 60 times are an hour. That a topic is gone is an answer: then they are a minute.
-PATIENCE = {"fetchOffset.numRetries": "60", "fetchOffset.retryIntervalMs": "1000"}
+# While no broker answers, the query waits for at least an hour. A task waits for records (Spark's default: two minutes)
+# and after each poll for the topic's ends (the client's default: one minute); where it fails, a local run ends. The
+# driver asks for the ends before each micro-batch, twice. That a topic is gone is an answer: then that takes a minute.
+HOUR_MS = "3600000"
+PATIENCE = {
+    "kafkaConsumer.pollTimeoutMs": HOUR_MS,
+    "kafka.default.api.timeout.ms": HOUR_MS,
+    "fetchOffset.numRetries": "2",
+    "fetchOffset.retryIntervalMs": "60000",
+}
 CONNECT_S = 5.0
 ANSWER_S = 20
 EARLIEST, LATEST = -2, -1

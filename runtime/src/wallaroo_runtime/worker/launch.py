@@ -49,6 +49,7 @@ def environment(spec: WorkerSpec, directory: Path) -> dict[str, str]:
         "WALLAROO_WORKER_PROCESSES": str(spec.processes or len(os.sched_getaffinity(0))),
         "WALLAROO_STATE_CACHE_BYTES": str(spec.cache_bytes),
         "WALLAROO_CHECK_PERSIST": "1" if spec.check_persist else "",
+        "WALLAROO_TOPICS": spec.topics,
     }
 
 

@@ -38,6 +38,7 @@ class WorkerSpec:
         archive_digest: SHA-256 of the archive in hexadecimal.
         python: Interpreter for `{python}`; empty: this one.
         python_path: Directories that go before others on the worker's PYTHONPATH.
+        topics: Directory with the topics of an engine in memory; empty: they are Kafka's.
     """
 
     application: str
@@ -59,6 +60,7 @@ class WorkerSpec:
     archive_digest: str = ""
     python: str = ""
     python_path: tuple[str, ...] = ()
+    topics: str = ""
 
     @classmethod
     def of(cls, topology: Topology, worker: Worker) -> "WorkerSpec":

@@ -1,0 +1,92 @@
+package goka
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"wallarooapi/internal/recordpb"
+)
+
+// topicsVariable names the directory with the topics of the runtime's engine in memory; it is empty where topics are Kafka's.
+const topicsVariable = "WALLAROO_TOPICS"
+
+// lookupTable is a table of which a worker has the whole.
+type lookupTable interface {
+	Get(key string) (any, error)
+}
+
+// memoryTable is a topic in memory, read as a table: the file of a test's engine, which grows between calls of the worker.
+type memoryTable struct {
+	path  string
+	codec Codec
+
+	mutex  sync.Mutex
+	offset int64 // up to which the file is in values
+	values map[string][]byte
+}
+
+func newMemoryTable(directory, topic string, codec Codec) *memoryTable {
+	name := sha256.Sum256([]byte(topic))
+	return &memoryTable{path: filepath.Join(directory, hex.EncodeToString(name[:])), codec: codec, values: map[string][]byte{}}
+}
+
+// Get returns the last value of a key, nil if it has none.
+func (t *memoryTable) Get(key string) (any, error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if err := t.catchUp(); err != nil {
+		return nil, fmt.Errorf("the table in memory: %w", err)
+	}
+	data, has := t.values[key]
+	if !has {
+		return nil, nil
+	}
+	return t.codec.Decode(data)
+}
+
+// catchUp reads what was written since the last time. A topic without records has no file.
+func (t *memoryTable) catchUp() error {
+	file, err := os.Open(t.path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := file.Seek(t.offset, io.SeekStart); err != nil {
+		return err
+	}
+	data, err := io.ReadAll(file)
+	if err != nil {
+		return err
+	}
+	for len(data) > 0 {
+		size := 4
+		if len(data) >= size {
+			size += int(binary.BigEndian.Uint32(data))
+		}
+		if len(data) < size {
+			return io.ErrUnexpectedEOF
+		}
+		var record recordpb.Record
+		if err := proto.Unmarshal(data[4:size], &record); err != nil {
+			return err
+		}
+		if record.Value == nil {
+			delete(t.values, string(record.Key))
+		} else {
+			t.values[string(record.Key)] = record.Value
+		}
+		data, t.offset = data[size:], t.offset+int64(size)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+"""A broker that is away for more than two minutes while a task reads: the run waits, and counts stay exact."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from support.kafka import Broker
+from support.run import wait_until
+from test_kafka import DEADLINE_S, PARTITIONS, Application, Make, Topic, application, document, send, words
+
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
+__all__ = ["application"]  # the fixture
+# Polls of one record, each with two questions for ends: reading takes half a minute, and tasks are in the middle of it.
+SLOWLY = {"kafka.max.partition.fetch.bytes": "600", "kafka.fetch.max.bytes": "600", "kafka.max.poll.records": "1"}
+HASTILY = dict.fromkeys(
+    ("kafkaConsumer.pollTimeoutMs", "kafka.default.api.timeout.ms", "kafka.request.timeout.ms"), "3000"
+)
+WORDS, PART, BEGUN_S, AWAY_S, ENDED_S = 120_000, 30_000, 8.0, 130.0, 5.0
+LOST = "Lost task"
+
+
+def first_micro_batch(running: Application, folder: str) -> bool:
+    """Say whether Spark has planned ("offsets"), or committed ("commits") the first micro-batch."""
+    return Path(running.directory, "checkpoint", "spark", folder, "0").exists()
+
+
+def is_alive(running: Application) -> bool:
+    return running.process is not None and running.process.poll() is None
+
+
+def log(running: Application) -> str:
+    """Return what Spark has written."""
+    return (running.directory / "checkpoint" / "logs" / "spark.log").read_text()
+
+
+def stays_in_the_middle(running: Application, seconds: float) -> None:
+    """Hold that the run goes on for a while, without the end of the micro-batch that is being read."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert is_alive(running), running.output()
+        assert not first_micro_batch(running, "commits"), "no task was reading: the micro-batch ended"
+        time.sleep(1.0)
+
+
+def reading(broker: Broker, name: str, application: Make, **options: str) -> tuple[Application, list[str]]:
+    """Start a run whose tasks are in the middle of a topic; returns it, and what the topic has."""
+    sent = words(0, WORDS)
+    broker.create(f"{name}-in", PARTITIONS)
+    broker.create(f"{name}-out", PARTITIONS)
+    for first in range(0, WORDS, PART):
+        send(broker, f"{name}-in", sent[first : first + PART])
+    running = application(document(broker, name, once=True, options=SLOWLY | options))
+    running.start()
+    wait_until(lambda: first_micro_batch(running, "offsets") or not is_alive(running), running.output, DEADLINE_S)
+    time.sleep(BEGUN_S)
+    return running, sent
+
+
+def check(broker: Broker, name: str, running: Application, sent: list[str]) -> None:
+    """Read what comes out: each word was counted once, and is there once."""
+    topic = Topic(broker, f"{name}-out")
+    try:
+        topic.read_words(len(sent), running)
+    finally:
+        topic.close()
+    assert set(topic.counts) == set(sent)
+    assert all(counts == {1} for counts in topic.counts.values()), "a message was counted twice"
+    assert topic.records == len(sent), "a record was written twice, and committed"
+    assert running.end() == 0
+
+
+@pytest.mark.parametrize("way", ["frozen", "killed"])
+def test_a_task_waits_for_a_broker_that_is_away_for_long(way: str, broker: Broker, application: Make) -> None:
+    running, sent = reading(broker, f"away-{way}", application)
+    broker.freeze() if way == "frozen" else broker.kill()
+    try:
+        stays_in_the_middle(running, AWAY_S)
+    finally:
+        broker.thaw() if way == "frozen" else broker.start()
+    check(broker, f"away-{way}", running, sent)
+    assert "R611" not in running.output()
+    assert LOST not in log(running), "a task failed; Spark tries each four times"
+
+
+def test_a_task_that_waits_does_not_hold_up_the_end_of_a_run(broker: Broker, application: Make) -> None:
+    running, sent = reading(broker, "ended", application)
+    broker.freeze()
+    try:
+        stays_in_the_middle(running, ENDED_S)
+        assert running.end() == 0, running.output()
+    finally:
+        broker.thaw()
+    running.start()
+    check(broker, "ended", running, sent)
+
+
+def test_a_source_may_have_less_patience(broker: Broker, application: Make) -> None:
+    """The run ends, and goes on where it was when it is started again."""
+    running, sent = reading(broker, "hasty", application, **HASTILY)
+    broker.freeze()
+    try:
+        assert running.wait() == 1, running.output()
+    finally:
+        broker.thaw()
+    assert LOST in log(running)
+    assert "R611 the query stopped; Kafka gave no answer: " in running.output()
+    running.start()
+    check(broker, "hasty", running, sent)
