@@ -328,7 +328,10 @@ def test_status_line_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypat
     reporter.progress(SNAPSHOT)
     assert "in 1,200  out 900  100/s  lag 200  waiting for sinks 48,200  dead letters 3" in capsys.readouterr().err
     reporter.note("done")
-    assert capsys.readouterr() == ("done\n", "\r\x1b[2K")
+    out, err = capsys.readouterr()
+    assert (out, err.startswith("\r\x1b[2K\r\x1b[2Kin 1,200")) == ("done\n", True)
+    reporter.close()
+    assert capsys.readouterr() == ("", "\r\x1b[2K")
 
 
 def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.CaptureFixture[str]) -> None:

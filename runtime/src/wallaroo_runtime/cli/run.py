@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -188,12 +189,19 @@ def run(arguments: argparse.Namespace) -> int:
 
         check_watch(arguments)
     reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet or arguments.debug)
+    with closing(reporter):
+        _run(arguments, app, reporter)
+    return 0
+
+
+def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextReporter) -> None:
+    """Run the application on the engine that was asked for."""
     # Late: each engine imports much.
     if arguments.engine == "memory":
         from wallaroo_runtime.cli.memory import run_in_memory
 
         run_in_memory(arguments, app, reporter)
-        return 0
+        return
     from wallaroo_runtime.cli.debug import execute_debugged
     from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions, SparkOptions
     from wallaroo_runtime.run.reload import execute_watched
@@ -224,10 +232,9 @@ def run(arguments: argparse.Namespace) -> int:
         remote=remote_of(arguments),
         on_error=arguments.on_error,
         check_persist=arguments.check_persist,
-        stop_when_idle=idle,
+        stop_when_idle=arguments.stop_when_idle,
         mode=arguments.mode,
         monitor=monitor_of(arguments),
     )
     how = execute_debugged if arguments.debug else execute_watched if arguments.watch else execute
     how(options, reporter)
-    return 0
