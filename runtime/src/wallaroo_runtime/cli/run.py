@@ -39,6 +39,8 @@ def add_parser(subparsers: Any) -> None:
     )
     what = "run the application's worker in this terminal, one process, so that breakpoint() stops there; no deadlines"
     parser.add_argument("--debug", action="store_true", help=what)
+    what = "the same for a worker in Python, and debugpy listens at this port of 127.0.0.1, for an editor"
+    parser.add_argument("--debug-port", type=int, metavar="PORT", help=what)
     what = "load the program again when its files change; Spark stays warm"
     parser.add_argument("--watch", action="store_true", help=what)
     what = "use a worker that is started already, e.g. under a debugger"
@@ -180,6 +182,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise wrong_usage(reason=f"--stop-when-idle {idle:g} is not a time", fix="give seconds, e.g. 10")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
+    if arguments.debug_port is not None:
+        arguments.debug = True
     if arguments.debug:
         from wallaroo_runtime.cli.debug import check_debug
 
@@ -236,5 +240,9 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         mode=arguments.mode,
         monitor=monitor_of(arguments),
     )
-    how = execute_debugged if arguments.debug else execute_watched if arguments.watch else execute
-    how(options, reporter)
+    if arguments.debug:
+        execute_debugged(options, reporter, arguments.debug_port)
+    elif arguments.watch:
+        execute_watched(options, reporter)
+    else:
+        execute(options, reporter)
