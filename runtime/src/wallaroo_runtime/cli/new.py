@@ -41,7 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.language in GO:
         from wallaroo_runtime.program.init import init
 
-        written += init(directory / GO[arguments.language])
+        whole = directory.resolve()
+        written += [directory / path.relative_to(whole) for path in init(directory / GO[arguments.language])]
     if arguments.json:
         print_json({"files": [str(path) for path in written]})
         return 0
