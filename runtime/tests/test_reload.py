@@ -1,4 +1,4 @@
-"""A changed program is tried beside the one that runs: drawn edits, with real programs and workers, without Spark."""
+"""A changed program is tried while the one before runs: drawn edits, with real programs and workers, without Spark."""
 
 import socket
 import sys

@@ -100,6 +100,14 @@ def test_a_message_never_continues_the_status_line(columns: int, events: list[st
             reporter.close()
             status = ""
         assert looked_at(seen) == [*expected, status[: columns - 1]]
+        reporter.close()
+
+
+def test_what_waits_for_sinks_is_in_the_status_line() -> None:
+    with terminal(120) as seen:
+        TextReporter().progress(replace(SNAPSHOT, lag=200, waiting=48_200, dead_letters=3))
+        numbers = "in 1,234,567  out 1,234,567  100/s  lag 200  waiting for sinks 48,200  dead letters 3"
+        assert looked_at(seen) == [numbers]
 
 
 def test_seconds_pass_on_a_terminal() -> None:
@@ -118,7 +126,7 @@ def test_a_line_each_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
     reporter = TextReporter()
     reporter.doing("starting", "compiling Go in .", is_shared=True)
     reporter.doing("starting", "starting Spark")
-    assert capsys.readouterr() == ("", "compiling Go in .\nstarting Spark\n")
+    assert capsys.readouterr() == ("compiling Go in .\nstarting Spark\n", "")
     TextReporter(is_quiet=True).doing("starting", "starting Spark")
     assert capsys.readouterr() == ("", "")
 

@@ -57,12 +57,12 @@ class TextReporter:
             print(finding, file=sys.stderr, flush=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Rewrite the status line, with the seconds that pass; a line of stderr where there is none."""
+        """Rewrite the status line, with the seconds that pass; a line of stdout where there is none."""
         if self._line is not None and not is_shared:
             self._line.show(what, is_timed=True)
         elif not self._is_quiet:
             self._clear()
-            print(what, file=sys.stderr, flush=True)
+            self.note(what)
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
         """Print the findings, and a line to stdout."""

@@ -34,7 +34,8 @@ class StatusLine:
             is_timed: Whether it also says how many seconds this has taken so far, and goes on to do so.
         """
         with self._lock:
-            self._erase()
+            if not text:
+                self._erase()
             self._text, self._since = text, time.monotonic() if is_timed else 0.0
             self._draw()
         if is_timed and self._ticker is None:

@@ -1,4 +1,4 @@
-"""Workers of an application beside those of Spark's tasks, on this machine."""
+"""Workers of an application on this machine that are not those of Spark's tasks."""
 
 from pathlib import Path
 

@@ -25,7 +25,7 @@ ENDS = {"R617"}  # of Spark's processes: nothing is left to go on with
 def execute_watched(options: RunOptions, reporter: Reporter) -> None:
     """Run an application until it is stopped by a signal, or idle; each change of its files starts it again.
 
-    A changed program that cannot be loaded, or whose workers do not start beside those that run, is reported, and the
+    A changed program that cannot be loaded, or whose workers do not start next to those that run, is reported, and the
     run goes on with the one before. What fails later is reported, too, and the next change is another try. `--fresh`
     concerns the first start that gets to the checkpoint.
 
