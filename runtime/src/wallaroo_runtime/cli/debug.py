@@ -59,6 +59,8 @@ def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None =
         conf = {PARTITIONS: str(shuffle_partitions(ANY)), **spark.conf}
         spark = replace(spark, master="local[1]", conf=conf)
     with foreground(application.topology, port) as (name, socket, process):
-        how = f"debugpy listens at {LOOPBACK}:{port}" if port else "q and c leave pdb"
+        is_python = application.topology.workers[0].language == "python"
+        how = "q and c leave pdb" if is_python else f"`dlv attach {process}` stops it"
+        how = f"debugpy listens at {LOOPBACK}:{port}" if port else how
         reporter.note(f'debug: worker "{name}" is process {process} in this terminal; no deadlines; {how}')
         execute(replace(options, app=replace(app, attach={name: socket}), spark=spark), reporter)

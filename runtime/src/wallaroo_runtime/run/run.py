@@ -360,8 +360,9 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> 
         count: Messages that sources have taken so far; None: Spark reads sources, and keeps positions of them alone.
     """
     if checkpoint.continues:
-        past = "at the positions of its sources" if count is None else f"{count:,} messages so far"
-        reporter.note(f"continuing from {checkpoint.directory}, {past}; --fresh starts over")
+        past = "at the positions of its sources" if count is None else f"after {count:,} messages"
+        reporter.note(f"continuing from {checkpoint.directory}")
+        reporter.note(f"it goes on {past}; --fresh starts over")
     if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
         kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
         remedy = "`wallaroo state rescale` changes it"
