@@ -13,8 +13,15 @@ from support.run import Receiver, Run, dial, framed, wallaroo
 from wallaroo_runtime.checkpoint.directory import LOCK
 
 APP = """
+import os
+from pathlib import Path
+
 import wallaroo
 from label import LABEL
+
+if os.environ["WALLAROO_MODE"] == "emit":
+    with Path(__file__).with_name("loads").open("a") as loads:
+        loads.write("x")
 
 def application_setup(args):
     ins, outs = wallaroo.tcp_parse_input_addrs(args)[0], wallaroo.tcp_parse_output_addrs(args)[0]
@@ -43,8 +50,9 @@ def count(line, state):
 def encode(line):
     return line + "\\n"
 """
-KEPT, WAITS = "before this change goes on", "waiting for a change"
-EDITS = ["label", "label", "broken", "other"]
+NEVER_WORKS = "1 / 0\n"
+FAILS_IN_WORKER = "if os.environ['WALLAROO_MODE'] == 'worker':\n    import no_such_module\n"
+EDITS = ["label", "label", "broken", "broken in worker", "other"]
 
 
 class Editor:
@@ -64,12 +72,12 @@ class Editor:
         self._label.write_text(f'LABEL = "{self.label}"\n')
 
 
-def said(run: Run, text: str) -> int:
-    return sum(text in line for line in run.errors)
+def told(run: Run, state: str) -> int:
+    return sum(report.get("state") == state for report in run.reports)
 
 
 def starts(run: Run) -> int:
-    return sum(report.get("state") == "initialized" for report in run.reports)
+    return told(run, "initialized")
 
 
 def after(run: Run, count: Callable[[], int], edit: Callable[[], None]) -> None:
@@ -90,7 +98,7 @@ def test_each_message_meets_the_program_as_it_was_last_saved(
 ) -> None:
     folder, port = tmp_path_factory.mktemp("watch"), free_port()
     editor, counts, expected = Editor(folder), Counter[str](), []
-    is_live = True
+    is_live, edits_made = True, 0
     options = ("--watch", "--fresh")
     with Receiver() as receiver, Run(folder / "app.py", receiver, folder / "checkpoint", *options,
                                      source=f"127.0.0.1:{port}") as run:  # fmt: skip
@@ -99,11 +107,15 @@ def test_each_message_meets_the_program_as_it_was_last_saved(
             if edit == "label":  # a program that was broken, or another one, is right again, too
                 after(run, lambda: starts(run), lambda number=number: (editor.name(number), editor.write()))  # type: ignore[misc]
                 is_live = True
-            elif edit == "broken" and is_live:
-                after(run, lambda: said(run, KEPT), lambda: editor.write(more="def x(:\n"))
+            elif edit.startswith("broken") and is_live:
+                more = FAILS_IN_WORKER if edit == "broken in worker" else NEVER_WORKS
+                after(run, lambda: told(run, "kept"), lambda more=more: editor.write(more=more))  # type: ignore[misc]
             elif edit == "other" and is_live:
-                after(run, lambda: said(run, WAITS), lambda: editor.write("Other"))
+                after(run, lambda: told(run, "waiting"), lambda: editor.write("Other"))
                 is_live = False
+            else:
+                edits_made -= 1
+            edits_made += 1
             if not is_live:
                 continue
             lines = keys[number::2]
@@ -116,6 +128,8 @@ def test_each_message_meets_the_program_as_it_was_last_saved(
             receiver.wait_for_lines(len(expected), run)
         assert run.stop() == 0, run.said()
     assert sorted(receiver.lines()) == sorted(expected)
+    assert len((folder / "loads").read_text()) == 1 + edits_made, "each change is loaded once"
+    assert all("time" in report for report in run.reports)
 
 
 @pytest.mark.jvm
@@ -126,9 +140,9 @@ def test_a_program_that_was_broken_at_first_starts_over_where_that_was_asked_for
     old = checkpoint / "old"
     for path in (checkpoint / LOCK, old):
         path.touch()
-    editor.write(more="def x(:\n")
+    editor.write(more=NEVER_WORKS)
     with Receiver() as receiver, Run(tmp_path / "app.py", receiver, checkpoint, "--watch", "--fresh") as run:
-        run.wait_while_alive(lambda: said(run, WAITS) > 0, lambda: "it cannot be loaded")
+        run.wait_while_alive(lambda: told(run, "waiting") > 0, lambda: "it cannot be loaded")
         assert old.exists()
         after(run, lambda: not old.exists(), editor.write)
         assert run.stop() == 0, run.said()
@@ -139,7 +153,7 @@ def test_a_signal_while_the_run_before_ends_starts_nothing_more(tmp_path: Path) 
     editor = Editor(tmp_path)
     with Receiver() as receiver, Run(tmp_path / "app.py", receiver, tmp_path / "checkpoint", "--watch") as run:
         run.ready()
-        after(run, lambda: said(run, "it is started again"), lambda: editor.name(1))
+        after(run, lambda: told(run, "changed"), lambda: editor.name(1))
         assert run.stop() == 0, run.said()
         assert starts(run) == 1
 
@@ -162,7 +176,7 @@ def test_an_archive_that_is_packed_again_is_run(tmp_path: Path) -> None:
         with Run(archive, receiver, tmp_path / "checkpoint", "--watch", source=f"127.0.0.1:{port}") as run:
             run.ready()
             editor.name(1)
-            after(run, lambda: starts(run) + said(run, WAITS), pack)
+            after(run, lambda: starts(run) + told(run, "waiting"), pack)
             assert starts(run) == 2, run.said()
             with dial(("127.0.0.1", port)) as connection:
                 connection.sendall(framed([b"a"]))

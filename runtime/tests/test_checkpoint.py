@@ -326,9 +326,9 @@ def test_number_of_partitions_stays_and_is_told(tmp_path: Path, capsys: pytest.C
     path = tmp_path / "checkpoint"
     open_checkpoint(path)
     tell_past(TextReporter(), open_checkpoint(path), 5)
-    assert capsys.readouterr().out == f"continuing from {path}, 5 messages so far; --fresh starts over\n"
+    assert capsys.readouterr().out == f"continuing from {path}\nit goes on after 5 messages; --fresh starts over\n"
     tell_past(TextReporter(), open_checkpoint(path), None)
-    said = f"continuing from {path}, at the positions of its sources; --fresh starts over\n"
+    said = f"continuing from {path}\nit goes on at the positions of its sources; --fresh starts over\n"
     assert capsys.readouterr().out == said
     again = open_checkpoint(path, partitions=8)
     assert again.shuffle_partitions == 3

@@ -322,15 +322,6 @@ def test_reporters(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert timeless(line)["sources"] == [{"name": "in", "address": "127.0.0.1:7010"}]
 
 
-def test_status_line_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    reporter = TextReporter()
-    reporter.progress(SNAPSHOT)
-    assert "in 1,200  out 900  100/s  lag 200  waiting for sinks 48,200  dead letters 3" in capsys.readouterr().err
-    reporter.note("done")
-    assert capsys.readouterr() == ("done\n", "\r\x1b[2K")
-
-
 def test_the_summary_says_which_numbers_are_those_of_this_run(capsys: pytest.CaptureFixture[str]) -> None:
     reporter, total = TextReporter(), replace(SNAPSHOT, state="stopped", waiting=0)
     reporter.progress(replace(total, run={"messages_in": 1200, "messages_out": 900, "dead_letters": 3}))

@@ -1,16 +1,30 @@
 """`wallaroo new`: what it writes passes its own test and can be run, whatever the directory is called."""
 
+import configparser
+import json
+import os
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 import pytest
+from editor import WAIT_S, Editor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.cli import main as cli
+from wallaroo_runtime.cli.editor import PYTHON
+from wallaroo_runtime.cli.new import write
 
 # Names that mean something to Go, to a file system or to a shell.
 NAMES = [
@@ -32,6 +46,7 @@ NAMES = [
     ),
 ]
 GO_TEST = ("go", "test", "./...")
+VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
 PYTEST = (sys.executable, "-m", "pytest", "-q")
 LETTERS = st.characters(codec="utf-8", exclude_characters="/\0")
 
@@ -42,7 +57,7 @@ def test_what_to_do_next_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert out.splitlines()[-1] == f"next: cd {tmp_path}/counter && python -m pytest && wallaroo run app.py"
     readme = (tmp_path / "counter" / "README.md").read_text()
     assert readme.startswith("# counter\n") and "wallaroo run app.py" in readme
-    assert (tmp_path / "counter" / ".gitignore").read_text() == "__pycache__/\n"
+    assert (tmp_path / "counter" / ".gitignore").read_text() == "__pycache__/\n.venv/\n"
 
 
 @settings(deadline=None, max_examples=20)
@@ -72,9 +87,78 @@ def test_the_test_of_a_project_passes(language: str, command: Sequence[str], tmp
         ran(("go", "build"), tmp_path / "counter" / ("words" if language == "mixed" else ""))
     ran(("git", "add", "--all"), tmp_path / "counter")
     names = ran(("git", "ls-files"), tmp_path / "counter").split()
-    assert {Path(name).suffix or Path(name).name for name in names} <= {".go", ".py", ".mod", ".md", ".gitignore"}, (
-        names
-    )
+    kinds = {Path(name).suffix or Path(name).name for name in names}
+    assert kinds <= {".go", ".py", ".mod", ".md", ".gitignore", ".json", ".toml", ".editorconfig"}, names
+
+
+@pytest.mark.parametrize("language", ["python", "go", "mixed"])
+def test_editors_find_what_they_read(language: str, tmp_path: Path) -> None:
+    write(language, folder := tmp_path / "counter")
+    tasks = {task["label"] for task in read(folder, "tasks.json")["tasks"]}
+    launch = read(folder, "launch.json")["configurations"]
+    assert {name for each in launch if (name := each.get("preLaunchTask"))} == tasks
+    kinds = {each["type"] for each in launch}
+    extensions = read(folder, "extensions.json")["recommendations"]
+    of_kind = {"debugpy": "ms-python.debugpy", "go": "golang.go"}
+    assert {of_kind[kind] for kind in kinds} <= set(extensions)
+    assert ("golang.go" in extensions) == (language != "python")
+    assert ("[go]" in read(folder, "settings.json")) == (language != "python")
+    if language != "go":
+        assert "tool" in tomllib.loads((folder / "pyproject.toml").read_text())
+    configparser.ConfigParser().read_string("[all]\n" + (folder / ".editorconfig").read_text())
+
+
+@pytest.mark.jvm
+@pytest.mark.long
+def test_a_breakpoint_in_an_editor_stops_a_run(tmp_path: Path) -> None:
+    write("python", folder := tmp_path / "counter")
+    (task,) = read(folder, "tasks.json")["tasks"]
+    command = [sys.executable if part == PYTHON else part for part in (task["command"], *task["args"])]
+    source, sink, port = (str(free_port()) for _ in range(3))
+    app = folder / "app.py"
+    app.write_text(app.read_text().replace("7010", source).replace("7002", sink))
+    (line,) = [number for number, text in enumerate(app.read_text().splitlines(), 1) if "total.count += 1" in text]
+    (configuration,) = [each for each in read(folder, "launch.json")["configurations"] if "connect" in each]
+    assert command[-1] == str(configuration["connect"]["port"])
+    command[-1], configuration["connect"]["port"] = port, int(port)
+    command += ["--checkpoint", str(tmp_path / "checkpoint")]
+    with (
+        socket.create_server(("127.0.0.1", int(sink))) as listener,
+        subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, start_new_session=True) as run,
+    ):
+        assert run.stdout
+        said = b""
+        ready = task["problemMatcher"]["background"]["endsPattern"].encode()
+        while ready not in said:
+            said += (text := run.stdout.readline())
+            assert text, said
+        editor = Editor(configuration)
+        editor.stop_at(str(app), line)
+        while b"initialized" not in said:
+            said += (text := run.stdout.readline())
+            assert text, said
+        with socket.create_connection(("127.0.0.1", int(source))) as sender:
+            sender.sendall(b"\0\0\0\5hello")
+        assert editor.value("word + '!'") == "'hello!'"
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(WAIT_S)
+            assert connection.recv(100) == b"hello 1\n"
+        editor.leave()
+        os.killpg(run.pid, signal.SIGINT)
+        said += run.communicate(timeout=WAIT_S)[0]
+    assert run.returncode == 0, said
+
+
+def test_a_port_for_an_editor_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "app.py", "--debug-port", "70000"]) == 2
+    assert "--debug-port 70000 is no port" in capsys.readouterr().err
+    worker = tmp_path / "worker"
+    (tmp_path / "result").write_text(json.dumps({"topology": json.loads(VALID.read_text())}))
+    worker.write_text(f'#!/bin/sh\ncp {tmp_path}/result "$WALLAROO_EMIT_FILE"\n')
+    worker.chmod(0o700)
+    assert cli.main(["run", str(worker), "--debug-port", "5678"]) == 2
+    assert "--debug-port is for programs in Python" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -83,6 +167,15 @@ def test_any_directory_is_a_go_program(tmp_path: Path) -> None:
         assert cli.main(["new", "go", str(tmp_path / name)]) == 0
         ran(("go", "list", "-deps", "-test", "./..."), tmp_path / name)
     ran(GO_TEST, tmp_path / "log")
+
+
+def read(folder: Path, name: str) -> Any:
+    return json.loads((folder / ".vscode" / name).read_text())
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def ran(command: Sequence[str], directory: Path) -> str:

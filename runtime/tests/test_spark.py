@@ -17,10 +17,12 @@ from wallaroo.key import bucket_of
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.bucket import bucket_ids
+from wallaroo_runtime.spark.kafka import check_connector, check_kafka
 from wallaroo_runtime.spark.progress import committed_progress
 from wallaroo_runtime.spark.query import QueryOptions, RunningQuery, start_query
+from wallaroo_runtime.spark.session import running_session
 from wallaroo_runtime.storage.journal.writer import JournalWriter
-from wallaroo_runtime.topology.model import Topology, Worker
+from wallaroo_runtime.topology.model import KafkaSink, Pipeline, Topology, Worker
 from wallaroo_runtime.worker import control
 
 pytestmark = pytest.mark.jvm
@@ -49,6 +51,21 @@ def topology(*args: str, deadline_ms: int = 60_000) -> Topology:
         "main", "plain", "0", 1, ("{python}", PLAIN_WORKER), "/", args, deadline_ms, "sha256:" + "0" * 64, "", ()
     )
     return Topology("counts", (worker,), (), {})
+
+
+def test_a_spark_without_kafkas_connector_says_what_to_do(spark: Any) -> None:
+    head: dict[str, Any] = {"path": "0/sinks/0", "name": "out", "kind": "kafka", "inputs": (), "worker": "main"}
+    sink = KafkaSink(**head, topic="t", brokers=("127.0.0.1:1",), options={})
+    reading = replace(topology(), pipelines=(Pipeline("p", (), (), (sink,)),))
+    assert running_session() is spark
+    check_connector(spark, topology())
+    for check in (check_connector, check_kafka):
+        with pytest.raises(RunError) as caught:
+            check(spark, reading)
+        assert str(caught.value) == (
+            'R795 application "counts" uses Kafka; the Spark that runs was started without the connector\n'
+            "  fix: end this run and start it again: Spark loads the connector when it starts"
+        )
 
 
 @dataclass

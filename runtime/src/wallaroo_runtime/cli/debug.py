@@ -1,9 +1,12 @@
 """`wallaroo run APP --debug`: the application's worker is one process in this terminal."""
 
 import argparse
+import sys
 from dataclasses import replace
+from importlib.util import find_spec
 
 from wallaroo_runtime.cli.parser import refuse_together, wrong_usage
+from wallaroo_runtime.monitor.access import LOOPBACK
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.debug import foreground
 from wallaroo_runtime.run.options import PARTITIONS, RunOptions
@@ -11,7 +14,7 @@ from wallaroo_runtime.run.run import execute
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.spark.master import shuffle_partitions
 
-ANY = "local[*]"
+ANY, PORTS = "local[*]", 65_536
 
 
 def check_debug(arguments: argparse.Namespace) -> None:
@@ -27,13 +30,24 @@ def check_debug(arguments: argparse.Namespace) -> None:
         "--engine memory": arguments.engine == "memory" and "breakpoint() stops there without it",
     }
     refuse_together("--debug", why)
+    port = arguments.debug_port
+    if port is None:
+        return
+    if not 0 < port < PORTS:
+        raise wrong_usage(reason=f"--debug-port {port} is no port", fix=f"give 1 to {PORTS - 1}, e.g. 5678")
+    if find_spec("debugpy") is None:
+        raise wrong_usage(reason="--debug-port needs debugpy", fix=f"`{sys.executable} -m pip install debugpy`")
 
 
-def execute_debugged(options: RunOptions, reporter: Reporter) -> None:
+def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None = None) -> None:
     """Run the application with its first worker in this terminal.
 
+    Args:
+        port: Where debugpy listens for an editor; None: nowhere.
+
     Raises:
-        RunError: As `execute`; R608, it is an archive; or the worker does not start.
+        RunError: As `execute`; R608, it is an archive, or a program that debugpy does not know; or the worker does not
+            start.
     """
     app = options.app
     application = load_application(app.name, app.args, app.inputs, app.outputs)
@@ -44,6 +58,9 @@ def execute_debugged(options: RunOptions, reporter: Reporter) -> None:
         # One task at a time: two threads at breakpoints would read the terminal in turns.
         conf = {PARTITIONS: str(shuffle_partitions(ANY)), **spark.conf}
         spark = replace(spark, master="local[1]", conf=conf)
-    with foreground(application.topology) as (name, socket, process):
-        reporter.note(f'debug: worker "{name}" is process {process} in this terminal; no deadlines; q and c leave pdb')
+    with foreground(application.topology, port) as (name, socket, process):
+        is_python = application.topology.workers[0].language == "python"
+        how = "q and c leave pdb" if is_python else f"`dlv attach {process}` stops it"
+        how = f"debugpy listens at {LOOPBACK}:{port}" if port else how
+        reporter.note(f'debug: worker "{name}" is process {process} in this terminal; no deadlines; {how}')
         execute(replace(options, app=replace(app, attach={name: socket}), spark=spark), reporter)

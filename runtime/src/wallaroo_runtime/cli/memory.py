@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import signal
 import time
+from functools import partial
 
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.memory.run import MemoryRun
@@ -37,6 +38,7 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -
         on_error=arguments.on_error,
         inputs=arguments.inputs,
         outputs=arguments.outputs,
+        tell=partial(reporter.doing, "starting", is_shared=True),
     )
     for finding in unused_addresses(run.topology, arguments.inputs, arguments.outputs):
         reporter.warn(finding)

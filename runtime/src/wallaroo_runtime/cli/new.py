@@ -5,11 +5,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from wallaroo_runtime.cli.editor import editor_files
 from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import USAGE, RunError
 
 TEMPLATES, SUFFIX = Path(__file__).parents[1] / "template", ".template"
-IGNORED = {language: "__pycache__/\n" for language in ("python", "mixed")}
+IGNORED = {language: "__pycache__/\n.venv/\n" for language in ("python", "mixed")}
 NEXT = {"python": ("python -m pytest", "wallaroo run app.py"), "go": ("go test ./...", "wallaroo run .")}
 NEXT["mixed"] = NEXT["python"]
 GO = {"go": "", "mixed": "words"}  # where the Go program is, which knows by itself what git shall ignore
@@ -40,7 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.language in GO:
         from wallaroo_runtime.program.init import init
 
-        written += init(directory / GO[arguments.language])
+        whole = directory.resolve()
+        written += [directory / path.relative_to(whole) for path in init(directory / GO[arguments.language])]
     if arguments.json:
         print_json({"files": [str(path) for path in written]})
         return 0
@@ -62,16 +64,22 @@ def write(language: str, directory: Path) -> list[Path]:
         raise _refused(directory, "it is not empty", "give a new directory")
     name = _name_of(directory)
     written = []
+    for file, text in editor_files(language).items():
+        written.append(_written(directory / file, text))
     for template in sorted((TEMPLATES / language).glob(f"*{SUFFIX}")):
         file = template.name.removesuffix(SUFFIX)
-        path = directory / FOLDERS.get(file, "") / file
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(template.read_text(encoding="utf-8").replace("{name}", name), encoding="utf-8")
-        written.append(path)
+        text = template.read_text(encoding="utf-8").replace("{name}", name)
+        written.append(_written(directory / FOLDERS.get(file, "") / file, text))
     if language in IGNORED:
-        written.append(directory / ".gitignore")
-        written[-1].write_text(IGNORED[language], encoding="utf-8")
+        written.append(_written(directory / ".gitignore", IGNORED[language]))
     return written
+
+
+def _written(path: Path, text: str) -> Path:
+    """Write a file, and its folder where that is missing."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def _name_of(directory: Path) -> str:

@@ -1,12 +1,14 @@
 """Shows the user how a run goes: for people, or as JSON."""
 
 import json
-import shutil
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.cli.status_line import StatusLine
 from wallaroo_runtime.run.snapshot import Snapshot
 
 READY = "Application has successfully initialized."
@@ -29,7 +31,7 @@ def says_ready(line: str) -> bool:
 
 
 class TextReporter:
-    """Writes for people; the progress line only where stderr is a terminal.
+    """Writes for people; the status line only where stderr is a terminal.
 
     Args:
         is_quiet: Whether neither that line nor what workers print is shown.
@@ -37,13 +39,12 @@ class TextReporter:
 
     def __init__(self, *, is_quiet: bool = False) -> None:
         self._is_quiet = is_quiet
-        self._is_terminal = sys.stderr.isatty() and not is_quiet
-        self._has_line = False
+        self._line = StatusLine() if sys.stderr.isatty() and not is_quiet else None
 
     def note(self, text: str) -> None:
         """Print a line to stdout."""
-        self._clear()
-        print(text, flush=True)
+        with self._above():
+            print(text, flush=True)
 
     def output(self, worker: str, line: str) -> None:
         """Print the line to stdout, the worker's name in front; what a terminal would obey is escaped."""
@@ -52,11 +53,27 @@ class TextReporter:
 
     def warn(self, finding: Diagnostic) -> None:
         """Print a finding to stderr."""
+        with self._above():
+            print(finding, file=sys.stderr, flush=True)
+
+    def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
+        """Rewrite the status line, with the seconds that pass; a line of stdout where there is none."""
+        if self._line is not None and not is_shared:
+            self._line.show(what, is_timed=True)
+        elif not self._is_quiet:
+            self._clear()
+            self.note(what)
+
+    def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
+        """Print the findings, and a line to stdout."""
         self._clear()
-        print(finding, file=sys.stderr, flush=True)
+        for finding in findings:
+            self.warn(finding)
+        self.note(text)
 
     def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
         """Print where sources listen, and Wallaroo's line that says so."""
+        self._clear()
         for name, address in addresses:
             self.note(f'source "{name}" listens at {address}')
         self.note(READY)
@@ -69,16 +86,21 @@ class TextReporter:
             f"lag {snapshot.lag:,}  {waiting}dead letters {snapshot.dead_letters:,}"
         )
         if snapshot.state == "stopped":
+            self._clear()
             self.note(f"stopped: {text}{_of_this_run(snapshot)}")
-        elif self._is_terminal:
-            width = shutil.get_terminal_size().columns - 1
-            print(f"\r\x1b[2K{text[:width]}", end="", file=sys.stderr, flush=True)
-            self._has_line = True
+        elif self._line is not None:
+            self._line.show(text)
+
+    def close(self) -> None:
+        """Leave nothing on the line of the terminal."""
+        self._clear()
 
     def _clear(self) -> None:
-        if self._has_line:
-            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
-            self._has_line = False
+        if self._line is not None:
+            self._line.show("")
+
+    def _above(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._line is None else self._line.above()
 
 
 def printable(text: str) -> str:
@@ -96,7 +118,7 @@ def _of_this_run(snapshot: Snapshot) -> str:
 
 
 class JsonReporter:
-    """Writes one JSON object a line to stdout when the run is initialized and for each progress; all else to stderr."""
+    """Writes one JSON object a line to stdout for each state of the run and each progress; all else to stderr."""
 
     def note(self, text: str) -> None:
         """Print a line to stderr."""
@@ -109,6 +131,14 @@ class JsonReporter:
         """Print the finding as a JSON array, like every finding."""
         print(json.dumps([finding.to_json()], ensure_ascii=False), file=sys.stderr, flush=True)
 
+    def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
+        """Print an object with the state and what is done."""
+        print_json({"state": state, "doing": what})
+
+    def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
+        """Print an object with the state, and the findings that have led to it."""
+        print_json({"state": state, "text": text, "findings": [finding.to_json() for finding in findings]})
+
     def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
         """Print an object with the addresses."""
         sources = [{"name": name, "address": address} for name, address in addresses]
@@ -118,3 +148,6 @@ class JsonReporter:
     def progress(self, snapshot: Snapshot) -> None:
         """Print the numbers."""
         print_json(snapshot.to_json())
+
+    def close(self) -> None:
+        """Nothing is left to do."""

@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ def add_parser(subparsers: Any) -> None:
     )
     what = "run the application's worker in this terminal, one process, so that breakpoint() stops there; no deadlines"
     parser.add_argument("--debug", action="store_true", help=what)
+    what = "the same for a worker in Python, and debugpy listens at this port of 127.0.0.1, for an editor"
+    parser.add_argument("--debug-port", type=int, metavar="PORT", help=what)
     what = "load the program again when its files change; Spark stays warm"
     parser.add_argument("--watch", action="store_true", help=what)
     what = "use a worker that is started already, e.g. under a debugger"
@@ -179,6 +182,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise wrong_usage(reason=f"--stop-when-idle {idle:g} is not a time", fix="give seconds, e.g. 10")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
+    if arguments.debug_port is not None:
+        arguments.debug = True
     if arguments.debug:
         from wallaroo_runtime.cli.debug import check_debug
 
@@ -188,12 +193,19 @@ def run(arguments: argparse.Namespace) -> int:
 
         check_watch(arguments)
     reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet or arguments.debug)
+    with closing(reporter):
+        _run(arguments, app, reporter)
+    return 0
+
+
+def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextReporter) -> None:
+    """Run the application on the engine that was asked for."""
     # Late: each engine imports much.
     if arguments.engine == "memory":
         from wallaroo_runtime.cli.memory import run_in_memory
 
         run_in_memory(arguments, app, reporter)
-        return 0
+        return
     from wallaroo_runtime.cli.debug import execute_debugged
     from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions, SparkOptions
     from wallaroo_runtime.run.reload import execute_watched
@@ -224,10 +236,13 @@ def run(arguments: argparse.Namespace) -> int:
         remote=remote_of(arguments),
         on_error=arguments.on_error,
         check_persist=arguments.check_persist,
-        stop_when_idle=idle,
+        stop_when_idle=arguments.stop_when_idle,
         mode=arguments.mode,
         monitor=monitor_of(arguments),
     )
-    how = execute_debugged if arguments.debug else execute_watched if arguments.watch else execute
-    how(options, reporter)
-    return 0
+    if arguments.debug:
+        execute_debugged(options, reporter, arguments.debug_port)
+    elif arguments.watch:
+        execute_watched(options, reporter)
+    else:
+        execute(options, reporter)

@@ -28,3 +28,7 @@ def main() -> int:
         return run()
     report([Diagnostic.of("T221", found=found) for found in others], "--json" in sys.argv[1:])
     return TOPOLOGY
+
+
+if __name__ == "__main__":
+    sys.exit(main())

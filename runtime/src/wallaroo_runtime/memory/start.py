@@ -18,7 +18,7 @@ from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.program.emit import DEADLINE_SECONDS, join_programs
+from wallaroo_runtime.program.emit import DEADLINE_SECONDS, join_programs, say_nothing
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.channel import WorkerChannel
@@ -37,6 +37,7 @@ def start(
     on_error: str = "",
     inputs: str = "",
     outputs: str = "",
+    tell: Callable[[str], None] = say_nothing,
 ) -> MemoryRun:
     """Start an application.
 
@@ -49,6 +50,7 @@ def start(
         on_error: `dead_letter` or `fail`, before what the application says; empty: it decides.
         inputs: Addresses in place of those of the sources of a topology file.
         outputs: Addresses in place of those of its sinks.
+        tell: Called with what begins now and may take seconds.
 
     Raises:
         RunError: It cannot be run; every finding.
@@ -56,9 +58,9 @@ def start(
     program = _program(app, args)
     if program is None:
         assert isinstance(app, str)
-        topology = _topology(app, args, inputs, outputs)
+        topology = _topology(app, args, inputs, outputs, tell)
     else:
-        topology = _joined(program, args)
+        topology = _joined(program, args, tell)
     plan = compile_topology(topology, shuffle_partitions=1, buckets_per_partition=BUCKETS)
     with ExitStack() as stack:
         topics = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-memory-")))
@@ -81,18 +83,19 @@ def _program(app: str | Callable[..., Any], args: Sequence[str]) -> Program | No
     return program
 
 
-def _topology(app: str, args: Sequence[str], inputs: str, outputs: str) -> Topology:
-    found = load_application(app, args, inputs, outputs)
+def _topology(app: str, args: Sequence[str], inputs: str, outputs: str, tell: Callable[[str], None]) -> Topology:
+    found = load_application(app, args, inputs, outputs, tell)
     if found.archive is not None:
         raise RunError.of("R609", USAGE, app=app, reason="an archive runs on Spark")
     return found.topology
 
 
-def _joined(program: Program, args: Sequence[str]) -> Topology:
+def _joined(program: Program, args: Sequence[str], tell: Callable[[str], None]) -> Topology:
     document = program.document
     programs = program.application.programs()
     if programs:
-        join_programs(document, programs, Path(program.directory), args, deadline_seconds=DEADLINE_SECONDS)
+        home = Path(program.directory)
+        join_programs(document, programs, home, args, deadline_seconds=DEADLINE_SECONDS, tell=tell)
     return load_document(document)
 
 

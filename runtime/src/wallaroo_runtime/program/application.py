@@ -1,7 +1,7 @@
 """Turns what the user named into a topology: a program is emitted, a document is read."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.archive.archive import Archive, read_archive
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.program.app import AppKind, resolve
-from wallaroo_runtime.program.emit import emit
+from wallaroo_runtime.program.emit import emit, say_nothing
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load, load_document
@@ -32,7 +32,9 @@ class Application(NamedTuple):
     archive: Archive | None = None
 
 
-def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -> Application:
+def load_application(
+    app: str, args: Sequence[str], inputs: str, outputs: str, tell: Callable[[str], None] = say_nothing
+) -> Application:
     """Return the topology of an application, and where it came from.
 
     Args:
@@ -40,6 +42,7 @@ def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -
         args: What the application sees on its command line.
         inputs: The value of `--in`; a program sees it itself, for a document it overrides the sources' addresses.
         outputs: The value of `--out`, likewise for sinks.
+        tell: Called with what begins now and may take seconds.
 
     Raises:
         RunError: There is no such application (R609), or it is not correct: every finding. An archive: R655, R656.
@@ -47,7 +50,7 @@ def load_application(app: str, args: Sequence[str], inputs: str, outputs: str) -
     resolved = resolve(app)
     path = Path(resolved.path)
     if resolved.kind not in (AppKind.TOPOLOGY, AppKind.ARCHIVE):
-        return Application(load_document(emit(resolved, args)), path)
+        return Application(load_document(emit(resolved, args, tell=tell)), path)
     archive = read_archive(path) if resolved.kind is AppKind.ARCHIVE else None
     topology = override(load(archive.topology if archive else read_file(path)), inputs, outputs)
     check_interface(topology)

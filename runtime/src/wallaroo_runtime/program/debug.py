@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.errors import USAGE, WORKER, RunError
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.launch import SOCKET, environment, explain_refusal, explain_start, status_text
-from wallaroo_runtime.worker.spec import WorkerSpec
+from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER, WorkerSpec
 
 START_S = 120.0
 LOOK_S = 0.05
@@ -20,16 +20,23 @@ STOP_S = 10.0
 
 
 @contextlib.contextmanager
-def foreground(topology: Topology) -> Iterator[tuple[str, Path, int]]:
+def foreground(topology: Topology, port: int | None = None) -> Iterator[tuple[str, Path, int]]:
     """Start the first worker of an application in this terminal; it ends with the context.
+
+    Args:
+        port: Of the loopback address, where debugpy listens in the worker, which is then one in Python; None: it runs
+            without.
 
     Yields:
         Name of the worker, the socket on which it serves, and its process id.
 
     Raises:
-        RunError: It did not start: W401, W404 or what its program reports.
+        RunError: R608, debugpy knows only programs in Python. It did not start: W401, W404 or what its program reports.
     """
     worker = topology.workers[0]
+    if port is not None and worker.command[0] != PYTHON_PLACEHOLDER:
+        fix = "give --debug, and let the debugger attach to the process that it names"
+        raise RunError.of("R608", USAGE, reason="--debug-port is for programs in Python", fix=fix)
     with tempfile.TemporaryDirectory(prefix="wallaroo-debug-") as folder:
         directory = Path(folder)
         spec = replace(WorkerSpec.of(topology, worker), processes=1)
@@ -37,7 +44,7 @@ def foreground(topology: Topology) -> Iterator[tuple[str, Path, int]]:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             variables = environment(spec, directory) | {"WALLAROO_DEBUG": "1"}
-            child = subprocess.Popen(spec.program(), cwd=spec.directory, env=variables)
+            child = subprocess.Popen(_program(spec, port), cwd=spec.directory, env=variables)
         except OSError as error:
             raise RunError([explain_refusal(spec, error)], WORKER) from error
         finally:
@@ -47,6 +54,11 @@ def foreground(topology: Topology) -> Iterator[tuple[str, Path, int]]:
             yield worker.name, directory / SOCKET, child.pid
         finally:
             _end(child)
+
+
+def _program(spec: WorkerSpec, port: int | None) -> list[str]:
+    interpreter, *rest = spec.program()
+    return [interpreter, *([] if port is None else ["-m", "debugpy", "--listen", f"127.0.0.1:{port}"]), *rest]
 
 
 def _wait(spec: WorkerSpec, child: "subprocess.Popen[bytes]", directory: Path) -> None:

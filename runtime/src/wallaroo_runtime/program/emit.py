@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,12 +36,28 @@ class Emitted(NamedTuple):
     libraries: dict[str, App]
 
 
-def emit(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_SECONDS) -> dict[str, Any]:
+def say_nothing(what: str) -> None:
+    """Do not report what takes time."""
+
+
+def emit(
+    app: App,
+    args: Sequence[str],
+    deadline_seconds: float = DEADLINE_SECONDS,
+    *,
+    tell: Callable[[str], None] = say_nothing,
+) -> dict[str, Any]:
     """Return the document of `emit_all`."""
-    return emit_all(app, args, deadline_seconds).document
+    return emit_all(app, args, deadline_seconds, tell=tell).document
 
 
-def emit_all(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_SECONDS) -> Emitted:
+def emit_all(
+    app: App,
+    args: Sequence[str],
+    deadline_seconds: float = DEADLINE_SECONDS,
+    *,
+    tell: Callable[[str], None] = say_nothing,
+) -> Emitted:
     """Return what the program declares; what the program prints goes to our stderr.
 
     A Go program is built first. Programs whose components it names are run likewise, and their workers put into the
@@ -51,23 +67,30 @@ def emit_all(app: App, args: Sequence[str], deadline_seconds: float = DEADLINE_S
         app: What `resolve` found; not a topology.
         args: What the application sees on its command line, without a program name.
         deadline_seconds: How long the setup of one program may take.
+        tell: Called with what begins now and may take seconds.
 
     Raises:
         RunError: With exit code 3 and the program's faults (T258 to T260 for components of others), or exit code 4 when
             a program cannot be run.
     """
-    result = run_front_end(app, args, deadline_seconds)
+    result = run_front_end(app, args, deadline_seconds, tell)
     if "library" in result:
         raise RunError.of("T258", TOPOLOGY, app=app.path)
     document: dict[str, Any] = result["topology"]
     home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
-    return Emitted(
-        document, join_programs(document, result.get("programs", {}), home, args, deadline_seconds=deadline_seconds)
-    )
+    programs = result.get("programs", {})
+    found = join_programs(document, programs, home, args, deadline_seconds=deadline_seconds, tell=tell)
+    return Emitted(document, found)
 
 
 def join_programs(
-    document: dict[str, Any], programs: Mapping[str, str], home: Path, args: Sequence[str], *, deadline_seconds: float
+    document: dict[str, Any],
+    programs: Mapping[str, str],
+    home: Path,
+    args: Sequence[str],
+    *,
+    deadline_seconds: float,
+    tell: Callable[[str], None] = say_nothing,
 ) -> dict[str, App]:
     """Run the front-ends of other programs, and put their workers into the document of the one that names them.
 
@@ -77,6 +100,7 @@ def join_programs(
         home: Directory of the program that names them.
         args: What the application sees on its command line.
         deadline_seconds: How long the setup of one program may take.
+        tell: As `emit_all`.
 
     Returns:
         The programs by the names of their workers.
@@ -85,18 +109,21 @@ def join_programs(
         RunError: As `emit_all`.
     """
     libraries = {name: find_library(name, home, target) for name, target in programs.items()}
-    results = {name: run_front_end(found, args, deadline_seconds) for name, found in libraries.items()}
+    results = {name: run_front_end(found, args, deadline_seconds, tell) for name, found in libraries.items()}
     if libraries:
         join_libraries(document, {name: (libraries[name].path, result) for name, result in results.items()})
     return libraries
 
 
-def run_front_end(app: App, args: Sequence[str], deadline_seconds: float) -> dict[str, Any]:
+def run_front_end(
+    app: App, args: Sequence[str], deadline_seconds: float, tell: Callable[[str], None] = say_nothing
+) -> dict[str, Any]:
     """Return what one program writes in mode `emit`, its worker with the command that starts it.
 
     Raises:
         RunError: As `emit`.
     """
+    tell(f"{'compiling Go in' if app.kind is AppKind.GO_DIRECTORY else 'reading'} {app.path}")
     if app.kind is AppKind.GO_DIRECTORY:
         # Late: only Go programs need it.
         from wallaroo_runtime.program.build import build

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,6 +81,14 @@ class Watch:
         """Hand on, and keep the finding."""
         self._board.warn(finding)
         self._reporter.warn(finding)
+
+    def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
+        """Hand on."""
+        self._reporter.doing(state, what, is_shared=is_shared)
+
+    def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
+        """Hand on."""
+        self._reporter.event(state, text, findings)
 
     def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
         """Hand on."""

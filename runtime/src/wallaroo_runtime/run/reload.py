@@ -1,5 +1,7 @@
 """`wallaroo run --watch`: a run whose program is loaded again when its files change, on a Spark that stays."""
 
+import errno
+import os
 import socket
 import threading
 from contextlib import ExitStack, closing
@@ -7,21 +9,25 @@ from dataclasses import replace
 
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.monitor.access import new_token, parse_address
-from wallaroo_runtime.program.application import load_application
+from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.watched import ProgramFiles
-from wallaroo_runtime.run.options import AppOptions, RunOptions
+from wallaroo_runtime.run.hosted import hosted_workers
+from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.run import LOOK_S, Ending, run_once
 from wallaroo_runtime.run.signals import RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
 
+CHANGED, KEPT, WAITING = "changed", "kept", "waiting"
+IN_USE = os.strerror(errno.EADDRINUSE).lower()
 ENDS = {"R617"}  # of Spark's processes: nothing is left to go on with
 
 
 def execute_watched(options: RunOptions, reporter: Reporter) -> None:
     """Run an application until it is stopped by a signal, or idle; each change of its files starts it again.
 
-    A changed program that cannot be loaded is reported, and the run goes on with the one before. What fails later is
-    reported, too, and the next change is another try. `--fresh` concerns the first start that gets to the checkpoint.
+    A changed program that cannot be loaded, or whose workers do not start next to those that run, is reported, and the
+    run goes on with the one before. What fails later is reported, too, and the next change is another try. `--fresh`
+    concerns the first start that gets to the checkpoint.
 
     Raises:
         RunError: The first start failed for what is not the program's, or Spark has ended.
@@ -42,37 +48,40 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> None:
 def _run_once(options: RunOptions, reporter: Reporter, program: "Program", ending: Ending) -> bool:
     """Run the program as it is now; return whether a changed one is to be run next."""
     stopped = ending.stopped
-    program.is_new = stopped.is_started = False
+    application, program.loaded, stopped.is_started = program.loaded, None, False
     try:
-        run_once(options, reporter, ending)
+        run_once(options, reporter, ending, application)
     except RunError as error:
         program.was_ready |= stopped.is_started
         if stopped.is_set() or program.cannot_help(error):
             raise
-        program.tell(error)
-        reporter.note("waiting for a change of the program")
+        reporter.event(WAITING, "waiting for a change of the program", error.diagnostics)
         return program.wait(stopped)
     program.was_ready = True
-    return program.is_new and not stopped.is_set()
+    return program.loaded is not None and not stopped.is_set()
 
 
 class Loading(threading.Thread):
-    """Loads a program, in a thread of its own.
+    """Loads a program and tries its workers, in a thread of its own.
 
     Attributes:
-        error: Why it cannot be loaded.
+        application: What was loaded.
+        error: Why it cannot be run.
     """
 
-    def __init__(self, app: AppOptions) -> None:
+    def __init__(self, options: RunOptions) -> None:
         super().__init__(name="loading", daemon=True)
-        self._app = app
+        self._options = options
+        self.application: Application | None = None
         self.error: Exception | None = None
         self.start()
 
     def run(self) -> None:
-        """Load it."""
+        """Load and try it."""
+        app = self._options.app
         try:
-            load_application(self._app.name, self._app.args, self._app.inputs, self._app.outputs)
+            self.application = load_application(app.name, app.args, app.inputs, app.outputs)
+            try_workers(self._options, self.application)
         except Exception as error:
             self.error = error  # raised, or reported, where the run is looked after
 
@@ -85,46 +94,40 @@ class Program:
         reporter: Notifies the user.
 
     Attributes:
-        is_new: Whether a changed one waits to be run.
+        loaded: A changed one that waits to be run; None: there is none.
         was_ready: Whether it has ever been initialized.
         was_opened: Whether a start has ever got to the checkpoint.
     """
 
     def __init__(self, options: RunOptions, reporter: Reporter) -> None:
-        self._app, self._reporter = options.app, reporter
+        self._options, self._reporter = options, reporter
         self._files = ProgramFiles(options.app.name)
         self._loading: Loading | None = None
-        self.is_new = self.was_ready = self.was_opened = False
+        self.loaded: Application | None = None
+        self.was_ready = self.was_opened = False
 
     def open(self) -> None:
         """Note that a start has got to the checkpoint."""
         self.was_opened = True
 
     def has_changed(self) -> bool:
-        """Return whether its files have changed, and what they are now can be loaded; else the user is notified.
+        """Return whether its files have changed, and what they are now can be run; else the user is notified.
 
-        Loading may take long, as a build in Go does; the run goes on meanwhile.
+        That may take long, as a build in Go does; the run goes on meanwhile.
         """
         if self._loading is None:
-            self._loading = Loading(self._app) if self._files.have_changed() else None
+            self._loading = Loading(self._options) if self._files.have_changed() else None
             return False
         if self._loading.is_alive():
             return False
-        error, self._loading = self._loading.error, None
-        if isinstance(error, RunError):
-            self.tell(error)
-            self._reporter.note("the program before this change goes on")
+        done, self._loading = self._loading, None
+        try:
+            self.loaded = _runnable(done)
+        except RunError as error:
+            self._reporter.event(KEPT, "the program before this change goes on", error.diagnostics)
             return False
-        if error is not None:
-            raise error
-        self._reporter.note("the program has changed: it is started again")
-        self.is_new = True
+        self._reporter.event(CHANGED, "the program has changed: it is started again")
         return True
-
-    def tell(self, error: RunError) -> None:
-        """Report what is wrong."""
-        for finding in error.diagnostics:
-            self._reporter.warn(finding)
 
     def cannot_help(self, error: RunError) -> bool:
         """Return whether an error stays, whatever the program is changed to."""
@@ -139,6 +142,39 @@ class Program:
             if self._files.have_changed():
                 return True
         return False
+
+
+def _runnable(loading: Loading) -> Application:
+    """Return what was loaded, if the Spark that runs can run it.
+
+    Raises:
+        RunError: Why not.
+    """
+    if loading.error is not None:
+        raise loading.error
+    assert loading.application is not None
+    from wallaroo_runtime.spark.kafka import check_connector
+    from wallaroo_runtime.spark.session import running_session
+
+    check_connector(running_session(), loading.application.topology)
+    return loading.application
+
+
+def try_workers(options: RunOptions, application: Application) -> None:
+    """Start the workers of a program, and end them: one that fails must not end a good run first.
+
+    A port that the running workers hold says nothing about the others.
+
+    Raises:
+        RunError: Why one does not start.
+    """
+    with closing(hosted_workers(options, application)) as workers:
+        try:
+            for worker in application.topology.workers:
+                workers.target(worker.name)
+        except RunError as error:
+            if not any(IN_USE in finding.traceback.lower() for finding in error.diagnostics):
+                raise
 
 
 def _with_lasting_page(options: RunOptions) -> RunOptions:

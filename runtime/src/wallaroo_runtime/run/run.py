@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +13,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo.worker import trace
 from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
-from wallaroo_runtime.checkpoint.directory import Place, default_directory
+from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirectory
 from wallaroo_runtime.checkpoint.url import check_answer, check_services, is_remote
 from wallaroo_runtime.errors import RunError
@@ -26,10 +27,11 @@ from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, check_runnable, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
+from wallaroo_runtime.run.hosted import hosted_workers, path_of
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
-from wallaroo_runtime.run.options import CheckpointOptions, RunOptions
+from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import check_realtime, realtime_bounds, realtime_settings, start_in_realtime
 from wallaroo_runtime.run.running_state import states_of_run
@@ -39,13 +41,14 @@ from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.spark.master import SUBMITTED, check_master, cores, shuffle_partitions
-from wallaroo_runtime.spark.virtual_machine import VirtualMachine, launch
+from wallaroo_runtime.spark.virtual_machine import VirtualMachine, is_launched, launch
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology
 
 if TYPE_CHECKING:
     from wallaroo_runtime.spark.query import RunningQuery
     from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 
+STARTING, STOPPING = "starting", "stopping"
 LOOK_S, QUIET_LOOK_S = 0.1, 0.5
 PROGRESS_S = 1.0
 SIGNALS_S = 1.0
@@ -82,14 +85,17 @@ class Ending(NamedTuple):
     opened: Callable[[], None] = lambda: None
 
 
-def run_once(options: RunOptions, reporter: Reporter, ending: Ending) -> None:
+def run_once(options: RunOptions, reporter: Reporter, ending: Ending, application: Application | None = None) -> None:
     """Run an application until `ending` says so, or it is idle.
+
+    Args:
+        application: What `options` name, when it is loaded already.
 
     Raises:
         RunError: It cannot start, or it failed; what it has started has ended, but Spark.
     """
     app = options.app
-    application = load_application(app.name, app.args, app.inputs, app.outputs)
+    application = application or load(app, reporter)
     topology = application.topology
     if package := trace.missing():
         reporter.warn(Diagnostic.of("R778", package=package))
@@ -108,7 +114,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending) -> None:
         check_realtime(topology, master=options.spark.master, location=location, remote=options.remote)
         options = replace(options, bounds=realtime_bounds(options.bounds))
     check_answer(options.checkpoint.location)
-    place = Place.take(_path_of(options.checkpoint, application))
+    place = Place.take(path_of(options.checkpoint, application))
     try:
         if options.checkpoint.fresh:
             stop_left_behind(place.path)
@@ -125,6 +131,9 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending) -> None:
             mode=options.mode,
         )
         ending.opened()
+        if not checkpoint.continues:
+            reporter.note(f"new checkpoint in {checkpoint.directory}")
+        reporter.note(f"logs in {checkpoint.path / 'logs'}")
         plan = compile_topology(
             topology,
             shuffle_partitions=checkpoint.shuffle_partitions,
@@ -136,12 +145,14 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending) -> None:
         place.release()
 
 
-def _path_of(options: CheckpointOptions, application: Application) -> Path:
-    """Return the directory of this machine that a run uses."""
-    topology = application.topology
-    if not options.location:
-        return options.path or default_directory(topology.name, topology.workers[0].language, application.path)
-    return default_directory(topology.name, topology.workers[0].language, Path(options.location))
+def load(app: AppOptions, reporter: Reporter) -> Application:
+    """Return what the options name; the user is notified of each program that is read or built.
+
+    Raises:
+        RunError: As `load_application`.
+    """
+    tell = partial(reporter.doing, STARTING, is_shared=True)
+    return load_application(app.name, app.args, app.inputs, app.outputs, tell)
 
 
 def _directory_of(options: RunOptions, topology: Topology, place: Place) -> Directory:
@@ -218,6 +229,7 @@ def _run(
     create_topics(topology, reporter.note)
     with ExitStack() as stack:
         # The slowest first; the peers start meanwhile, and pyspark takes a second to import.
+        reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
         java = launch(options.spark.master, logs, _spark_settings(options, topology))
         if java is not None:
             (ending.spark or stack).callback(java.cancel)
@@ -245,6 +257,7 @@ def _run(
             # Who signals all processes of a run, as a service manager does, may reach Java's first.
             if not stopped.wait(SIGNALS_S):
                 raise
+        reporter.doing(STOPPING, "stopping: sinks get what is ready for them")
         for gateway in peers.gateways:
             gateway.stop()
         query.stop()
@@ -296,6 +309,7 @@ def _start(
         check_kafka(session, topology)
         for finding in [] if checkpoint.continues or options.checkpoint.fresh else tables_left(session, topology):
             reporter.warn(finding)
+    reporter.doing(STARTING, "starting the query and its workers")
     if watch is not None:
         watch.begin(peers)
     query_options = QueryOptions(
@@ -335,13 +349,10 @@ def _start(
 
 def _beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
     """Start the workers that a gateway of ours asks: on a cluster those of the executors are out of its reach."""
-    from wallaroo_runtime.peer.gateway_workers import HostedWorkers
-
-    topology = application.topology
-    directory = _path_of(options.checkpoint, application) / "workers"
-    workers = HostedWorkers(topology, directory, application.archive, options.spark.worker_python)
+    workers = hosted_workers(options, application)
     stack.callback(workers.close)
-    return {source.worker: workers.target(source.worker) for source in filter(needs_worker, topology.sources())}
+    sources = filter(needs_worker, application.topology.sources())
+    return {source.worker: workers.target(source.worker) for source in sources}
 
 
 def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> None:
@@ -351,8 +362,9 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> 
         count: Messages that sources have taken so far; None: Spark reads sources, and keeps positions of them alone.
     """
     if checkpoint.continues:
-        past = "at the positions of its sources" if count is None else f"{count:,} messages so far"
-        reporter.note(f"continuing from {checkpoint.directory}, {past}; --fresh starts over")
+        past = "at the positions of its sources" if count is None else f"after {count:,} messages"
+        reporter.note(f"continuing from {checkpoint.directory}")
+        reporter.note(f"it goes on {past}; --fresh starts over")
     if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
         kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
         remedy = "`wallaroo state rescale` changes it"

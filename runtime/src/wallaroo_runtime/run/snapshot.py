@@ -66,6 +66,24 @@ class Reporter(Protocol):
     def warn(self, finding: Diagnostic) -> None:
         """Report something wrong that does not end the run."""
 
+    def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
+        """Report what a run does before it is ready, or once it ends: each may take seconds.
+
+        Args:
+            state: `starting` or `stopping`.
+            what: In words.
+            is_shared: Whether programs of the user print meanwhile, to the same terminal.
+        """
+
+    def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
+        """Report that a watched program has changed, and what becomes of it.
+
+        Args:
+            state: `changed`, `kept` or `waiting`.
+            text: The same in words.
+            findings: What is wrong with the program.
+        """
+
     def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
         """Report that sources listen, at which addresses (name, HOST:PORT), and that the query is active."""
 

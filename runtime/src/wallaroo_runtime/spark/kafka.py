@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.java import PREFIX, java_options
+from wallaroo_runtime.spark.connector import uses_kafka
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
 
 FORMAT = "kafka"
@@ -85,12 +87,29 @@ def _offsets(session: SparkSession, source: KafkaSource, partitions: Mapping[int
     return found
 
 
+def check_connector(session: SparkSession | None, topology: Topology) -> None:
+    """Refuse an application that needs Spark's Kafka connector where a Spark runs that was started without it.
+
+    Raises:
+        RunError: R795.
+    """
+    if session is None or not uses_kafka(topology):
+        return
+    jvm = cast(Any, session.sparkContext._jvm)
+    settings = cast(Any, session)._jsparkSession.sessionState().conf()
+    try:
+        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(FORMAT, settings)
+    except (PySparkException, Py4JJavaError) as error:
+        raise RunError.of("R795", application=topology.name) from error
+
+
 def check_kafka(session: SparkSession, topology: Topology) -> None:
     """Refuse to start where a broker cannot be reached or a topic is not known.
 
     Raises:
-        RunError: R672, R673; of the first source or sink that is concerned.
+        RunError: R672, R673; of the first source or sink that is concerned. R795.
     """
+    check_connector(session, topology)
     for source in topology.sources():
         if isinstance(source, KafkaSource):
             with KafkaAdmin(session, source) as admin:

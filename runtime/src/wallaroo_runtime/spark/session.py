@@ -72,6 +72,11 @@ def create_session(
     return session
 
 
+def running_session() -> SparkSession | None:
+    """Return the session of this process; None: there is none."""
+    return SparkSession._instantiatedSession
+
+
 def _connect(java: VirtualMachine) -> None:
     """Let PySpark use a Java virtual machine: it asks these variables for one that it has not started itself."""
     port, secret = java.wait()

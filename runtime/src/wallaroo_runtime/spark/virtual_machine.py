@@ -86,6 +86,12 @@ class VirtualMachine:
         self.process.communicate()
 
 
+def is_launched() -> bool:
+    """Say whether PySpark has a Java virtual machine already."""
+    pyspark = sys.modules.get("pyspark")
+    return SUBMITTED in os.environ or (pyspark is not None and pyspark.SparkContext._gateway is not None)
+
+
 def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMachine | None:
     """Begin to start Java; None where it runs already.
 
@@ -96,8 +102,7 @@ def launch(master: str, directory: Path, settings: dict[str, str]) -> VirtualMac
     Raises:
         RunError: R611, the program of Spark that starts it is not there.
     """
-    pyspark = sys.modules.get("pyspark")
-    if SUBMITTED in os.environ or (pyspark is not None and pyspark.SparkContext._gateway is not None):
+    if is_launched():
         return None
     output = directory / "spark.out"
     try:

@@ -1,0 +1,22 @@
+"""Workers of an application on this machine that are not those of Spark's tasks."""
+
+from pathlib import Path
+
+from wallaroo_runtime.checkpoint.directory import default_directory
+from wallaroo_runtime.peer.gateway_workers import HostedWorkers
+from wallaroo_runtime.program.application import Application
+from wallaroo_runtime.run.options import CheckpointOptions, RunOptions
+
+
+def path_of(options: CheckpointOptions, application: Application) -> Path:
+    """Return the directory of this machine that a run uses."""
+    topology = application.topology
+    if not options.location:
+        return options.path or default_directory(topology.name, topology.workers[0].language, application.path)
+    return default_directory(topology.name, topology.workers[0].language, Path(options.location))
+
+
+def hosted_workers(options: RunOptions, application: Application) -> HostedWorkers:
+    """Return what starts the workers; what they print goes to a folder of the run's directory."""
+    directory = path_of(options.checkpoint, application) / "workers"
+    return HostedWorkers(application.topology, directory, application.archive, options.spark.worker_python)

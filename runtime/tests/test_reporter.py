@@ -1,0 +1,143 @@
+"""What a run shows while it starts, runs and ends: on a terminal of a drawn width, in a pipe, as JSON."""
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.cli.reporter import JsonReporter, TextReporter
+from wallaroo_runtime.run.snapshot import Snapshot
+
+SNAPSHOT = Snapshot("running", 1_234_567, 1_234_567, 1_234_567, 0, 7, 99.96, 0)
+NUMBERS = "in 1,234,567  out 1,234,567  100/s  lag 0  dead letters 0"
+FINDING = Diagnostic.of("R611", reason="no Java", fix="install it")
+EVENTS = ["note", "warn", "doing", "shared", "progress", "changed", "ready"]
+
+
+@contextmanager
+def terminal(columns: int) -> Iterator[int]:
+    """Let stdout and stderr be a terminal of a width; gives the end where a person looks."""
+    seen, own = pty.openpty()
+    fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    before = sys.stdout, sys.stderr
+    try:
+        with os.fdopen(own, "w", encoding="utf-8") as stream:
+            sys.stdout = sys.stderr = stream
+            yield seen
+    finally:
+        sys.stdout, sys.stderr = before
+        os.close(seen)
+
+
+def looked_at(seen: int) -> list[str]:
+    """Return the lines that stand on the terminal, the last one without its end."""
+    sys.stdout.flush()
+    os.set_blocking(seen, False)
+    data = b""
+    while True:
+        try:
+            data += os.read(seen, 65536)
+        except BlockingIOError:
+            break
+    lines, text = [""], data.decode()
+    while text:
+        if text.startswith("\r\n"):
+            lines.append("")
+            text = text[2:]
+        elif text.startswith("\r\x1b[2K"):
+            lines[-1] = ""
+            text = text[5:]
+        else:
+            lines[-1] += text[0]
+            text = text[1:]
+    return lines
+
+
+@settings(deadline=None)
+@given(st.integers(20, 130), st.lists(st.sampled_from(EVENTS), max_size=12), st.booleans())
+def test_a_message_never_continues_the_status_line(columns: int, events: list[str], closes: bool) -> None:
+    expected: list[str] = []
+    status = ""
+    with terminal(columns) as seen:
+        reporter = TextReporter()
+        for event in events:
+            if event == "note":
+                reporter.note("a note")
+                expected.append("a note")
+            elif event == "warn":
+                reporter.warn(FINDING)
+                expected += str(FINDING).splitlines()
+            elif event == "doing":
+                reporter.doing("starting", status := "starting Spark, which takes long")
+            elif event == "shared":
+                reporter.doing("starting", "compiling Go in .", is_shared=True)
+                expected.append("compiling Go in .")
+                status = ""
+            elif event == "progress":
+                reporter.progress(SNAPSHOT)
+                status = NUMBERS
+            elif event == "changed":
+                reporter.event("kept", "kept", [FINDING])
+                expected += [*str(FINDING).splitlines(), "kept"]
+                status = ""
+            else:
+                reporter.initialized([], None)
+                expected.append("Application has successfully initialized.")
+                status = ""
+        if closes:
+            reporter.close()
+            status = ""
+        assert looked_at(seen) == [*expected, status[: columns - 1]]
+        reporter.close()
+
+
+def test_what_waits_for_sinks_is_in_the_status_line() -> None:
+    with terminal(120) as seen:
+        TextReporter().progress(replace(SNAPSHOT, lag=200, waiting=48_200, dead_letters=3))
+        numbers = "in 1,234,567  out 1,234,567  100/s  lag 200  waiting for sinks 48,200  dead letters 3"
+        assert looked_at(seen) == [numbers]
+
+
+def test_seconds_pass_on_a_terminal() -> None:
+    with terminal(40) as seen:
+        reporter = TextReporter()
+        reporter.doing("starting", "starting Spark")
+        deadline = time.monotonic() + 60
+        while not (shown := looked_at(seen))[-1].endswith(" s") and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert shown == ["starting Spark  1 s"]
+        reporter.progress(replace(SNAPSHOT, state="stopped"))
+        assert looked_at(seen) == [f"stopped: {NUMBERS}", ""]
+
+
+def test_a_line_each_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = TextReporter()
+    reporter.doing("starting", "compiling Go in .", is_shared=True)
+    reporter.doing("starting", "starting Spark")
+    assert capsys.readouterr() == ("compiling Go in .\nstarting Spark\n", "")
+    TextReporter(is_quiet=True).doing("starting", "starting Spark")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_every_state_is_an_object_with_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    reporter = JsonReporter()
+    reporter.doing("starting", "starting Spark")
+    reporter.event("kept", "the one before", [FINDING])
+    out, err = capsys.readouterr()
+    starting, kept = (json.loads(line) for line in out.splitlines())
+    assert err == ""
+    assert starting.pop("time") <= kept.pop("time")
+    assert starting == {"state": "starting", "doing": "starting Spark"}
+    assert kept == {"state": "kept", "text": "the one before", "findings": [FINDING.to_json()]}
