@@ -1,16 +1,16 @@
 """Messages that change the stage within a task: to another worker in a codec, else in this worker's own form."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from wallaroo.application import Source
 from wallaroo.codec import Codec, codec_of, expected_codec
-from wallaroo.frame import PLAIN, Frame, FrameError, cut, encode_frame
+from wallaroo.frame import PLAIN, Frame, FrameError, cut
 from wallaroo.location import one_line
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.dead_letter import LetterBox, Unread
-from wallaroo.worker.exit import cut_ranges, put_in_order
+from wallaroo.worker.exit import KeyedExit
 from wallaroo.worker.value import ValueCodec
 
 
@@ -128,7 +128,7 @@ def received(node: pb.Node) -> Source:
     return Source(node.path, node.path, "receive", {}, None)
 
 
-class SendExit:
+class SendExit(KeyedExit):
     """Collects the messages of one part for other stages of the task.
 
     Attributes:
@@ -136,20 +136,14 @@ class SendExit:
     """
 
     def __init__(self, node: pb.Node, name: str, stage: pb.Stage, values: Values, box: LetterBox) -> None:
-        self.path, self.port, self.name = node.path, node.port, name
-        self._frame_bytes, self._codec, self._box = stage.frame_bytes, values, box
-        self._has_keys, self._has_times = node.keys, node.timestamps
-        self._values: list[bytes] = []
-        self._sequences: list[int] = []
-        self._keys: list[bytes] = []
-        self._times: list[int] = []
+        super().__init__(node, name, stage, box)
+        self._codec, self.has_keys, self._has_times = values, node.keys, node.timestamps
         self.dead = 0
 
     def clear(self) -> None:
         """Forget the messages of this call."""
+        super().clear()
         self.dead = 0
-        for each in (self._values, self._sequences, self._keys, self._times):
-            each.clear()
 
     def put(self, message: Any, sequence: int, key: bytes | str = b"", time: int = 0) -> None:
         """Take a message; one that is not of the codec becomes a dead letter."""
@@ -163,32 +157,12 @@ class SendExit:
         if self._box.refuses(self, message, sequence, len(value), key_size=len(key)):
             self.dead += 1
             return
-        self._values.append(value)
-        self._sequences.append(sequence)
-        self._keys.append(key)
-        self._times.append(time)
+        self.take(value, sequence, key, time)
 
-    def order(self) -> None:
-        """Put the messages in the order of their sequences."""
-        put_in_order(self._sequences, self._values, self._keys, self._times)
-
-    def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the frames of this call."""
-        sizes = [len(value) + len(key) for value, key in zip(self._values, self._keys, strict=True)]
-        for start, end, _ in cut_ranges(sizes, b"", self._frame_bytes, sizes):
-            first = min(self._sequences[start:end])
-            earliest = min(self._times[start:end]) if self._has_times else timestamp_ms
-            keys: dict[bytes, int] = {}
-            indexes = [keys.setdefault(key, len(keys)) for key in self._keys[start:end]]
-            frame = encode_frame(
-                self._values[start:end],
-                port=self.port,
-                sequence=first,
-                encoding=self._codec.encoding,
-                timestamp_ms=earliest,
-                keys=list(keys) if self._has_keys else (),
-                key_indexes=indexes if self._has_keys else (),
-                sequences=[sequence - first for sequence in self._sequences[start:end]],
-                timestamps=[time - earliest for time in self._times[start:end]] if self._has_times else (),
-            )
-            yield pb.Output(index=index, port=self.port, bucket=-1, frame=frame)
+    def columns(self, more: Sequence[int], timestamp_ms: int) -> dict[str, Any]:
+        """Return the encoding and the times."""
+        if not self._has_times:
+            return {"encoding": self._codec.encoding, "timestamp_ms": timestamp_ms}
+        earliest = min(more)
+        times = [time - earliest for time in more]
+        return {"encoding": self._codec.encoding, "timestamp_ms": earliest, "timestamps": times}

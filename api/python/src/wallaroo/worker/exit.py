@@ -15,6 +15,7 @@ from wallaroo.frame import (
     TIMESTAMPS,
     FrameHeader,
     column,
+    encode_frame,
     write_frame,
 )
 from wallaroo.key import MASK, SPREAD, key_bytes
@@ -210,6 +211,58 @@ class SinkExit:
         # The loop holds the lists' own append functions: they must stay the same lists.
         self.values[:] = [value for value, _ in kept]
         self.sequences[:] = [sequence for _, sequence in kept]
+
+
+class KeyedExit:
+    """Collects values of messages, each with a key and one thing more, which subclasses write."""
+
+    has_keys = True
+
+    def __init__(self, node: pb.Node, name: str, stage: pb.Stage, box: LetterBox) -> None:
+        self.path, self.port, self.name = node.path, node.port, name
+        self._frame_bytes, self._box = stage.frame_bytes, box
+        self._values: list[bytes] = []
+        self._sequences: list[int] = []
+        self._keys: list[bytes] = []
+        self._more: list[Any] = []
+
+    def clear(self) -> None:
+        """Forget the messages of this call."""
+        for each in (self._values, self._sequences, self._keys, self._more):
+            each.clear()
+
+    def take(self, value: bytes, sequence: int, key: bytes, more: Any) -> None:
+        """Take a message."""
+        self._values.append(value)
+        self._sequences.append(sequence)
+        self._keys.append(key)
+        self._more.append(more)
+
+    def order(self) -> None:
+        """Put the messages in the order of their sequences."""
+        put_in_order(self._sequences, self._values, self._keys, self._more)
+
+    def columns(self, more: Sequence[Any], timestamp_ms: int) -> dict[str, Any]:
+        """Return the other arguments of `encode_frame`."""
+        raise NotImplementedError
+
+    def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
+        """Yield the frames of this call."""
+        sizes = [len(value) + len(key) for value, key in zip(self._values, self._keys, strict=True)]
+        for start, end, _ in cut_ranges(sizes, b"", self._frame_bytes, sizes):
+            keys: dict[bytes, int] = {}
+            indexes = [keys.setdefault(key, len(keys)) for key in self._keys[start:end]]
+            first = min(self._sequences[start:end])
+            frame = encode_frame(
+                self._values[start:end],
+                port=self.port,
+                sequence=first,
+                keys=list(keys) if self.has_keys else (),
+                key_indexes=indexes if self.has_keys else (),
+                sequences=[sequence - first for sequence in self._sequences[start:end]],
+                **self.columns(self._more[start:end], timestamp_ms),
+            )
+            yield pb.Output(index=index, port=self.port, bucket=-1, frame=frame)
 
 
 def put_in_order(sequences: list[int], *columns: list[Any]) -> None:
