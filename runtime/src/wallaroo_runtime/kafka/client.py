@@ -109,17 +109,21 @@ def check_answer(brokers: Sequence[str]) -> None:
     Raises:
         RunError: R726.
     """
-    reasons = []
+    if errors := connection_errors(brokers):
+        texts = {broker: getattr(error, "strerror", None) or str(error) for broker, error in errors.items()}
+        reasons = [f"{broker}: {text}" if len(texts) > 1 else text for broker, text in texts.items()]
+        raise RunError.of("R726", brokers=",".join(brokers), reason="; ".join(reasons))
+
+
+def connection_errors(brokers: Sequence[str]) -> dict[str, Exception]:
+    """Return why no broker takes a connection, of each; empty: one does."""
+    errors: dict[str, Exception] = {}
     for broker in brokers:
         host, _, port = broker.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
         except (OSError, ValueError, OverflowError) as error:
-            reasons.append(f"{broker}: {_why(error)}" if len(brokers) > 1 else _why(error))
+            errors[broker] = error
         else:
-            return
-    raise RunError.of("R726", brokers=",".join(brokers), reason="; ".join(reasons))
-
-
-def _why(error: OSError | ValueError | OverflowError) -> str:
-    return (isinstance(error, OSError) and error.strerror) or str(error)
+            return {}
+    return errors

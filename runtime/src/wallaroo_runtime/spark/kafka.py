@@ -1,7 +1,6 @@
 """Kafka by Spark's own connector: where reading begins, and errors that say what to do."""
 
 import json
-import socket
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -11,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.client import connection_errors
 from wallaroo_runtime.kafka.java import PREFIX, java_options
 from wallaroo_runtime.spark.connector import uses_kafka
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
@@ -35,7 +35,6 @@ PATIENCE = {
     "fetchOffset.numRetries": "2",
     "fetchOffset.retryIntervalMs": "60000",
 }
-CONNECT_S = 5.0
 ANSWER_S = 20
 EARLIEST, LATEST = -2, -1
 POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
@@ -150,16 +149,9 @@ def _has_records(session: SparkSession, sink: KafkaSink) -> bool:
 
 def _reach(part: KafkaSource | KafkaSink) -> None:
     """Raise R672 when no broker takes a connection."""
-    reasons = []
-    for broker in part.brokers:
-        host, _, port = broker.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
-        except (OSError, ValueError, OverflowError) as error:
-            reasons.append(f"{broker}: {error}")
-        else:
-            return
-    raise RunError.of("R672", what=noun_of(part), name=part.name, reason="; ".join(reasons))
+    if errors := connection_errors(part.brokers):
+        reasons = (f"{broker}: {error}" for broker, error in errors.items())
+        raise RunError.of("R672", what=noun_of(part), name=part.name, reason="; ".join(reasons))
 
 
 def noun_of(part: KafkaSource | KafkaSink) -> str:
