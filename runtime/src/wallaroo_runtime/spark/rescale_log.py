@@ -1,7 +1,7 @@
 """Sorts the logs of buckets by other buckets, without the code that made the states."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -16,6 +16,7 @@ from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.lowering.state_log import StateKey, StateValue, latest_states
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.spark.state import LOG_SCHEMA
+from wallaroo_runtime.worker.session import grouped
 
 ENTRY_BYTES = 1024 * 1024
 COUNT_SCHEMA = "keys LONG, bytes LONG"
@@ -62,7 +63,7 @@ def bucket_frames(states: dict[StateKey, StateValue], bucket_count: int) -> Iter
     for (port, key), (encoding, value) in states.items():
         groups[bucket_of(key, bucket_count), port, encoding].append((key, value))
     for (bucket, port, encoding), pairs in groups.items():
-        for part in _parts(pairs):
+        for part in grouped(pairs, lambda pair: len(pair[0]) + len(pair[1]), ENTRY_BYTES):
             keys, values = zip(*part, strict=True)
             if len(part) == 1:
                 pieces = write_pieces(values[0], key=keys[0], port=port, encoding=encoding)
@@ -70,19 +71,6 @@ def bucket_frames(states: dict[StateKey, StateValue], bucket_count: int) -> Iter
                 continue
             frame = encode_frame(values, port=port, encoding=encoding, keys=keys, key_indexes=range(len(keys)))
             yield bucket, frame
-
-
-def _parts(pairs: Sequence[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
-    part: list[tuple[bytes, bytes]] = []
-    size = 0
-    for key, value in pairs:
-        if part and size + len(key) + len(value) > ENTRY_BYTES:
-            yield part
-            part, size = [], 0
-        part.append((key, value))
-        size += len(key) + len(value)
-    if part:
-        yield part
 
 
 def sorted_entries(folder: Path, stage: str, bucket: int) -> Iterator[bytes]:
