@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support.delivery import WAIT_S, Attempt, Receiver, attach, data, egress, frame_of, lines
-from support.peer import attached, kill
+from support.peer import attached, kill, service_of
 from support.run import wait_until
 from support.service import SINK, code_of, serving
 from wallaroo.frame import DEAD_LETTER_PORT
@@ -196,11 +196,11 @@ def test_what_moves_is_recorded_in_order_and_durably_in_the_end(seed: int, monke
 
 
 @pytest.mark.slow
-def test_a_local_egress_that_is_killed_goes_on(checkpoint: Path, receiver: Receiver) -> None:
+def test_a_local_egress_that_is_killed_goes_on(checkpoint: Path, receiver: Receiver, tmp_path: Path) -> None:
     request = pb.AttachOutboxRequest()
     request.sinks.add(port=SINK, name="out", host="127.0.0.1", tcp_port=receiver.port)
     peer = attached(LocalPeer("egress", checkpoint), request)
-    endpoint = peer.endpoint()
+    endpoint = service_of(peer, tmp_path / "e")
     for number in (1, 2):
         attempt = Attempt(endpoint, number)
         for at in range(0, 100 * number, 10):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from support.peer import egress, kill
+from support.peer import egress, kill, service_of
 from support.peer import gateway as gateway_of
 from wallaroo.frame import TICK_PORT, split_frames
 from wallaroo_runtime.durable.file import replace_file
@@ -136,7 +136,7 @@ def test_the_path_of_a_checkpoint_may_be_long_and_nobody_else_reaches_the_socket
     announce(checkpoint)
     assert len(str(checkpoint / "gateway" / "socket")) > 200
     peer = gateway(checkpoint)
-    endpoint = peer.endpoint()
+    endpoint = service_of(peer, tmp_path / "e")
     assert listens(peer)
     assert journal_of(endpoint) == endpoint.store
     kill(peer)

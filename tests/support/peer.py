@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from wallaroo_runtime.errors import RunError
@@ -12,6 +13,7 @@ from wallaroo_runtime.peer.peer import Request
 from wallaroo_runtime.peer.remote import driver_of
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.topology.model import Topology
 
 
@@ -45,6 +47,13 @@ def egress(checkpoint: Path, topology: Topology, driver: str = "") -> LocalPeer:
     """Return the egress of an application."""
     request = egress_request(topology, compile_topology(topology, shuffle_partitions=1))
     return attached(LocalPeer("egress", checkpoint), request, driver)
+
+
+def service_of(peer: LocalPeer, link: Path) -> Service:
+    """Return how to call a peer, at a short address that stays: a link, which is made."""
+    folder, name = os.path.split(peer.service.address)
+    link.symlink_to(folder)
+    return replace(peer.service, address=f"unix:{link}/{name}")
 
 
 def kill(peer: LocalPeer) -> int:

@@ -59,7 +59,6 @@ class LocalPeer(Peer):
         self._status_path = checkpoint / f"{name}.json"
         self._child: subprocess.Popen[bytes] | None = None
         self._ready: int | None = None
-        self._folder: int | None = None
         self._log_begin = 0
         self._request: Request | None = None
         self._starts: deque[float] = deque()
@@ -140,16 +139,6 @@ class LocalPeer(Peer):
                 close_channel(service)  # files say the rest
         self._take(reply)
         self._directory = Path(reply.directory)
-
-    def endpoint(self) -> Service:
-        """Return the service with an address that processes of this machine and user can call.
-
-        A socket's path has at most 107 bytes; that of the descriptor is always short. It stays open, since
-        they may call a process that was started again.
-        """
-        if self._folder is None:
-            self._folder = os.open(self._checkpoint / self.name, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        return replace(self.service, address=f"unix:/proc/{os.getpid()}/fd/{self._folder}/socket")
 
     def is_alive(self) -> bool:
         """Say whether it still runs."""

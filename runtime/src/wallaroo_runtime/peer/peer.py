@@ -147,10 +147,6 @@ class Peer:
         told = (pb.VisitCount(id=number, keys=keys, failed=failed) for number, (keys, failed) in counts.items())
         Client(self.service, AWAY_LIMIT_S).call("Visited", pb.VisitedRequest(epoch=self.service.epoch, counts=told))
 
-    def endpoint(self) -> Service:
-        """Return the service as tasks call it, once `attach` was called; a local one only for tasks of this machine."""
-        return self.service
-
     def journal(self) -> JournalPlace:
         """Return where tasks find its journal."""
         if self._directory is not None:
