@@ -48,7 +48,7 @@ func MakeKafkaSourceConfig(nameOrTopic string, rest ...interface{}) *KafkaSource
 	c := &KafkaSourceConfig{}
 	switch len(rest) {
 	case 1:
-		edge, found := kafka.Source(nameOrTopic, arguments())
+		edge, found := kafka.Source(nameOrTopic, declaration.Arguments())
 		c.declared = declaration.Source{Edge: edge, Given: rest[0], Found: found}
 	case 3:
 		edge, found := kafkaEdge("MakeKafkaSourceConfig", nameOrTopic, rest[0], rest[1])
@@ -75,7 +75,7 @@ func MakeKafkaSinkConfig(nameOrTopic string, rest ...interface{}) *KafkaSinkConf
 	c := &KafkaSinkConfig{}
 	switch len(rest) {
 	case 1:
-		edge, found := kafka.Sink(nameOrTopic, arguments())
+		edge, found := kafka.Sink(nameOrTopic, declaration.Arguments())
 		c.declared, c.edge = declaration.Sink{Edge: edge, Found: found}, edge
 	case 5:
 		edge, found := kafkaEdge("MakeKafkaSinkConfig", nameOrTopic, rest[0], rest[1])
@@ -141,13 +141,6 @@ func (c *KafkaSourceConfig) source() *declaration.Source {
 func (c *KafkaSinkConfig) sink() *declaration.Sink {
 	sink := c.declared
 	return &sink
-}
-
-func arguments() []string {
-	if len(wa.Args) == 0 {
-		return nil
-	}
-	return wa.Args[1:]
 }
 
 // kafkaEdge makes the edge of the forms of Wallaroo 0.4.

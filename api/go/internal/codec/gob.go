@@ -174,15 +174,12 @@ func (g *gobDecoder) decode(tag byte, data []byte) (any, error) {
 
 // whole reads a value that comes with its description, as far as that is new.
 func (g *gobDecoder) whole(data []byte, isPointer bool) (any, error) {
-	size, rest, err := uvarint(data)
+	name, rest, err := cutName(data)
 	if err != nil {
 		return nil, err
 	}
-	name, rest, err := cut(rest, size)
+	size, rest, err := uvarint(rest)
 	if err != nil {
-		return nil, err
-	}
-	if size, rest, err = uvarint(rest); err != nil {
 		return nil, err
 	}
 	described, value, err := cut(rest, size)
@@ -195,7 +192,7 @@ func (g *gobDecoder) whole(data []byte, isPointer bool) (any, error) {
 		g.streams = append(g.streams, stream)
 		return stream.decode(value, isPointer)
 	}
-	stream, err := beginDecoding(string(name))
+	stream, err := beginDecoding(name)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"wallarooapi/internal/topology"
 )
 
 // appendJSON writes a value as every language does: no spaces, object keys sorted, as few escapes as possible, and a float as
@@ -99,26 +101,11 @@ func appendObject(out []byte, members map[string]any) (_ []byte, err error) {
 	return append(out, '}'), nil
 }
 
-// escapes are those characters that do not stand for themselves and have a short form.
-var escapes = map[byte]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
-
 func appendText(out []byte, text string) ([]byte, error) {
 	if !utf8.ValidString(text) {
 		return out, errors.New("a text is not UTF-8")
 	}
-	out = append(out, '"')
-	for i := range len(text) {
-		c := text[i]
-		switch short, known := escapes[c]; {
-		case known:
-			out = append(out, short...)
-		case c < ' ':
-			out = fmt.Appendf(out, `\u%04x`, c)
-		default:
-			out = append(out, c)
-		}
-	}
-	return append(out, '"'), nil
+	return topology.AppendString(out, text), nil
 }
 
 func appendFloat(out []byte, number float64) ([]byte, error) {

@@ -85,10 +85,10 @@ func decodeNativeMessage(data []byte) (any, error) {
 
 // cutName returns a name that follows its length, and what follows it.
 func cutName(data []byte) (name string, rest []byte, err error) {
-	length, size := binary.Uvarint(data)
-	if size <= 0 || length > uint64(len(data)-size) {
-		return "", nil, &Error{Type: "a serialized value", Reason: "it is cut"}
+	size, rest, err := uvarint(data)
+	if err != nil {
+		return "", nil, err
 	}
-	end := size + int(length)
-	return string(data[size:end]), data[end:], nil
+	text, rest, err := cut(rest, size)
+	return string(text), rest, err
 }

@@ -42,11 +42,12 @@ func own() (worker topology.Worker, err error) {
 	}
 	return topology.Worker{
 		Language: Language, SDKVersion: SDKVersion, Protocol: Protocol,
-		Command: []string{executable}, Directory: directory, Args: arguments(),
+		Command: []string{executable}, Directory: directory, Args: Arguments(),
 	}, nil
 }
 
-func arguments() []string {
+// Arguments returns those of the program.
+func Arguments() []string {
 	if len(wa.Args) == 0 {
 		return nil
 	}

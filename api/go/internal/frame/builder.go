@@ -31,9 +31,6 @@ type Builder struct {
 // Count returns the number of messages.
 func (b *Builder) Count() int { return len(b.lengths) }
 
-// KeyCount returns the number of distinct keys.
-func (b *Builder) KeyCount() int { return len(b.keyLengths) }
-
 // BodyBytes returns about how long the body would be: never less than it will be.
 func (b *Builder) BodyBytes() int {
 	return 64 + len(b.values) + len(b.keyBytes) + 4*(len(b.keyLengths)+len(b.keyIndexes)+len(b.lengths)) +
