@@ -183,16 +183,7 @@ func (c *conversation) requests(call *openCall, first *pb.Bucket) (pieces [][]by
 
 // release sends the outputs of a part; the call goes on.
 func (c *conversation) release(call *openCall) error {
-	var outputs []stage.Output
-	err := call.turn.run(func() (err error) {
-		outputs, err = call.run.Release()
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	fault.AfterCompute.Reach()
-	if err := c.sendOutputs(call.index, outputs); err != nil {
+	if err := c.compute(call, call.run.Release); err != nil {
 		return err
 	}
 	released := &pb.StateReply_Released{Released: &pb.Released{Index: call.index}}
@@ -203,10 +194,20 @@ func (c *conversation) release(call *openCall) error {
 	return nil
 }
 
-func (c *conversation) sendOutputs(index uint64, outputs []stage.Output) error {
+// compute sends the outputs that a call gives when it is its turn.
+func (c *conversation) compute(call *openCall, give func() ([]stage.Output, error)) error {
+	var outputs []stage.Output
+	err := call.turn.run(func() (err error) {
+		outputs, err = give()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fault.AfterCompute.Reach()
 	for _, output := range outputs {
 		if err := c.send(&pb.StateReply{Kind: &pb.StateReply_Output{Output: &pb.Output{
-			Index: index, Port: uint32(output.Port), Bucket: output.Bucket, Frame: output.Frame,
+			Index: call.index, Port: uint32(output.Port), Bucket: output.Bucket, Frame: output.Frame,
 		}}}); err != nil {
 			return err
 		}
@@ -217,18 +218,13 @@ func (c *conversation) sendOutputs(index uint64, outputs []stage.Output) error {
 // finish ends a call and sends what it gave.
 func (c *conversation) finish(call *openCall) error {
 	index, version := call.index, call.version
-	var outputs []stage.Output
 	var changes [][]byte
 	var bucket *state.Bucket
-	err := call.turn.run(func() (err error) {
+	err := c.compute(call, func() (outputs []stage.Output, err error) {
 		outputs, changes, bucket, err = call.run.Finish(call.whole)
-		return err
+		return outputs, err
 	})
 	if err != nil {
-		return err
-	}
-	fault.AfterCompute.Reach()
-	if err := c.sendOutputs(index, outputs); err != nil {
 		return err
 	}
 	for _, change := range changes {
