@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import grpc
@@ -143,16 +143,15 @@ class Patience:
 
     Args:
         seconds: How long, from the last call of `progressed` on.
-        now: Monotonic time in seconds.
     """
 
-    def __init__(self, client: Client, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
-        self._client, self._seconds, self._now = client, seconds, now
+    def __init__(self, client: Client, seconds: float) -> None:
+        self._client, self._seconds = client, seconds
         self.progressed()
 
     def progressed(self) -> None:
         """Begin again: something was answered."""
-        self._deadline = self._now() + self._seconds
+        self._deadline = time.monotonic() + self._seconds
         self._backoff = Backoff(0.05, 1.0)
 
     def wait(self, error: grpc.RpcError) -> None:
@@ -162,7 +161,7 @@ class Patience:
             RunError: There is no sense in one.
         """
         is_passing = error.code() in PASSING and not findings_of(error)
-        if not is_passing or self._now() >= self._deadline:
+        if not is_passing or time.monotonic() >= self._deadline:
             raise self._client.failure(error) from error
         time.sleep(self._backoff.next())
 

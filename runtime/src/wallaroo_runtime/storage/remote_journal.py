@@ -21,14 +21,12 @@ class RemoteJournal:
     Args:
         service: The gateway; the driver has attached.
         journal_id: The journal that it must be; None: whichever it is.
-        patience_s: How long a gateway may be away.
 
     Raises (from every method): `RunError` of the journal, R641, R642, R644 or R648.
     """
 
-    def __init__(self, service: Service, journal_id: int | None = None, patience_s: float = PATIENCE_S) -> None:
-        self._client = Client(service, patience_s)
-        self._patience_s = patience_s
+    def __init__(self, service: Service, journal_id: int | None = None) -> None:
+        self._client = Client(service)
         self._epoch = service.epoch
         self._journal = "" if journal_id is None else f"{journal_id:016x}"
 
@@ -68,7 +66,7 @@ class RemoteJournal:
         A stream that breaks goes on after the last whole piece. The gateway chooses the pieces.
         """
         at = start
-        patience = Patience(self._client, self._patience_s)
+        patience = Patience(self._client, PATIENCE_S)
         while at < end:
             try:
                 for data in self._stream(at, end):
