@@ -15,8 +15,9 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.lowering.batch_report import BatchReport, Stores
 from wallaroo_runtime.lowering.step_count import StepCount, StepCounts, add_steps
 from wallaroo_runtime.monitor.delivery import Latencies
-from wallaroo_runtime.monitor.graph import edges_of, parts_of
+from wallaroo_runtime.monitor.graph import parts_of
 from wallaroo_runtime.monitor.rate import Rates
+from wallaroo_runtime.plan.graph import edges_of
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.topology.model import Topology
 

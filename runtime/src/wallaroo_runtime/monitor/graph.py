@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from wallaroo_runtime.plan.graph import inputs_of
 from wallaroo_runtime.topology.model import Part, Source, Step, Topology
 
 
@@ -27,15 +28,3 @@ def parts_of(topology: Topology) -> Iterator[dict[str, Any]]:
             "state": part.state.name if isinstance(part, Step) and part.state else "",
             "column": columns[part.path],
         }
-
-
-def edges_of(topology: Topology) -> Iterator[tuple[str, str, bool]]:
-    """Yield each edge: from, to, and whether messages are shuffled by key on it."""
-    for part in topology.parts():
-        for path in inputs_of(part):
-            yield path, part.path, isinstance(part, Step) and part.state is not None
-
-
-def inputs_of(part: Part) -> tuple[str, ...]:
-    """Return the paths that a part reads."""
-    return () if isinstance(part, Source) else part.inputs

@@ -8,6 +8,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import TOPOLOGY, RunError
 from wallaroo_runtime.plan.border import NATIVE, Layout, crossing
 from wallaroo_runtime.plan.bucket import bucket_ids
+from wallaroo_runtime.plan.graph import inputs_of
 from wallaroo_runtime.plan.port import Ports, first_ports
 from wallaroo_runtime.plan.stage import REPLAY_PORT, Node, NodeKind, Plan, Stage
 from wallaroo_runtime.topology.model import STATE_KINDS, Part, Sink, Source, Step, Topology
@@ -60,11 +61,6 @@ class Draft:
                 **values,
             )
         )
-
-
-def inputs_of(part: Part) -> tuple[str, ...]:
-    """Return the paths that a part reads; none for a source."""
-    return () if isinstance(part, Source) else part.inputs
 
 
 def order_parts(draft: Draft) -> None:

@@ -16,7 +16,7 @@ def mermaid(topology: Topology) -> str:
                 start, end = ">", "]"
             lines.append(f'    {_id(part.path)}{start}"{_mermaid_text(_label(part))}"{end}')
         lines.append("  end")
-    for source, target, shuffles in _edges(topology):
+    for source, target, shuffles in edges_of(topology):
         lines.append(f"  {_id(source)} {'==>' if shuffles else '-->'} {_id(target)}")
     return "\n".join(lines) + "\n"
 
@@ -32,7 +32,7 @@ def dot(topology: Topology) -> str:
                 shape = "cds"
             lines.append(f"    {_id(part.path)} [label={_dot_text(_label(part))}, shape={shape}];")
         lines.append("  }")
-    for source, target, shuffles in _edges(topology):
+    for source, target, shuffles in edges_of(topology):
         lines.append(f"  {_id(source)} -> {_id(target)}{' [style=bold]' if shuffles else ''};")
     return "\n".join([*lines, "}"]) + "\n"
 
@@ -49,10 +49,16 @@ def _label(part: Part) -> str:
     return f"{part.name} {part.kind} {part.place}".rstrip()
 
 
-def _edges(topology: Topology) -> Iterator[tuple[str, str, bool]]:
+def edges_of(topology: Topology) -> Iterator[tuple[str, str, bool]]:
+    """Yield each edge: from, to, and whether messages are shuffled by key on it."""
     for part in topology.parts():
-        for path in () if isinstance(part, Source) else part.inputs:
+        for path in inputs_of(part):
             yield path, part.path, isinstance(part, Step) and part.state is not None
+
+
+def inputs_of(part: Part) -> tuple[str, ...]:
+    """Return the paths that a part reads; none for a source."""
+    return () if isinstance(part, Source) else part.inputs
 
 
 def _id(path: str) -> str:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow
+from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.failure import carried, translated
 from wallaroo_runtime.spark.progress import Files, last_batch
@@ -115,11 +115,7 @@ class RowReader:
             entries = ((row["key"]["bucket"], row["list_element"][_ENTRY]) for row in rows)
             for _, group in groupby(entries, itemgetter(0)):
                 rows_of_bucket = self.choice.rows(entry for _, entry in group)
-                yield from map(_record_batch, grouped(rows_of_bucket, _bytes_of, BATCH_BYTES))
-
-
-def _bytes_of(row: StateRow) -> int:
-    return len(row.key) + len(row.value)
+                yield from map(_record_batch, grouped(rows_of_bucket, row_bytes, BATCH_BYTES))
 
 
 def _record_batch(rows: list[StateRow]) -> pa.RecordBatch:
