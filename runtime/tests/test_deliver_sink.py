@@ -20,7 +20,7 @@ from support.peer import attached, kill
 from support.run import wait_until
 from support.service import SINK, code_of, serving
 from wallaroo.frame import DEAD_LETTER_PORT
-from wallaroo_runtime.egress import recorder
+from wallaroo_runtime.egress import recorder, sender
 from wallaroo_runtime.egress.recorder import Recorder
 from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -147,6 +147,24 @@ def test_the_status_says_what_was_delivered_and_dropped(tmp_path: Path, receiver
     assert undelivered(tmp_path / "outbox", [SINK]) == 0
 
 
+def test_a_delivery_after_a_pause_shows_in_the_status_at_once(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender, "QUIET_S", 100 * WAIT_S)
+
+    def shown() -> tuple[int, int]:
+        found = json.loads((tmp_path / "egress.json").read_bytes())
+        return sum(sink["messages"] for sink in found["sinks"]), sum(sink["pending_bytes"] for sink in found["sinks"])
+
+    with egress(tmp_path, receiver) as place:
+        attempt = Attempt(place.service)
+        for number in range(1, 6):
+            attempt.send(frame_of(lines(number - 1, number)))
+            wait_until(lambda number=number: shown() == (number, 0), lambda: f"{shown()}", WAIT_S)  # type: ignore[misc]
+            time.sleep(3 * sender.STATUS_S)  # by then it waits for something new
+        attempt.end()
+
+
 def test_a_slow_disk_holds_up_no_message(tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     """The position is recorded in a thread of its own: what comes meanwhile is sent."""
     is_slow, goes_on = threading.Event(), threading.Event()
@@ -235,7 +253,7 @@ def test_a_disk_that_fails_ends_the_egress(tmp_path: Path, receiver: Receiver, m
             assert code_of(lambda: list(attempt.replies())) == "R653"
         assert place.host.ended.wait(WAIT_S)
         assert place.host.deliveries().live.safe < place.host.deliveries().live.end
-        with pytest.raises(OSError, match="No space"):  # said again: whoever meets it next answers R653, too
+        with pytest.raises(OSError, match="No space"):  # said again: the next call answers R653, too
             place.host.deliveries().live.sync()
 
 
