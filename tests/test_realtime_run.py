@@ -195,9 +195,26 @@ def test_each_result_comes_once_over_deaths_of_java(language: str, receiver: Rec
         wait_for_all(receiver, sent, run.said)
         assert run.stop() == 0, run.said()
     assert wrong(lines(receiver), sent) == []
-    listed = wallaroo("dead-letters", "ls", checkpoint, "--json", "--limit", 1_000_000).stdout.splitlines()
-    letters = Counter(json.loads(line)["position"] for line in listed)
+    letters = letters_of(checkpoint)
     assert (letters.total(), len(letters)) == (sender.bad, sender.bad)
+    prune_after_another_run(Run(APPS[language], receiver, checkpoint, *REALTIME), sender.bad)
+    with Run(APPS[language], receiver, checkpoint, *REALTIME) as run:
+        assert run.ready().stop() == 0, run.said()
+
+
+def prune_after_another_run(run: Run, letters: int) -> None:
+    """Remove all dead letters of earlier runs."""
+    with run:
+        assert run.ready().stop() == 0, run.said()
+    pruned = json.loads(wallaroo("dead-letters", "prune", run.checkpoint, "--all", "--json").stdout)
+    assert (pruned["removed"], pruned["kept"]) == (letters, 0)
+    assert not letters_of(Path(run.checkpoint))
+
+
+def letters_of(checkpoint: Path) -> Counter[int]:
+    """Return how many dead letters there are of each position."""
+    listed = wallaroo("dead-letters", "ls", checkpoint, "--json", "--limit", 1_000_000).stdout.splitlines()
+    return Counter(json.loads(line)["position"] for line in listed)
 
 
 def service(run: Run, name: str) -> list[int]:
@@ -249,8 +266,7 @@ def test_each_result_comes_once_over_borders_of_batches(
         run.wait_for("messages_processed", sent.total() + sender.bad)
         assert run.stop() == 0, run.said()
     assert wrong(lines(receiver), sent, may_repeat=True) == []
-    listed = wallaroo("dead-letters", "ls", checkpoint, "--json", "--limit", 1_000_000).stdout.splitlines()
-    letters = Counter(json.loads(line)["position"] for line in listed)
+    letters = letters_of(checkpoint)
     assert (letters.total(), len(letters)) == (sender.bad, sender.bad)
 
 

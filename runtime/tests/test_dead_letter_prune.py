@@ -1,22 +1,32 @@
 """`wallaroo dead-letters prune`: which letters are left, under which ids, whatever it was interrupted at."""
 
 import json
+import os
 import tempfile
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from support.delivery import frame_of
 from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import DeadLetter, read_letters
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.manifest import sealed
 from wallaroo_runtime.checkpoint.prune import prune
 from wallaroo_runtime.cli import main as cli
+from wallaroo_runtime.egress.delivery import Deliveries
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.service._proto import service_pb2 as pb2
+from wallaroo_runtime.service.store import PROTOCOL_VERSION, Store
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.storage.outbox.live_state import Writer
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.system.lock import TRY, take_lock
@@ -155,12 +165,121 @@ def test_letters_of_a_batch_that_is_being_published_are_kept(checkpoint: Path) -
     assert list(content(checkpoint)) == ["1-0-0", "1-0-1", "1-0-2"]
 
 
-def test_a_live_log_or_another_prune_refuses_it(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    take_lock(checkpoint / "dead-letters", TRY)
+def test_another_prune_or_a_run_refuses_it(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    held = take_lock(checkpoint / "dead-letters", TRY)
     code, _, err = run(capsys, checkpoint, "--all")
     assert (code, "R718 another replay or prune of" in err) == (1, True)
-    LiveLog(checkpoint / "outbox", checkpoint / "dead-letters")
+    os.close(held)
+    LiveLog(checkpoint / "outbox", checkpoint / "dead-letters").close()
+    place = Place.take(checkpoint)
     code, _, err = run(capsys, checkpoint, "--all")
-    said = f"R775 the dead letters of {checkpoint} cannot be pruned; it ran in real-time mode, whose log names places"
-    assert (code, said in err) == (2, True), err
+    assert (code, "R610 another run (process" in err) == (1, True), err
+    assert run(capsys, checkpoint, "--all", "--dry-run")[0] == 0
+    place.release()
+    (checkpoint / "application.json").unlink()
+    with pytest.raises(RunError, match=f"R775 the dead letters of {checkpoint} cannot be pruned"):
+        prune(checkpoint, lambda *_: True)
     assert len(content(checkpoint)) == 4
+
+
+class Engines:
+    """The dead letters that engines of real-time mode deliver, one after the other, on one checkpoint.
+
+    Attributes:
+        place: Where the one that runs has begun; in the names of files and letters.
+        expected: Ids and sequences of all letters.
+    """
+
+    def __init__(self, checkpoint: Path) -> None:
+        self.checkpoint, self.place, self.expected = checkpoint, 0, dict[str, int]()
+        self._sequence = self._attempt = 0
+        self._frames: list[bytes] = []
+        publish(checkpoint, [])
+        self.mode(mode="realtime")
+        self._store = Store(checkpoint, "egress", "here")
+        driver = pb2.Driver(protocol_version=PROTOCOL_VERSION, id="d", application="a", checkpoint="c")
+        self._store.save(self._store.admit(driver, "", {})[0])
+
+    def mode(self, **names: str) -> None:
+        (self.checkpoint / "application.json").write_bytes(sealed({"format_version": 1, **names}))
+
+    def run(self, counts: list[int], *, is_repeated: bool) -> None:
+        """Deliver frames of letters; a repeated engine begins where the last one has, with all that came since."""
+        self._attempt += 1
+        if not is_repeated:
+            self.place, self._frames = self.place + 1 + len(self._frames), []
+        live = LiveLog(self.checkpoint / "outbox", self.checkpoint / "dead-letters", segment_bytes=1500)
+        deliveries = Deliveries(live, self._store, set, lambda port: None)
+        stream = deliveries.open(Writer(1, QUERY, self.place, 0, self._attempt))
+        number = sum(id_.startswith(f"{self.place}-0-") for id_ in self.expected)
+        for count in counts:
+            letters = [letter(self._sequence + at) for at in range(count)]
+            results = [(each.sequence, each.SerializeToString()) for each in letters]
+            self.expected |= {f"{self.place}-0-{number + at}": each.sequence for at, each in enumerate(letters)}
+            self._sequence, number = self._sequence + count, number + count
+            self._frames.append(frame_of(results, DEAD_LETTER_PORT))
+        for at, frame in enumerate(self._frames, 1):
+            stream.take(pb2.Delivery(number=at, port=DEAD_LETTER_PORT, bucket=0, chunk=pb2.Chunk(data=frame)))
+        deliveries.close()
+
+    def prune(self, wanted: set[int], kill_at: int | None, *, keeps_last: bool) -> None:
+        before, looked = content(self.checkpoint), 0
+
+        def choose(each: DeadLetter, _: bool) -> bool:
+            nonlocal looked
+            looked += 1
+            if looked - 1 == kill_at:
+                raise Killed
+            return each.record.sequence in wanted
+
+        last = f"{self.place}-0-"
+        gone = {id_ for id_, number in before.items() if number in wanted and not (keeps_last and id_.startswith(last))}
+        assert prune(self.checkpoint, is_in(wanted), dry_run=True).removed == len(gone)
+        assert content(self.checkpoint) == before
+        with suppress(Killed):
+            prune(self.checkpoint, choose)
+        prune(self.checkpoint, is_in(wanted))
+        self.expected = {id_: number for id_, number in self.expected.items() if id_ not in gone}
+
+    def check(self) -> None:
+        """Compare the letters with what was delivered and not removed, also after the log is recovered."""
+        for _ in range(2):
+            assert content(self.checkpoint) == self.expected
+            live = LiveLog(self.checkpoint / "outbox", self.checkpoint / "dead-letters")
+            live.close()
+            assert live.state.messages[DEAD_LETTER_PORT] == self._sequence
+
+
+RUNS = st.lists(
+    st.tuples(
+        st.lists(st.integers(1, 4), max_size=5),
+        st.booleans(),
+        st.sets(st.integers(0, 60)),
+        st.none() | st.integers(0, 20),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(RUNS)
+@example([([4], False, {0}, None), ([2], True, {1, 4}, None), ([1], False, set(range(9)), 2)])
+def test_letters_of_real_time_mode_but_those_of_the_last_run(
+    runs: list[tuple[list[int], bool, set[int], int | None]],
+) -> None:
+    """Until it is in micro-batches again: then all that a record covers, and real-time mode goes on after that."""
+    with tempfile.TemporaryDirectory() as name:
+        engines = Engines(Path(name))
+        for counts, is_repeated, wanted, kill_at in runs:
+            engines.run(counts, is_repeated=is_repeated)
+            engines.prune(wanted, kill_at, keeps_last=True)
+            engines.check()
+        engines.mode()
+        outbox = Outbox(engines.checkpoint / "outbox", engines.checkpoint / "dead-letters")
+        outbox.publish(QUERY, engines.place + 1, (), offsets="plan")
+        everything = set(range(10_000))
+        engines.prune(everything, 3, keeps_last=False)
+        engines.check()
+        engines.mode(mode="realtime")
+        engines.run([3, 1], is_repeated=False)
+        engines.check()

@@ -20,7 +20,7 @@ from support.peer import attached, kill, service_of
 from support.run import wait_until
 from support.service import SINK, code_of, serving
 from wallaroo.frame import DEAD_LETTER_PORT
-from wallaroo_runtime.egress import recorder
+from wallaroo_runtime.egress import recorder, sender
 from wallaroo_runtime.egress.recorder import Recorder
 from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -145,6 +145,24 @@ def test_the_status_says_what_was_delivered_and_dropped(tmp_path: Path, receiver
     assert (live["messages"], live["dead_letters"], live["dropped"], live["batch"]) == (5, 1, 6, 6)
     assert (live["waiting_bytes"], status["sinks"][0]["pending_messages"]) == (0, 0)
     assert undelivered(tmp_path / "outbox", [SINK]) == 0
+
+
+def test_a_delivery_after_a_pause_shows_in_the_status_at_once(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender, "QUIET_S", 100 * WAIT_S)
+
+    def shown() -> tuple[int, int]:
+        found = json.loads((tmp_path / "egress.json").read_bytes())
+        return sum(sink["messages"] for sink in found["sinks"]), sum(sink["pending_bytes"] for sink in found["sinks"])
+
+    with egress(tmp_path, receiver) as place:
+        attempt = Attempt(place.service)
+        for number in range(1, 6):
+            attempt.send(frame_of(lines(number - 1, number)))
+            wait_until(lambda number=number: shown() == (number, 0), lambda: f"{shown()}", WAIT_S)  # type: ignore[misc]
+            time.sleep(3 * sender.STATUS_S)  # by then it waits for something new
+        attempt.end()
 
 
 def test_a_slow_disk_holds_up_no_message(tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -42,6 +43,14 @@ def test_many_signals_at_once(module: str) -> None:
             assert process.wait(60) == 7
         finally:
             process.kill()
+
+
+def test_who_waits_is_woken() -> None:
+    stop = Stop()
+    waiting = threading.Timer(0.05, stop.set)
+    waiting.start()
+    assert stop.wait(1e9)
+    waiting.join()
 
 
 def test_waiting_ends() -> None:

@@ -153,10 +153,27 @@ def test_cluster_mode_where_spark_has_none(master: str, packed: str, capsys: pyt
 
 
 @pytest.mark.slow
-def test_real_time_mode_runs_on_this_machine_alone(packed: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, error = said(capsys, packed, "--master", MASTER, "--mode", "realtime")
-    assert code == 2
-    assert f"R755 real-time mode cannot run this: --master {MASTER}" in error
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--master", MASTER),
+        ("--master", "local-cluster[1,2,1024]"),
+        ("--master", "yarn", "--deploy-mode", "cluster", "--checkpoint", "/c"),
+        ("--master", "k8s://https://h", "--deploy-mode", "cluster", "--checkpoint", "/c", "--dry-run"),
+    ],
+)
+def test_real_time_mode_is_refused_on_clusters(
+    options: tuple[str, ...], packed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, error = said(capsys, packed, *options, "--mode", "realtime")
+    assert (code, out) == (2, "")
+    first, fix = error.splitlines()
+    assert first == f"R755 real-time mode cannot run this: --master {options[1]}"
+    assert fix == "  fix: leave it out: it runs on this machine alone; or leave out --mode"
+
+
+@pytest.mark.slow
+def test_real_time_mode_is_submitted_to_this_machine(packed: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, command, _ = said(capsys, packed, "--master", "local[2]", "--mode", "realtime", "--dry-run")
     assert code == 0
     assert shlex.split(command)[-2:] == ["--mode", "realtime"]

@@ -3,6 +3,10 @@
 A letter's id has its number among those of its micro-batch and partition. So a file that keeps a letter, or that comes
 before one that does, is written again with an empty value in the place of each removed letter; the last files without
 letters are removed. Counts of a run come from the log of the outbox, not from these files.
+
+In real-time mode the live log has the letters of its last segment, too, and writes them once more after a crash. So the
+application must not run, and a new segment is begun first; the file of the last run, which the next one may go on with,
+stays as it is until another run has begun one of its own.
 """
 
 from collections.abc import Callable
@@ -12,11 +16,15 @@ from pathlib import Path
 
 from wallaroo.frame import HEADER_BYTES, encode_frame, read_frame, read_header
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER, DeadLetter, LetterFile, letter_files, read_group
+from wallaroo_runtime.checkpoint.directory import MANIFEST, Place
+from wallaroo_runtime.checkpoint.manifest import REALTIME, mode_of, read_manifest
 from wallaroo_runtime.checkpoint.replay_mark import letters_locked, read_marks, replace_marks
 from wallaroo_runtime.durable.file import replace_file, sync_directory
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.storage.outbox.live import FOLDER as LIVE
 from wallaroo_runtime.storage.outbox.live import live_segments
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
+from wallaroo_runtime.storage.outbox.live_state import read_last
 from wallaroo_runtime.storage.outbox.log import read_base
 
 
@@ -26,7 +34,8 @@ class Pruned:
 
     Attributes:
         removed: Letters.
-        kept: Letters that were not chosen, or whose micro-batch is being published.
+        kept: Letters that were not chosen, or whose micro-batch is being published, or of the last run in real-time
+            mode.
         bytes: By how much the files became shorter; 0 in a dry run.
     """
 
@@ -44,20 +53,71 @@ def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_r
         dry_run: Whether to count only.
 
     Raises:
-        RunError: R620 or R698, a file is damaged; R718, a replay or prune is running; R775, the letters are part of a
-            live log.
+        RunError: R620 or R698, a file is damaged; R718, a replay or prune is running; R610, the application runs, and
+            it has a live log; R775, that of a remote egress.
         OSError: The disk failed.
     """
-    if live_segments(checkpoint / "outbox" / LIVE):
+    if not live_segments(checkpoint / "outbox" / LIVE):
+        return _prune(checkpoint, choose, _is_published(checkpoint), dry_run=dry_run)
+    if not (checkpoint / MANIFEST).is_file():
         raise RunError.of("R775", USAGE, path=checkpoint)
+    if dry_run:
+        return _prune(checkpoint, choose, _is_settled(checkpoint), dry_run=True)
+    place = Place.take(checkpoint)
+    try:
+        return _prune_live(place, choose)
+    finally:
+        place.release()
+
+
+def _prune_live(place: Place, choose: Callable[[DeadLetter, bool], bool]) -> Pruned:
+    from wallaroo_runtime.peer.local import stop_left_behind  # late: it imports gRPC
+
+    place.check_links()
+    stop_left_behind(place.path)  # an egress that outlives its driver writes them
+    is_settled = _is_settled(place.path)
+    live = LiveLog(place.path / "outbox", place.path / FOLDER)
+    try:
+        if not _is_realtime(place.path):
+            live.state.forget_writers()  # of input that is committed, which no task repeats
+        live.roll()
+    finally:
+        live.close()
+    return _prune(place.path, choose, is_settled, dry_run=False)
+
+
+def _is_realtime(checkpoint: Path) -> bool:
+    return mode_of(read_manifest(checkpoint)) == REALTIME
+
+
+def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
+    """Return what says whether a file of a checkpoint with a live log gets no more letters."""
+    if not _is_realtime(checkpoint):
+        return _is_published(checkpoint)
+    used = {writer.letters for writer in read_last(checkpoint / "outbox").state.writers.values()}
+    return lambda batch, path: path.name not in used
+
+
+def _is_published(checkpoint: Path) -> Callable[[int, Path], bool]:
+    """Return what says whether the micro-batch of a file is published; the driver writes the files of the next one."""
+    published = read_base(checkpoint / "outbox").batches
+    return lambda batch, path: batch <= published.get(_query(path), -1)
+
+
+def _prune(
+    checkpoint: Path,
+    choose: Callable[[DeadLetter, bool], bool],
+    is_settled: Callable[[int, Path], bool],
+    *,
+    dry_run: bool,
+) -> Pruned:
     result = Pruned()
     with letters_locked(checkpoint):
-        published = read_base(checkpoint / "outbox").batches  # the driver writes the files of the next one
         marks = set(read_marks(checkpoint))
         gone: set[str] = set()
         for _, files in groupby(letter_files(checkpoint / FOLDER), key=lambda file: file[:2]):
             group = list(files)
-            is_safe = all(batch <= published.get(_query(path), -1) for batch, _, _, path in group)
+            is_safe = all(is_settled(batch, path) for batch, _, _, path in group)
             judged = [(letter.id, is_safe and choose(letter, letter.id in marks)) for letter in read_group(group)]
             chosen = {id_ for id_, is_chosen in judged if is_chosen}
             result.kept += len(judged) - len(chosen)

@@ -17,7 +17,7 @@ from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.log import LogReader
 from wallaroo_runtime.system.backoff import Backoff
 
-STATUS_S = 0.1
+STATUS_S, QUIET_S = 0.1, 0.5
 DRAIN_S = 5.0
 
 
@@ -30,6 +30,7 @@ class Sender:
 
     Attributes:
         live: The live log, once something was delivered to it.
+        is_woken: Whether all output comes by `Deliver`, which wakes: nothing needs to be looked for.
 
     Raises:
         RunError: R620, the outbox is damaged.
@@ -45,6 +46,7 @@ class Sender:
         self._stop = threading.Event()
         self._published: dict[int, int] = {}
         self.live: LiveLog | None = None
+        self.is_woken, self._news = False, threading.Event()
         try:
             self._log = LogReader(self._outbox)
             self._sinks = [sink_of(sink, self._outbox, self._find, config.resend_bytes) for sink in config.sinks]
@@ -57,6 +59,7 @@ class Sender:
     def _find(self, diagnostic: Diagnostic) -> None:
         with self._lock:
             self._found.append(diagnostic)
+        self._news.set()
 
     def _remove_delivered(self) -> None:
         """Remove files that were delivered but not removed before the process ended; count the others."""
@@ -81,6 +84,8 @@ class Sender:
         for sink in self._sinks:
             if sink.config.port == port:
                 sink.wake()
+        if not self._news.is_set():
+            self._news.set()
 
     def waiting_bytes(self) -> int:
         """Return how much of the live log waits for sinks."""
@@ -101,6 +106,7 @@ class Sender:
     def stop(self) -> None:
         """Let `run` deliver what is there and come to its end; from any thread or signal handler."""
         self._stop.set()
+        self._news.set()
 
     def run(self) -> None:
         """Deliver until stopped.
@@ -111,20 +117,23 @@ class Sender:
         for sink in self._sinks:
             sink.start()
         seen = self._log.changed()
-        look, status_at = Backoff(0.001, 0.02), 0.0
+        look, status_at, is_moving = Backoff(0.001, 0.02), 0.0, True
         while not self._stop.is_set():
             now = time.monotonic()
-            if now >= status_at:
+            if self.is_woken or now >= status_at:
                 status_at = now + STATUS_S
-                self._write_status("running")
+                self._news.clear()
+                is_moving = self._write_status("running")
                 self._raise_failure()
                 self._remove_live()
             changed = self._log.changed()
             if changed != seen:
                 seen, look.count = changed, 0
                 self._take_records()
-            # The driver wakes nobody who waits for a record; output of running micro-batches does, and needs no look.
-            self._stop.wait(STATUS_S if self.live is not None else look.next())
+            if self.is_woken and not is_moving and not self.waiting_bytes():
+                self._news.wait(QUIET_S)
+            else:  # the driver wakes nobody who waits for a record
+                self._stop.wait(STATUS_S if self.is_woken else look.next())
         self._drain()
 
     def _take_records(self) -> None:
@@ -165,14 +174,15 @@ class Sender:
         self._raise_failure()
         self._write_status("stopped")
 
-    def _write_status(self, state: str) -> None:
+    def _write_status(self, state: str) -> bool:
+        """Write the status; returns whether it differs from what was written last."""
         with self._lock:
             found, self._found = self._found, []
         for diagnostic in found:
             self.status.say(diagnostic)
         live = {} if self.live is None else {"live": self._live_status(self.live)}
         sinks = [self._sink_status(sink) for sink in self._sinks]
-        self.status.write(state, records=self._log.base.number, sinks=sinks, **live)
+        return self.status.write(state, records=self._log.base.number, sinks=sinks, **live)
 
     def _live_status(self, live: LiveLog) -> dict[str, object]:
         writers, messages = tuple(live.state.writers.values()), live.state.messages.copy()  # tasks change them

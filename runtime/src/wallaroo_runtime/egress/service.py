@@ -89,6 +89,17 @@ class EgressHost(Host):
             self._use_live()
         return self._deliveries
 
+    def expect_deliveries(self) -> Deliveries:
+        """Return what takes output of running micro-batches, from which all output comes from now on.
+
+        Raises:
+            RunError: R620, the log is damaged.
+        """
+        found = self.deliveries()
+        if isinstance(self._part, Sender):
+            self._part.is_woken = True
+        return found
+
     def _live_ports(self) -> set[int]:
         """Return the ports of sinks that take output of running micro-batches: all but those that commit themselves."""
         sinks = self.store.attachment.config.get("sinks", ())
@@ -290,7 +301,7 @@ class OutboxServicer(OutboxServiceServicer):
             raise self._refused(reason=f"query {opening.query[:100]!r} cannot be part of a file name")
         writer = Writer(opening.epoch, opening.query, opening.batch, opening.partition, opening.attempt)
         with self._host.lock:
-            deliveries = self._host.deliveries()
+            deliveries = self._host.expect_deliveries()
         stream = DeliveryStream(deliveries.open(writer), self._host.is_full, deliveries.live)
         try:
             yield from (pb.DeliverReply(number=number) for number in stream.numbers(request_iterator))

@@ -36,11 +36,12 @@ class StateRoutes:
     Attributes:
         states: Set once the query runs.
         reason: Why there are none.
+        fix: What to do then.
     """
 
     def __init__(self) -> None:
         self.states: States | None = None
-        self.reason = "the application is starting"
+        self.reason, self.fix = "the application is starting", "ask again later"
         self._turn = threading.Lock()
 
     def answer(self, path: str, query: Query) -> Answer:
@@ -55,9 +56,9 @@ class StateRoutes:
         """
         states = self.states
         if states is None:
-            return _unavailable(self.reason)
+            return _unavailable(self.reason, self.fix)
         if not self._turn.acquire(timeout=WAIT_S):
-            return _unavailable(f"other questions have not been answered within {WAIT_S:g} s")
+            return _unavailable(f"other questions have not been answered within {WAIT_S:g} s", "ask again later")
         try:
             return self._answer(states, path.removeprefix("/"), query)
         finally:
@@ -87,5 +88,5 @@ def _split(path: str, names: list[str]) -> tuple[str, str | None]:
     return (name, None) if path == name else (name, path[len(name) + 1 :])
 
 
-def _unavailable(reason: str) -> Answer:
-    return Answer.error(503, Diagnostic.of("R771", path="the application", reason=reason, fix="ask again later"))
+def _unavailable(reason: str, fix: str) -> Answer:
+    return Answer.error(503, Diagnostic.of("R771", path="the application", reason=reason, fix=fix))

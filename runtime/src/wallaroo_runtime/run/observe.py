@@ -60,9 +60,10 @@ class Watch:
         self._board.begin(peers.egress.status())
 
     def attach(self, query: "RunningQuery | RealTimeQuery", states: StateQuery | None) -> None:
-        """Take the query, once it was started, and what reads its states; None: nothing can."""
+        """Take the query, once it was started, and what reads its states; None: Spark has no room for that."""
         self._query, self._states.states = query, states
-        self._states.reason = "in real-time mode Spark's operators keep them in another way"
+        self._states.reason = "Spark runs one task at a time, and real-time mode has that one"
+        self._states.fix = "start it with --master local[2] or more"
 
     def look(self) -> None:
         """Look how far sinks have come; called often, since that decides how exact latencies are."""

@@ -337,7 +337,8 @@ def _start(
     stack.callback(query.stop)
     if watch is not None:
         asks = bool(cores(options.spark.master))
-        states = None if is_realtime else states_of_run(session, checkpoint, plan, query.targets, asks=asks)
+        has_room = not is_realtime or cores(options.spark.master) != 1
+        states = states_of_run(session, checkpoint, plan, query.targets, asks=asks) if has_room else None
         watch.attach(query, states)
     if peers.waits_for_worker:
         peers.serve_sources(query.targets if cores(options.spark.master) else _beside(options, application, stack))

@@ -20,7 +20,7 @@ from wallaroo_runtime.service.host import Host
 from wallaroo_runtime.service.store import Store
 
 THREADS = 256
-LOOK_S = 0.2
+LOOK_S = 0.5
 GRACE_S = 2.0
 OPTIONS = (
     ("grpc.max_send_message_length", MESSAGE_BYTES),

@@ -46,8 +46,8 @@ class StatusFile:
         if said == SAID_PER_CODE:
             _print(f"{diagnostic.code} is no longer reported")
 
-    def write(self, state: str, **values: Any) -> None:
-        """Write the status when it differs from what was written last."""
+    def write(self, state: str, **values: Any) -> bool:
+        """Write the status when it differs from what was written last; returns whether it does."""
         document = {
             **self._process,
             "state": state,
@@ -56,7 +56,7 @@ class StatusFile:
         }
         content = json.dumps(document, indent=2).encode() + b"\n"
         if content == self._written:
-            return
+            return False
         self.text = content.decode()
         try:
             replace_file(self._path, content)
@@ -66,6 +66,7 @@ class StatusFile:
             if not self._complained:
                 _print(f"{self._path} cannot be written; {error.strerror}")
             self._complained = True
+        return True
 
 
 def _print(text: object) -> None:

@@ -1,16 +1,20 @@
 """Lets a process know that a signal has asked it to end."""
 
+import os
+import select
 import signal
 import time
+import weakref
 
-STEP_S = 0.1
+LONGEST_S = 3600.0  # what a system call can wait has a limit
 
 
 class Stop:
     """A flag that signal handlers set.
 
     An event of `threading` would stop the process for ever: a handler runs in the main thread, which may hold the
-    event's lock at that moment, as an earlier handler may that it interrupts. Setting a flag takes no lock.
+    event's lock at that moment, as an earlier handler may that it interrupts. Setting a flag takes no lock, nor does a
+    descriptor that wakes who waits.
 
     Example:
         >>> stop = Stop()
@@ -23,10 +27,13 @@ class Stop:
 
     def __init__(self) -> None:
         self._is_set = False
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        weakref.finalize(self, os.close, self._wake)
 
     def set(self) -> None:
         """Set it."""
         self._is_set = True
+        os.eventfd_write(self._wake, 1)
 
     def is_set(self) -> bool:
         """Say whether it is set."""
@@ -35,8 +42,10 @@ class Stop:
     def wait(self, seconds: float) -> bool:
         """Wait until it is set, for at most so many seconds; say whether it is."""
         deadline = time.monotonic() + seconds
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
         while not self._is_set and (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(left, STEP_S))
+            poll.poll(min(left, LONGEST_S) * 1000)
         return self._is_set
 
 

@@ -67,7 +67,7 @@ class LiveLog:
         """
         self._check()
         if self.end - self._segments[-1].base >= self._segment_bytes:
-            self._roll()
+            self.roll()
         placed = replace(entry, offset=self.end)
         if entry.kind != BEGIN and entry.port == DEAD_LETTER_PORT:
             self._write_letters(placed)
@@ -148,7 +148,8 @@ class LiveLog:
             self._descriptor, self.end, self.safe = descriptor, first.end, first.end
         self._segments.append(segment)
 
-    def _roll(self) -> None:
+    def roll(self) -> None:
+        """Begin another segment. It states what is known, and has no dead letters that a recovery would write again."""
         os.fsync(self._descriptor)
         self._close_letters()
         before = self._descriptor

@@ -91,6 +91,12 @@ class LiveState:
         """Forget dead letters of input before a sequence: none of it comes again. Only the next segment knows of it."""
         self.letters[partition] = since(self.letters[partition], sequence)
 
+    def forget_writers(self) -> None:
+        """Forget who delivered, and the dead letters: all that was delivered is committed."""
+        self.writers.clear()
+        self.letters.clear()
+        self.letter_bytes.clear()
+
     def to_json(self) -> dict[str, Any]:
         """Return what is at the beginning of a segment."""
         return {
