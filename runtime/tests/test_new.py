@@ -150,6 +150,7 @@ def test_a_breakpoint_in_an_editor_stops_a_run(tmp_path: Path) -> None:
     assert run.returncode == 0, said
 
 
+@pytest.mark.slow
 def test_a_port_for_an_editor_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", "app.py", "--debug-port", "70000"]) == 2
     assert "--debug-port 70000 is no port" in capsys.readouterr().err

@@ -15,7 +15,8 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.cli.reporter import JsonReporter
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions, SparkOptions
-from wallaroo_runtime.run.reload import Program, try_workers
+from wallaroo_runtime.run.reload import Program
+from wallaroo_runtime.run.trial import try_workers
 
 APP = """
 import os

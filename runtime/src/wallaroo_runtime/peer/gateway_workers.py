@@ -38,11 +38,16 @@ class HostedWorkers:
             RunError: R655 or R657, it cannot be unpacked here; why it does not start.
         """
         if name not in self._started:
-            spec = self._spec(name)
+            spec = self.spec(name)
             self._started[name] = spec, ensure_worker(spec).target
         return self._started[name][1]
 
-    def _spec(self, name: str) -> WorkerSpec:
+    def spec(self, name: str) -> WorkerSpec:
+        """Return how a worker is started, once its archive is unpacked.
+
+        Raises:
+            RunError: R655 or R657, it cannot be unpacked here.
+        """
         worker = self._topology.worker(name)
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         spec = replace(

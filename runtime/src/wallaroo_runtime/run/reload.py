@@ -1,7 +1,5 @@
 """`wallaroo run --watch`: a run whose program is loaded again when its files change, on a Spark that stays."""
 
-import errno
-import os
 import socket
 import threading
 from contextlib import ExitStack, closing
@@ -11,14 +9,13 @@ from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.monitor.access import new_token, parse_address
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.watched import ProgramFiles
-from wallaroo_runtime.run.hosted import hosted_workers
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.run import LOOK_S, Ending, run_once
 from wallaroo_runtime.run.signals import RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.run.trial import try_workers
 
 CHANGED, KEPT, WAITING = "changed", "kept", "waiting"
-IN_USE = os.strerror(errno.EADDRINUSE).lower()
 ENDS = {"R617"}  # of Spark's processes: nothing is left to go on with
 
 
@@ -158,23 +155,6 @@ def _runnable(loading: Loading) -> Application:
 
     check_connector(running_session(), loading.application.topology)
     return loading.application
-
-
-def try_workers(options: RunOptions, application: Application) -> None:
-    """Start the workers of a program, and end them: one that fails must not end a good run first.
-
-    A port that the running workers hold says nothing about the others.
-
-    Raises:
-        RunError: Why one does not start.
-    """
-    with closing(hosted_workers(options, application)) as workers:
-        try:
-            for worker in application.topology.workers:
-                workers.target(worker.name)
-        except RunError as error:
-            if not any(IN_USE in finding.traceback.lower() for finding in error.diagnostics):
-                raise
 
 
 def _with_lasting_page(options: RunOptions) -> RunOptions:
