@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -94,6 +95,22 @@ def test_a_killed_worker_loses_and_repeats_nothing(channel: WorkerChannel) -> No
         ), text
     assert take_endings() == {}, "each is told once"
     assert words == [f"w{number}" for number in range(60) for _ in range(3)]
+
+
+def test_the_worker_has_no_deadline_while_the_task_waits_for_input(plain_spec: WorkerSpec, executor: Owner) -> None:
+    """The task waits for a broker: what it has sent is answered, and it has not looked."""
+    channel = WorkerChannel(replace(plain_spec, deadline_ms=1500), executor)
+
+    def inputs() -> Iterator[bytes]:
+        yield journal_frame(["first"], 0)
+        yield journal_frame(["second"], 1)
+        time.sleep(4)
+        yield journal_frame(["third"], 2)
+
+    take_endings()
+    outputs = list(ProcessCall(channel, opening(SPLIT)).run(inputs()))
+    assert [words_of(group) for group in outputs] == [["first"], ["second"], ["third"]]
+    assert take_endings() == {}
 
 
 def test_dead_letters_are_outputs(channel: WorkerChannel) -> None:

@@ -82,7 +82,9 @@ class ProcessCall:
                 self._unanswered.append(Unanswered(self._held))
                 stream.send(self._unanswered[-1].request(sent))
                 sent, flying = sent + 1, flying + len(self._held)
+                stream.rest()  # Kafka may be away: the worker has answered, and nobody has looked
                 self._held = next(source, None)
+                self._arm(stream)
             if not self._unanswered:
                 return
             outputs = self._receive_one(stream, self._answered, self._unanswered[0].frames)
