@@ -5,7 +5,7 @@ import time
 
 from wallaroo import goka
 
-POST = []  # what the post has
+POST: list[str] = []  # what the post has
 
 
 def write(ctx, text):
