@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
 
+from support.run import wait_until
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.session import create_session
 from wallaroo_runtime.spark.virtual_machine import launch
@@ -67,6 +69,46 @@ def test_it_ends_with_the_process_that_launched_it(tmp_path: Path, monkeypatch: 
     java.process.communicate(timeout=60)
     assert java.process.returncode == 0
     assert (tmp_path / "spark.out").read_text() == "end of input\n"
+
+
+LAUNCHING = """
+import sys
+from pathlib import Path
+from wallaroo_runtime.spark.virtual_machine import launch
+
+launch("local[1]", Path(sys.argv[1]), {})
+print("launched", flush=True)
+sys.stdin.read()
+"""
+TAKING = "from wallaroo_runtime.spark.temporary import temporary_directory; temporary_directory()"
+
+
+@pytest.mark.slow
+def test_a_start_leaves_the_directory_of_one_that_still_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java whose driver was killed, and that cannot write where it listens, would never end."""
+    gate = tmp_path / "gate"
+    shown = 'test -d "$(dirname "$_PYSPARK_DRIVER_CONN_INFO_PATH")" && echo it is there'
+    spark(tmp_path / "spark", monkeypatch, f'until [ -e "{gate}" ]; do sleep 0.05; done; {shown}; exec cat')
+    with tempfile.TemporaryDirectory(prefix="t-") as folder:
+        environment = {**os.environ, "TMPDIR": folder}
+        command = [sys.executable, "-c", LAUNCHING, str(tmp_path)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as driver:
+            assert driver.stdout
+            assert driver.stdout.readline() == b"launched\n"
+            driver.kill()
+        subprocess.run([sys.executable, "-c", TAKING], env=environment, check=True, timeout=60)
+        gate.touch()
+        output = tmp_path / "spark.out"
+        wait_until(lambda: output.read_text() == "it is there\n", output.read_text, 60)
+        left = list(Path(folder).glob("*/spark-*"))
+        assert len(left) == 1
+
+        def is_removed() -> bool:
+            subprocess.run([sys.executable, "-c", TAKING], env=environment, check=True, timeout=60)
+            return not left[0].exists()
+
+        wait_until(is_removed, lambda: f"{left[0]} to go", 60)
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ from wallaroo_runtime.worker.directory import private_root
 PREFIX, LOCK = "spark-", "spark.lock"
 
 
-@cache
 def temporary_directory() -> Path:
     """Return the directory of this process, 0700, which later runs remove when this one could not.
 
@@ -25,9 +24,23 @@ def temporary_directory() -> Path:
     Raises:
         RunError: R712, another user has put something in its place.
     """
-    directory, _ = take(private_root())
+    return _taken()[0]
+
+
+def temporary_lock() -> int:
+    """Return the descriptor of that lock; a process that inherits it has the lock, too.
+
+    Raises:
+        RunError: As `temporary_directory`.
+    """
+    return _taken()[1]
+
+
+@cache
+def _taken() -> tuple[Path, int]:
+    directory, descriptor = take(private_root())
     atexit.register(_remove_own, directory, os.getpid())
-    return directory
+    return directory, descriptor
 
 
 def take(root: Path) -> tuple[Path, int]:

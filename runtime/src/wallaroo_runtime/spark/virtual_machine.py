@@ -14,7 +14,7 @@ from wallaroo_runtime.durable.file import private
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.master import SUBMITTED
 from wallaroo_runtime.spark.settings import FORKS, is_local, spark_home, start_settings
-from wallaroo_runtime.spark.temporary import temporary_directory
+from wallaroo_runtime.spark.temporary import temporary_directory, temporary_lock
 
 PRIVATE = 0o077  # umask
 POLL_S = 0.02
@@ -25,6 +25,7 @@ LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 class VirtualMachine:
     """A Java virtual machine that starts; it ends when its standard input does, thus with this process.
 
+    It has the lock of the temporary directory, too: without that directory it would stay, and never read its input.
     It is a session of its own: a signal for the process group, as shells and `timeout` send it, must not end Spark
     before the query is stopped.
 
@@ -56,6 +57,7 @@ class VirtualMachine:
                 start_new_session=True,
                 umask=PRIVATE,
                 preexec_fn=_ignore_interrupts,
+                pass_fds=(temporary_lock(),),
             )
 
     def wait(self) -> tuple[int, str]:
