@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.run import wait_until
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.cli.reporter import JsonReporter
 from wallaroo_runtime.program.application import load_application
@@ -91,6 +92,31 @@ def test_a_program_is_run_only_if_its_workers_start(tmp_path_factory: pytest.Tem
             assert (program.loaded is None) == bool(code)
             program.loaded = None
     assert len((folder / "emit").read_text()) == len(edits), "each change is loaded once"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["IS_WORKER", "not IS_WORKER"])
+def test_a_change_that_hangs_waits_for_the_next_one_and_leaves_nothing(tmp_path: Path, where: str) -> None:
+    reporter, app, pids = Kept(), tmp_path / "app.py", tmp_path / "pids"
+    app.write_text(APP)
+    program = Program(options_of(tmp_path), reporter)
+    hangs = f"import time\nif {where}:\n    Path({str(pids)!r}).write_text(str(os.getpid()))\n    time.sleep(1000)\n"
+    for closes in (False, True):
+        app.write_text(f"{APP}{hangs}# {closes}\n")
+
+        def is_hanging() -> bool:
+            assert not program.has_changed()
+            return pids.exists() and pids.read_text() != ""
+
+        wait_until(is_hanging, lambda: "the program to hang", 60)
+        if closes:
+            program.close()
+        else:
+            app.write_text(APP + "# right\n")
+            wait_until(program.has_changed, lambda: "the right program", 60)
+            assert reporter.states == ["changed"]
+        assert not Path("/proc", pids.read_text()).exists()
+        pids.unlink()
 
 
 @pytest.mark.slow

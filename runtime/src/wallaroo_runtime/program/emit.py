@@ -17,6 +17,7 @@ from wallaroo.program import other_wallaroo
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.app import App, AppKind
 from wallaroo_runtime.program.library import find_library, join_libraries
+from wallaroo_runtime.system.child import endable
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES
 from wallaroo_runtime.worker.launch import status_text
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
@@ -171,7 +172,8 @@ def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_secon
         fix = "build it again with `wallaroo build DIR`"
         raise RunError.of("W404", WORKER, path=command[0], reason=err.strerror or str(err), fix=fix) from err
     try:
-        status = child.wait(deadline_seconds)
+        with endable(child):
+            status = child.wait(deadline_seconds)
     except subprocess.TimeoutExpired:
         reason = f"{path} gave no topology within {deadline_seconds:g} s"
         fix = "look for an endless loop in its setup"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import WORKER, RunError
+from wallaroo_runtime.system.child import endable
 
 BUILD_SECONDS = 600
 NOTE_SECONDS = 5
@@ -27,17 +28,25 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
     """
     pipe = subprocess.PIPE
     try:
-        with subprocess.Popen(command, cwd=directory, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
-            try:
-                output, said = process.communicate(timeout=NOTE_SECONDS)
-            except subprocess.TimeoutExpired:
-                print("note: go compiles; the first time also the SDK's modules, which it fetches", file=sys.stderr)
-                output, said = _finished(process)
+        with (
+            subprocess.Popen(command, cwd=directory, env=environment, stdout=pipe, stderr=pipe, text=True) as process,
+            endable(process),
+        ):
+            output, said = _said(process)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise broken(directory, str(error)) from error
     if process.returncode != 0:
         raise broken(directory, said.strip() or output.strip() or f"exit code {process.returncode}")
     return output
+
+
+def _said(process: "subprocess.Popen[str]") -> tuple[str, str]:
+    """Wait until a command is done; the user is notified when that takes long."""
+    try:
+        return process.communicate(timeout=NOTE_SECONDS)
+    except subprocess.TimeoutExpired:
+        print("note: go compiles; the first time also the SDK's modules, which it fetches", file=sys.stderr)
+        return _finished(process)
 
 
 def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:

@@ -14,8 +14,10 @@ from wallaroo_runtime.run.run import LOOK_S, Ending, run_once
 from wallaroo_runtime.run.signals import RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.run.trial import try_workers
+from wallaroo_runtime.system.child import Children
 
-CHANGED, KEPT, WAITING = "changed", "kept", "waiting"
+TRYING, CHANGED, KEPT, WAITING = "trying", "changed", "kept", "waiting"
+WAIT = "waiting for a change of the program"
 ENDS = {"R617"}  # of Spark's processes: nothing is left to go on with
 
 
@@ -40,6 +42,8 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> None:
             if not stopped.ended_start(error):
                 raise
             reporter.note("stopped before it was ready")
+        finally:
+            program.close()
 
 
 def _run_once(options: RunOptions, reporter: Reporter, program: "Program", ending: Ending) -> bool:
@@ -52,14 +56,14 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "Program", endin
         program.was_ready |= stopped.is_started
         if stopped.is_set() or program.cannot_help(error):
             raise
-        reporter.event(WAITING, "waiting for a change of the program", error.diagnostics)
+        reporter.event(WAITING, WAIT, error.diagnostics)
         return program.wait(stopped)
     program.was_ready = True
     return program.loaded is not None and not stopped.is_set()
 
 
 class Loading(threading.Thread):
-    """Loads a program and tries its workers, in a thread of its own.
+    """Loads a program and tries its workers, in a thread of its own, which can be ended.
 
     Attributes:
         application: What was loaded.
@@ -68,7 +72,7 @@ class Loading(threading.Thread):
 
     def __init__(self, options: RunOptions) -> None:
         super().__init__(name="loading", daemon=True)
-        self._options = options
+        self._options, self._children = options, Children()
         self.application: Application | None = None
         self.error: Exception | None = None
         self.start()
@@ -76,11 +80,17 @@ class Loading(threading.Thread):
     def run(self) -> None:
         """Load and try it."""
         app = self._options.app
+        self._children.watch()
         try:
             self.application = load_application(app.name, app.args, app.inputs, app.outputs)
             try_workers(self._options, self.application)
         except Exception as error:
             self.error = error  # raised, or reported, where the run is looked after
+
+    def end(self) -> None:
+        """End it, wherever it is; nobody asks for what it has found."""
+        self._children.end()
+        self.join()
 
 
 class Program:
@@ -112,19 +122,36 @@ class Program:
 
         That may take long, as a build in Go does; the run goes on meanwhile.
         """
-        if self._loading is None:
-            self._loading = Loading(self._options) if self._files.have_changed() else None
-            return False
-        if self._loading.is_alive():
-            return False
-        done, self._loading = self._loading, None
         try:
-            self.loaded = _runnable(done)
+            if not self._has_loaded():
+                return False
         except RunError as error:
             self._reporter.event(KEPT, "the program before this change goes on", error.diagnostics)
             return False
         self._reporter.event(CHANGED, "the program has changed: it is started again")
         return True
+
+    def _has_loaded(self) -> bool:
+        """Return whether a changed program has been loaded; a further change ends the loading of the one before.
+
+        Raises:
+            RunError: It cannot be run.
+        """
+        if self._files.have_changed():
+            self.close()
+            self._reporter.doing(TRYING, "trying the changed program", is_shared=True)
+            self._loading = Loading(self._options)
+        if self._loading is None or self._loading.is_alive():
+            return False
+        done, self._loading = self._loading, None
+        self.loaded = _runnable(done)
+        return True
+
+    def close(self) -> None:
+        """End what is loading."""
+        if self._loading is not None:
+            self._loading.end()
+        self._loading = None
 
     def cannot_help(self, error: RunError) -> bool:
         """Return whether an error stays, whatever the program is changed to."""
@@ -133,11 +160,14 @@ class Program:
         return not self.was_ready and error.exit_code not in (TOPOLOGY, WORKER)
 
     def wait(self, stopped: RunStop) -> bool:
-        """Wait for a change of the files; False: a signal came first."""
+        """Wait for a changed program that can be run; False: a signal came first."""
         stopped.is_started = True  # nothing is to be interrupted
         while not stopped.wait(LOOK_S):
-            if self._files.have_changed():
-                return True
+            try:
+                if self._has_loaded():
+                    return True
+            except RunError as error:
+                self._reporter.event(WAITING, WAIT, error.diagnostics)
         return False
 
 

@@ -15,6 +15,7 @@ from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.program.application import Application
 from wallaroo_runtime.run.hosted import hosted_workers
 from wallaroo_runtime.run.options import RunOptions
+from wallaroo_runtime.system.child import endable
 from wallaroo_runtime.worker.launch import SOCKET, explain_refusal, explain_start, launch, status_text
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -59,7 +60,8 @@ def _started(spec: WorkerSpec) -> Iterator[Trial]:
         except OSError as error:
             raise RunError([explain_refusal(spec, error)], WORKER) from error
         try:
-            yield Trial(spec, process, Path(folder), log)
+            with endable(process):
+                yield Trial(spec, process, Path(folder), log)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
