@@ -192,6 +192,14 @@ def test_what_is_not_a_topology_is_a_finding(data: st.DataObject) -> None:
         assert completed(json.loads(first)) == first
 
 
+@pytest.mark.parametrize("kind", [{}, [], ["to"]])
+def test_a_kind_that_is_no_text_is_a_finding(kind: Any) -> None:
+    document = whole("word_count")
+    document["pipelines"][0]["steps"][0]["kind"] = kind
+    with pytest.raises(RunError, match="/pipelines/0/steps/0"):
+        completed(document)
+
+
 def _nodes(value: Any) -> Iterator[tuple[Any, Any]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
