@@ -89,6 +89,20 @@ def test_micro_batches_get_the_numbers_that_are_given(tmp_path: Path) -> None:
     assert numbers(tmp_path) == ("microbatch", 7, 2)
 
 
+@pytest.mark.parametrize(
+    "options", [["--partitions", "3", "--buckets", "2"], ["--partitions", "7"], ["--buckets", "2"]]
+)
+def test_numbers_for_a_checkpoint_that_has_the_mode_are_refused(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(tmp_path)
+    assert convert(tmp_path, "microbatch", *options) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"R608 checkpoint {tmp_path} has the mode microbatch already; its numbers stay\n")
+    assert f"fix: change them with `wallaroo state rescale {tmp_path} {' '.join(options)}`" in said
+    assert numbers(tmp_path) == ("microbatch", 3, 5)
+
+
 def test_the_other_mode_is_refused_with_the_command(tmp_path: Path) -> None:
     opened(tmp_path)
     with pytest.raises(RunError) as caught:

@@ -250,6 +250,27 @@ class Engines:
             assert live.state.messages[DEAD_LETTER_PORT] == self._sequence
 
 
+def test_letters_of_the_last_run_are_counted_with_what_releases_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engines = Engines(tmp_path)
+    engines.run([2, 1], is_repeated=False)
+    held = "of them are of the last run in real-time mode, which may write them again; "
+    held += "prune again once another run has begun"
+    for options in (["--dry-run"], []):
+        code, _, err = run(capsys, tmp_path, "--all", *options)
+        assert (code, err.splitlines()[1:]) == (0, [f"3 {held}"])
+    assert json.loads(run(capsys, tmp_path, "--all", "--json")[1])["kept_of_last_run"] == 3
+    assert len(run(capsys, tmp_path, "--code", "C505")[2].splitlines()) == 1, "none of them was chosen"
+    engines.run([1], is_repeated=False)
+    counts, line = run(capsys, tmp_path, "--all")[2].splitlines()
+    assert (counts.split()[:2], line) == (["3", "removed,"], f"1 {held}")
+    engines.mode()
+    outbox = Outbox(tmp_path / "outbox", tmp_path / "dead-letters")
+    outbox.publish(QUERY, engines.place + 1, (), offsets="plan")
+    assert len(run(capsys, tmp_path, "--all")[2].splitlines()) == 1
+
+
 RUNS = st.lists(
     st.tuples(
         st.lists(st.integers(1, 4), max_size=5),

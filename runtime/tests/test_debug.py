@@ -68,6 +68,66 @@ def test_options_that_do_not_go_with_it(options: list[str], reason: str, capsys:
     assert f"--debug does not go with {reason}" in capsys.readouterr().err
 
 
+def test_a_port_that_another_program_uses(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert main(["run", "app.py", "--debug-port", str(port)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"R608 debugpy cannot listen at 127.0.0.1:{port}; Address already in use\n")
+    assert "fix: stop the program that uses it, or give another port" in said
+
+
+@pytest.mark.slow
+def test_debugpy_is_looked_for_in_the_interpreter_of_the_worker(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = interpreter(tmp_path, f'exec {sys.executable} -S "$@"')  # without what is installed
+    assert main(["run", "app.py", "--debug-port", free_port(), "--worker-python", python]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("R608 --debug-port needs debugpy\n")
+    assert f"fix: `{python} -m pip install debugpy`" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_port_given", [False, True])
+def test_the_worker_has_the_interpreter_of_the_run(
+    is_port_given: bool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    app = tmp_path / "ends_app.py"
+    app.write_text(PROGRAM)
+    python = interpreter(tmp_path, f'[ "$1" = -c ] && exec {sys.executable} "$@"; echo "worker: $@" >&2; exit 7')
+    options = ["--debug-port", free_port()] if is_port_given else ["--debug"]
+    command = ["run", str(app), *options, "--worker-python", python]
+    command += ["--checkpoint", str(tmp_path / "checkpoint"), "--in", "127.0.0.1:0", "--out", "127.0.0.1:9"]
+    assert main(command) == 4
+    out, said = capfd.readouterr()
+    assert "debug: worker" not in out, "it was started with another interpreter"
+    assert f"worker: {'-m debugpy' if is_port_given else '-m wallaroo'}" in said
+    assert "W401 " in said and "it exited with status 7" in said
+
+
+def test_an_interpreter_that_is_not_there_is_the_workers_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = tmp_path / "ends_app.py"
+    app.write_text(PROGRAM)
+    command = ["run", str(app), "--debug-port", free_port(), "--worker-python", "/no/python"]
+    command += ["--checkpoint", str(tmp_path / "checkpoint"), "--in", "127.0.0.1:0", "--out", "127.0.0.1:9"]
+    assert main(command) == 4
+    assert "W404 worker binary /no/python cannot be executed; No such file or directory" in capsys.readouterr().err
+
+
+def interpreter(folder: Path, script: str) -> str:
+    (path := folder / "python").write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o700)
+    return str(path)
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
+
+
 @pytest.mark.slow
 def test_a_worker_that_does_not_start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     app = tmp_path / "twice_app.py"

@@ -47,6 +47,12 @@ def test_explain_of_a_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("R608 R999 is no code of the error catalogue\n  fix: did you mean R")
 
 
+def test_the_remedy_of_an_unreadable_state_suits_both_languages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "C507"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "importable under its name (Go: the names and types of its exported fields), or --fresh" in said
+
+
 def outcome(what: str) -> doctor.Outcome:
     """Return what one look finds; those that start a process are left out."""
     (found,) = [each for look in (doctor.memory, doctor.limits, doctor.ports, doctor.directories, doctor.pyspark)

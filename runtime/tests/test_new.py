@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.editor import PYTHON
 from wallaroo_runtime.cli.new import write
+from wallaroo_runtime.errors import RunError
 
 # Names that mean something to Go, to a file system or to a shell.
 NAMES = [
@@ -75,6 +76,24 @@ def test_what_is_there_is_not_touched(tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.main(["new", "go", str(tmp_path / "mine")]) == 2
     assert capsys.readouterr().err.count("R734") == 2
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("language", ["python", "go", "mixed"])
+def test_a_repository_without_files_counts_as_empty(language: str, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    written = write(language, tmp_path)
+    assert (tmp_path / ".git" / "HEAD").read_text() == "ref: refs/heads/main\n"
+    assert {path.parts[len(tmp_path.parts)] for path in written} | {".git"} == {
+        path.name for path in tmp_path.iterdir()
+    }
+    with pytest.raises(RunError, match="R734 .* cannot become a project; it is not empty"):
+        write(language, tmp_path)
+
+
+def test_help_says_what_json_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["new", "--help"]) == 0
+    assert "the files as a JSON object" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.slow

@@ -36,11 +36,13 @@ class Pruned:
         removed: Letters.
         kept: Letters that were not chosen, or whose micro-batch is being published, or of the last run in real-time
             mode.
+        of_last_run: Of these, letters that were chosen, but are of the last run in real-time mode.
         bytes: By how much the files became shorter; 0 in a dry run.
     """
 
     removed: int = 0
     kept: int = 0
+    of_last_run: int = 0
     bytes: int = 0
 
 
@@ -62,7 +64,7 @@ def prune(checkpoint: Path, choose: Callable[[DeadLetter, bool], bool], *, dry_r
     if not (checkpoint / MANIFEST).is_file():
         raise RunError.of("R775", USAGE, path=checkpoint)
     if dry_run:
-        return _prune(checkpoint, choose, _is_settled(checkpoint), dry_run=True)
+        return _prune(checkpoint, choose, _is_settled(checkpoint), dry_run=True, is_realtime=_is_realtime(checkpoint))
     place = Place.take(checkpoint)
     try:
         return _prune_live(place, choose)
@@ -75,15 +77,15 @@ def _prune_live(place: Place, choose: Callable[[DeadLetter, bool], bool]) -> Pru
 
     place.check_links()
     stop_left_behind(place.path)  # an egress that outlives its driver writes them
-    is_settled = _is_settled(place.path)
+    is_settled, is_realtime = _is_settled(place.path), _is_realtime(place.path)
     live = LiveLog(place.path / "outbox", place.path / FOLDER)
     try:
-        if not _is_realtime(place.path):
+        if not is_realtime:
             live.state.forget_writers()  # of input that is committed, which no task repeats
         live.roll()
     finally:
         live.close()
-    return _prune(place.path, choose, is_settled, dry_run=False)
+    return _prune(place.path, choose, is_settled, dry_run=False, is_realtime=is_realtime)
 
 
 def _is_realtime(checkpoint: Path) -> bool:
@@ -110,6 +112,7 @@ def _prune(
     is_settled: Callable[[int, Path], bool],
     *,
     dry_run: bool,
+    is_realtime: bool = False,
 ) -> Pruned:
     result = Pruned()
     with letters_locked(checkpoint):
@@ -118,9 +121,11 @@ def _prune(
         for _, files in groupby(letter_files(checkpoint / FOLDER), key=lambda file: file[:2]):
             group = list(files)
             is_safe = all(is_settled(batch, path) for batch, _, _, path in group)
-            judged = [(letter.id, is_safe and choose(letter, letter.id in marks)) for letter in read_group(group)]
-            chosen = {id_ for id_, is_chosen in judged if is_chosen}
+            judged = [(letter.id, choose(letter, letter.id in marks)) for letter in read_group(group)]
+            wanted = {id_ for id_, is_chosen in judged if is_chosen}
+            chosen = wanted if is_safe else set()
             result.kept += len(judged) - len(chosen)
+            result.of_last_run += len(wanted - chosen) if is_realtime else 0
             result.removed += len(chosen)
             if chosen and not dry_run:
                 result.bytes += _rewrite(group, chosen)

@@ -11,6 +11,10 @@ from wallaroo_runtime.checkpoint.prune import prune
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.stamp import print_json
 
+OF_LAST_RUN = (
+    "{count} of them are of the last run in real-time mode, which may write them again; "
+    "prune again once another run has begun"
+)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -39,11 +43,13 @@ def run_prune(checkpoint: Path, arguments: argparse.Namespace) -> int:
 
     result = prune(checkpoint, choose, dry_run=arguments.dry_run)
     if arguments.json:
-        counts = {"removed": result.removed, "kept": result.kept, "bytes": result.bytes}
-        print_json({**counts, "dry_run": arguments.dry_run})
+        counts = {"removed": result.removed, "kept": result.kept, "kept_of_last_run": result.of_last_run}
+        print_json({**counts, "bytes": result.bytes, "dry_run": arguments.dry_run})
     else:
         verb = "would be removed" if arguments.dry_run else f"removed, {result.bytes:,} bytes"
         print(f"{result.removed} {verb}; {result.kept} kept", file=sys.stderr)
+        if result.of_last_run:
+            print(OF_LAST_RUN.format(count=result.of_last_run), file=sys.stderr)
     return 0
 
 

@@ -1,6 +1,9 @@
 """`wallaroo run APP --debug`: the application's worker is one process in this terminal."""
 
 import argparse
+import os
+import socket
+import subprocess
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
@@ -15,13 +18,14 @@ from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.spark.master import shuffle_partitions
 
 ANY, PORTS = "local[*]", 65_536
+LOOK = "import sys; from importlib.util import find_spec; sys.exit(find_spec('debugpy') is None)"
 
 
 def check_debug(arguments: argparse.Namespace) -> None:
     """Refuse options that do not go with --debug.
 
     Raises:
-        RunError: R608.
+        RunError: R608; also where the port is in use, or debugpy is missing.
     """
     why = {
         "--json": arguments.json and "the terminal is the debugger's",
@@ -35,8 +39,26 @@ def check_debug(arguments: argparse.Namespace) -> None:
         return
     if not 0 < port < PORTS:
         raise wrong_usage(reason=f"--debug-port {port} is no port", fix=f"give 1 to {PORTS - 1}, e.g. 5678")
-    if find_spec("debugpy") is None:
-        raise wrong_usage(reason="--debug-port needs debugpy", fix=f"`{sys.executable} -m pip install debugpy`")
+    python = arguments.worker_python
+    if not _has_debugpy(python):
+        fix = f"`{python or sys.executable} -m pip install debugpy`"
+        raise wrong_usage(reason="--debug-port needs debugpy", fix=fix)
+    try:
+        socket.create_server((LOOPBACK, port)).close()
+    except OSError as error:
+        reason = f"debugpy cannot listen at {LOOPBACK}:{port}; {os.strerror(error.errno or 0)}"
+        fix = "stop the program that uses it, or give another port; those below 1024 are for root"
+        raise wrong_usage(reason=reason, fix=fix) from error
+
+
+def _has_debugpy(python: str) -> bool:
+    """Return whether an interpreter, empty: this one, finds debugpy; the worker reports one that cannot be executed."""
+    if not python:
+        return find_spec("debugpy") is not None
+    try:
+        return subprocess.run([python, "-c", LOOK], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return True
 
 
 def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None = None) -> None:
@@ -58,7 +80,7 @@ def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None =
         # One task at a time: two threads at breakpoints would read the terminal in turns.
         conf = {PARTITIONS: str(shuffle_partitions(ANY)), **spark.conf}
         spark = replace(spark, master="local[1]", conf=conf)
-    with foreground(application.topology, port) as (name, socket, process):
+    with foreground(application.topology, port, spark.worker_python) as (name, socket, process):
         is_python = application.topology.workers[0].language == "python"
         how = "q and c leave pdb" if is_python else f"`dlv attach {process}` stops it"
         how = f"debugpy listens at {LOOPBACK}:{port}" if port else how

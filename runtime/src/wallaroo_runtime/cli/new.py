@@ -23,8 +23,10 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "language", choices=sorted(NEXT), help="of the application; mixed: Python with a component in Go"
     )
-    parser.add_argument("directory", metavar="DIR", help="new or empty; the application is named after it")
-    parser.add_argument("--json", action="store_true", help="the files as a JSON array; findings as a JSON array")
+    parser.add_argument(
+        "directory", metavar="DIR", help="new or empty, but for .git; the application is named after it"
+    )
+    parser.add_argument("--json", action="store_true", help="the files as a JSON object; findings as a JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,14 +55,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def write(language: str, directory: Path) -> list[Path]:
-    """Write the files of a language into a new or empty directory; returns them.
+    """Write the files of a language into a new directory, or one that is empty but for `.git`; returns them.
 
     Raises:
         RunError: R734, something is there.
         OSError: They cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    if any(directory.iterdir()):
+    if any(each.name != ".git" for each in directory.iterdir()):
         raise _refused(directory, "it is not empty", "give a new directory")
     name = _name_of(directory)
     written = []

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
-from wallaroo_runtime.checkpoint.manifest import MODES, REALTIME, read_manifest
+from wallaroo_runtime.checkpoint.manifest import MODES, REALTIME, mode_of, read_manifest
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.run import MAX_PARTITIONS, location_of
 from wallaroo_runtime.cli.stamp import print_json
@@ -33,7 +33,8 @@ def run_convert(arguments: argparse.Namespace) -> int:
     """Convert, and say what was moved.
 
     Raises:
-        RunError: R755, the application cannot run in real-time mode; as `convert`.
+        RunError: R608, numbers that would change nothing; R755, the application cannot run in real-time mode; as
+            `convert`.
     """
     # Late: they import gRPC.
     from wallaroo_runtime.checkpoint.convert import convert
@@ -51,6 +52,11 @@ def run_convert(arguments: argparse.Namespace) -> int:
     path = find_directory(arguments.checkpoint)
     if mode == REALTIME:
         _check_application(read_manifest(path))
+    elif numbers != (None, None) and mode_of(read_manifest(path)) == mode:
+        named = zip(("--partitions", "--buckets"), numbers, strict=True)
+        options = " ".join(f"{option} {number}" for option, number in named if number is not None)
+        reason = f"checkpoint {path} has the mode {mode} already; its numbers stay"
+        raise wrong_usage(reason=reason, fix=f"change them with `wallaroo state rescale {path} {options}`")
     done = convert(path, mode, *numbers)
     seconds = time.monotonic() - begun
     if arguments.json:

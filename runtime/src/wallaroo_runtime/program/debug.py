@@ -20,12 +20,13 @@ STOP_S = 10.0
 
 
 @contextlib.contextmanager
-def foreground(topology: Topology, port: int | None = None) -> Iterator[tuple[str, Path, int]]:
+def foreground(topology: Topology, port: int | None = None, python: str = "") -> Iterator[tuple[str, Path, int]]:
     """Start the first worker of an application in this terminal; it ends with the context.
 
     Args:
         port: Of the loopback address, where debugpy listens in the worker, which is then one in Python; None: it runs
             without.
+        python: Interpreter of a worker in Python; empty: this one.
 
     Yields:
         Name of the worker, the socket on which it serves, and its process id.
@@ -39,7 +40,7 @@ def foreground(topology: Topology, port: int | None = None) -> Iterator[tuple[st
         raise RunError.of("R608", USAGE, reason="--debug-port is for programs in Python", fix=fix)
     with tempfile.TemporaryDirectory(prefix="wallaroo-debug-") as folder:
         directory = Path(folder)
-        spec = replace(WorkerSpec.of(topology, worker), processes=1)
+        spec = replace(WorkerSpec.of(topology, worker), processes=1, python=python)
         # Ctrl-C ends the run; the worker then ends after it.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
