@@ -106,6 +106,7 @@ def test_the_worker_has_the_interpreter_of_the_run(
     assert "W401 " in said and "it exited with status 7" in said
 
 
+@pytest.mark.slow
 def test_an_interpreter_that_is_not_there_is_the_workers_finding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
