@@ -14,8 +14,8 @@ final class Level {
     /** Runs what enters the level; returns what leaves it, and what passes it. */
     List<Parcel.Item> run(List<Parcel.Item> items) {
         List<Parcel.Item> held = items;
-        for (LevelStage stage : stages) {
-            held = after(stage, held);
+        for (int number = 0; number < stages.size(); number++) {
+            held = after(number, held);
         }
         return held;
     }
@@ -23,14 +23,17 @@ final class Level {
     /** Runs what the level before has given at its flush, then ends all calls; returns what leaves the level. */
     List<Parcel.Item> flush(List<Parcel.Item> items) {
         List<Parcel.Item> held = items;
-        for (LevelStage stage : stages) {
-            held = after(stage, held);
-            held.addAll(stage.flush());
+        for (int number = 0; number < stages.size(); number++) {
+            held = after(number, held);
+            held.addAll(stages.get(number).flush());
         }
         return held;
     }
 
-    private static List<Parcel.Item> after(LevelStage stage, List<Parcel.Item> items) {
+    /** Returns what is there after a stage: what it gives, what it does not take, and what a later one takes, too. */
+    private List<Parcel.Item> after(int number, List<Parcel.Item> items) {
+        LevelStage stage = stages.get(number);
+        List<LevelStage> later = stages.subList(number + 1, stages.size());
         List<Parcel.Item> mine = new ArrayList<>();
         List<Parcel.Item> others = new ArrayList<>();
         for (Parcel.Item item : items) {
@@ -38,7 +41,8 @@ final class Level {
             if (isTaken) {
                 mine.add(item);
             }
-            if (!isTaken || item.port() == Frames.TICK_PORT) { // ticks concern each stage that has windows
+            boolean isWanted = later.stream().anyMatch(each -> each.takes(item.port()));
+            if (!isTaken || isWanted || item.port() == Frames.TICK_PORT) { // ticks concern each stage that has windows
                 others.add(item);
             }
         }
