@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.kafka import free_port
 from wallaroo.worker.debugger import NoTerminalError, refuse_breakpoints
 from wallaroo_runtime.cli.main import main
 
@@ -82,7 +83,7 @@ def test_debugpy_is_looked_for_in_the_interpreter_of_the_worker(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     python = interpreter(tmp_path, f'exec {sys.executable} -S "$@"')  # without what is installed
-    assert main(["run", "app.py", "--debug-port", free_port(), "--worker-python", python]) == 2
+    assert main(["run", "app.py", "--debug-port", str(free_port()), "--worker-python", python]) == 2
     said = capsys.readouterr().err
     assert said.startswith("R608 --debug-port needs debugpy\n")
     assert f"fix: `{python} -m pip install debugpy`" in said
@@ -96,7 +97,7 @@ def test_the_worker_has_the_interpreter_of_the_run(
     app = tmp_path / "ends_app.py"
     app.write_text(PROGRAM)
     python = interpreter(tmp_path, f'[ "$1" = -c ] && exec {sys.executable} "$@"; echo "worker: $@" >&2; exit 7')
-    options = ["--debug-port", free_port()] if is_port_given else ["--debug"]
+    options = ["--debug-port", str(free_port())] if is_port_given else ["--debug"]
     command = ["run", str(app), *options, "--worker-python", python]
     command += ["--checkpoint", str(tmp_path / "checkpoint"), "--in", "127.0.0.1:0", "--out", "127.0.0.1:9"]
     assert main(command) == 4
@@ -112,7 +113,7 @@ def test_an_interpreter_that_is_not_there_is_the_workers_finding(
 ) -> None:
     app = tmp_path / "ends_app.py"
     app.write_text(PROGRAM)
-    command = ["run", str(app), "--debug-port", free_port(), "--worker-python", "/no/python"]
+    command = ["run", str(app), "--debug-port", str(free_port()), "--worker-python", "/no/python"]
     command += ["--checkpoint", str(tmp_path / "checkpoint"), "--in", "127.0.0.1:0", "--out", "127.0.0.1:9"]
     assert main(command) == 4
     assert "W404 worker binary /no/python cannot be executed; No such file or directory" in capsys.readouterr().err
@@ -122,11 +123,6 @@ def interpreter(folder: Path, script: str) -> str:
     (path := folder / "python").write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o700)
     return str(path)
-
-
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return str(listener.getsockname()[1])
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from editor import WAIT_S, Editor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.kafka import free_port
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.editor import PYTHON
 from wallaroo_runtime.cli.new import write
@@ -191,11 +192,6 @@ def test_any_directory_is_a_go_program(tmp_path: Path) -> None:
 
 def read(folder: Path, name: str) -> Any:
     return json.loads((folder / ".vscode" / name).read_text())
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def ran(command: Sequence[str], directory: Path) -> str:

@@ -1,9 +1,7 @@
 """Runs a front-end in emit mode, as a child process, and returns the topology document."""
 
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +15,7 @@ from wallaroo.program import other_wallaroo
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.app import App, AppKind
 from wallaroo_runtime.program.library import find_library, join_libraries
-from wallaroo_runtime.system.child import endable
+from wallaroo_runtime.system.child import end_group, endable
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES
 from wallaroo_runtime.worker.launch import status_text
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
@@ -179,15 +177,8 @@ def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_secon
         fix = "look for an endless loop in its setup"
         raise RunError.of("W401", WORKER, worker="main", reason=reason, fix=fix) from None
     finally:
-        _end_group(child)
+        end_group(child)
     return status_text(status)
-
-
-def _end_group(child: "subprocess.Popen[bytes]") -> None:
-    # The program may have left processes; its group is ours to end.
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def _read(file: Path, ending: str, path: str) -> dict[str, Any]:

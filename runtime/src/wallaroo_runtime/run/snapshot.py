@@ -67,10 +67,10 @@ class Reporter(Protocol):
         """Report something wrong that does not end the run."""
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Report what a run does before it is ready, or once it ends: each may take seconds.
+        """Report what a run does that may take seconds: until it is ready, with a changed program, at its end.
 
         Args:
-            state: `starting` or `stopping`.
+            state: `starting`, `trying` or `stopping`.
             what: In words.
             is_shared: Whether programs of the user print meanwhile, to the same terminal.
         """

@@ -2,12 +2,11 @@
 
 import errno
 import os
-import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from wallaroo_runtime.errors import WORKER, RunError
 from wallaroo_runtime.program.application import Application
 from wallaroo_runtime.run.hosted import hosted_workers
 from wallaroo_runtime.run.options import RunOptions
-from wallaroo_runtime.system.child import endable
+from wallaroo_runtime.system.child import end_group, endable
 from wallaroo_runtime.worker.launch import SOCKET, explain_refusal, explain_start, launch, status_text
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -63,9 +62,7 @@ def _started(spec: WorkerSpec) -> Iterator[Trial]:
             with endable(process):
                 yield Trial(spec, process, Path(folder), log)
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            end_group(process)
 
 
 def _wait(trial: Trial) -> None:

@@ -1,4 +1,4 @@
-"""Children of a thread that another thread may end, before they are done."""
+"""Ends children: with their group, or from another thread than the one that waits for them."""
 
 import os
 import signal
@@ -57,6 +57,13 @@ def endable(child: Child) -> Iterator[None]:
         yield
     finally:
         children.remove(child)
+
+
+def end_group(child: Child) -> None:
+    """End a child that has a group of its own, and what it has left in that group."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
 
 
 def _kill(child: Child) -> None:

@@ -41,8 +41,8 @@ final class Level {
             if (isTaken) {
                 mine.add(item);
             }
-            boolean isWanted = later.stream().anyMatch(each -> each.takes(item.port()));
-            if (!isTaken || isWanted || item.port() == Frames.TICK_PORT) { // ticks concern each stage that has windows
+            boolean isTick = item.port() == Frames.TICK_PORT; // ticks concern each stage that has windows
+            if (!isTaken || isTick || later.stream().anyMatch(each -> each.takes(item.port()))) {
                 others.add(item);
             }
         }
