@@ -78,6 +78,11 @@ final class BucketCall {
         bytes += frames.length;
     }
 
+    /** Returns how many messages it has, by port. */
+    Map<Integer, Long> came() {
+        return came;
+    }
+
     /** Lets the call end after its last part. */
     void end() {
         isEnding = true;

@@ -17,15 +17,17 @@ final class BucketCalls {
     private final BucketStore store;
     private final Settings settings;
     private final Audit audit;
+    private final Account account;
     private final Map<Integer, BucketCall> open = new LinkedHashMap<>();
     private final Map<Integer, StateStream> streams = new HashMap<>();
 
-    BucketCalls(WorkerChannel channel, Opening opening, BucketStore store, Settings settings) {
+    BucketCalls(WorkerChannel channel, Opening opening, BucketStore store, Settings settings, Account account) {
         this.channel = channel;
         this.opening = opening;
         this.store = store;
         this.settings = settings;
         this.audit = channel.audit(opening.getStage());
+        this.account = account;
     }
 
     /** Says whether no call is open. */
@@ -96,6 +98,7 @@ final class BucketCalls {
             }
         }
         channel.progressed();
+        account.gave(opening.getStage().getId(), released);
         List.copyOf(open.values()).stream().filter(call -> call.done() != null).forEach(this::finish);
         return released;
     }
@@ -140,6 +143,7 @@ final class BucketCalls {
         boolean isWhole = call.done().getSnapshot() || call.version().counter() == 0;
         BucketVersion after = call.version().after(call.done().getNonce(), changes.size(), bytes, isWhole);
         store.store(call.bucket(), call.version(), after, changes);
+        account.ran(opening.getStage().getId(), call.came());
         open.remove(call.bucket());
     }
 }

@@ -23,17 +23,19 @@ final class DataCalls {
     private final Opening opening;
     private final long deadlineMs;
     private final Audit audit;
+    private final Account account;
     private final Deque<Unanswered> unanswered = new ArrayDeque<>();
     private List<WorkerStream<ProcessRequest, ProcessReply>> streams = List.of();
     private long[] calls = {};
     private int next; // endpoint of the next data
     private int oldest; // endpoint of the oldest data without an answer
 
-    DataCalls(WorkerChannel channel, Opening opening, long deadlineMs) {
+    DataCalls(WorkerChannel channel, Opening opening, long deadlineMs, Account account) {
         this.channel = channel;
         this.opening = opening;
         this.deadlineMs = deadlineMs;
         this.audit = channel.audit(opening.getStage());
+        this.account = account;
     }
 
     private static final class Unanswered {
@@ -153,7 +155,10 @@ final class DataCalls {
                 }
                 case DONE -> {
                     checkIndex(reply.getDone().getIndex(), data.index);
-                    audit.call(Frames.countByPort(data.frames), left, reply.getDone().getCountsList());
+                    Map<Integer, Long> came = Frames.countByPort(data.frames);
+                    audit.call(came, left, reply.getDone().getCountsList());
+                    account.ran(opening.getStage().getId(), came);
+                    account.gave(opening.getStage().getId(), left);
                     return outputs;
                 }
                 case FAILURE -> channel.failed(reply.getFailure(), stream.generation());

@@ -99,10 +99,11 @@ final class Engine {
     }
 
     private void run() {
+        Account account = Account.of(settings, start);
         try (JournalRows rows = new JournalRows(settings, start);
                 DeliverStream stream = new DeliverStream(settings, attempt, start.offset(), handover);
-                SourceLevel source = SourceLevel.of(settings, attempt, rows);
-                StateLevels states = new StateLevels(settings, attempt, store)) {
+                SourceLevel source = SourceLevel.of(settings, attempt, rows, account);
+                StateLevels states = new StateLevels(settings, attempt, store, account)) {
             deliveries = stream;
             states.warm();
             Reached.read(settings);
@@ -116,8 +117,10 @@ final class Engine {
                     return;
                 }
                 stream.deliver(row.items());
+                account.delivered(row.items());
                 stream.mark(row.place().messages());
                 if (row.kind() == Kind.FLUSH) {
+                    account.check(row.place().messages());
                     handover.put(new Barrier(row.place(), stream.number(), store.bind()));
                 }
             }

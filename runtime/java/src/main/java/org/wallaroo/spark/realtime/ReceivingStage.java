@@ -17,12 +17,12 @@ final class ReceivingStage implements LevelStage {
     private final int buckets;
     private final int block;
 
-    ReceivingStage(Settings stage, Attempt attempt) {
+    ReceivingStage(Settings stage, Attempt attempt, Account account) {
         var opening = attempt.opening(stage.opening());
         buckets = opening.getStage().getBucketCount();
         block = stage.block();
         entries = stage.entries();
-        calls = new DataCalls(WorkerChannel.of(stage), opening, stage.deadlineMs());
+        calls = new DataCalls(WorkerChannel.of(stage), opening, stage.deadlineMs(), account);
     }
 
     @Override

@@ -34,12 +34,13 @@ final class SourceLevel implements Iterator<Parcel>, AutoCloseable {
         this.hasTicks = hasTicks;
     }
 
-    static SourceLevel of(Settings settings, Attempt attempt, Iterator<Parcel> rows) {
+    static SourceLevel of(Settings settings, Attempt attempt, Iterator<Parcel> rows, Account account) {
         List<Settings> stages = settings.stages(0);
         Settings first = stages.get(0);
-        DataCalls calls = new DataCalls(WorkerChannel.of(first), attempt.opening(first.opening()), first.deadlineMs());
+        DataCalls calls = new DataCalls(
+                WorkerChannel.of(first), attempt.opening(first.opening()), first.deadlineMs(), account);
         List<LevelStage> others = new ArrayList<>();
-        stages.subList(1, stages.size()).forEach(stage -> others.add(new ReceivingStage(stage, attempt)));
+        stages.subList(1, stages.size()).forEach(stage -> others.add(new ReceivingStage(stage, attempt, account)));
         calls.open(); // not when the first message waits for it
         return new SourceLevel(rows, calls, new Level(others), Set.copyOf(first.entries()), settings.hasTicks());
     }

@@ -13,13 +13,13 @@ import org.wallaroo.spark.realtime.Parcel.Kind;
 final class StateLevels implements AutoCloseable {
     private final List<Level> levels = new ArrayList<>();
 
-    StateLevels(Settings settings, Attempt attempt, BucketStore store) {
+    StateLevels(Settings settings, Attempt attempt, BucketStore store, Account account) {
         for (int level = 1; level < settings.levels(); level++) {
             List<LevelStage> stages = new ArrayList<>();
             for (Settings stage : settings.stages(level)) {
                 stages.add(stage.hasState()
-                        ? new StateStage(stage, attempt, store)
-                        : new ReceivingStage(stage, attempt));
+                        ? new StateStage(stage, attempt, store, account)
+                        : new ReceivingStage(stage, attempt, account));
             }
             levels.add(new Level(stages));
         }

@@ -12,13 +12,13 @@ final class StateStage implements LevelStage {
     private final int buckets;
     private final int block;
 
-    StateStage(Settings stage, Attempt attempt, BucketStore store) {
+    StateStage(Settings stage, Attempt attempt, BucketStore store, Account account) {
         var opening = attempt.opening(stage.opening());
         buckets = opening.getStage().getBucketCount();
         block = stage.block();
         entries = Set.copyOf(stage.entries());
         states = new BlockStore(store, block * buckets);
-        calls = new BucketCalls(WorkerChannel.of(stage), opening, states, stage);
+        calls = new BucketCalls(WorkerChannel.of(stage), opening, states, stage, account);
     }
 
     @Override

@@ -55,7 +55,7 @@ class DataCallsTest {
     private List<Output> answers(int in, int out, int frames) throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> new Answers(in, out, frames), () -> null)) {
             Settings settings = worker.settings();
-            DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs());
+            DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs(), AccountTest.empty());
             calls.send(FramesTest.frame(0, 2, 10, new byte[5]));
             calls.send(FramesTest.frame(0, 2, 12, new byte[5]));
             List<Output> outputs = new java.util.ArrayList<>(calls.receive());
@@ -89,7 +89,7 @@ class DataCallsTest {
         try (FakeWorker worker = new FakeWorker(directory, () -> new Answers(2, 2, 2), () -> null)) {
             worker.haveEndpoints(2);
             Settings settings = worker.settings();
-            DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs());
+            DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs(), AccountTest.empty());
             assertThrows(UncheckedIOException.class, calls::open);
             assertFalse(Files.exists(first), "the first stream is open");
             Files.delete(second);
@@ -103,7 +103,7 @@ class DataCallsTest {
     void dataWithoutAnAnswerIsNotForgotten() throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> new Answers(2, 2, 2), () -> null)) {
             Settings settings = worker.settings();
-            DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs());
+            DataCalls calls = new DataCalls(WorkerChannel.of(settings), OPENING, settings.deadlineMs(), AccountTest.empty());
             calls.send(FramesTest.frame(0, 2, 10, new byte[5]));
             calls.send(FramesTest.frame(0, 2, 12, new byte[5]));
             calls.receive();

@@ -79,7 +79,7 @@ class SourceLevelTest {
         List<String> found = new ArrayList<>();
         try (FakeWorker worker = new FakeWorker(directory, () -> new DataCallsTest.Answers(2, 2, 2), () -> null)) {
             Settings settings = worker.settings();
-            DataCalls calls = new DataCalls(WorkerChannel.of(settings), DataCallsTest.OPENING, settings.deadlineMs());
+            DataCalls calls = new DataCalls(WorkerChannel.of(settings), DataCallsTest.OPENING, settings.deadlineMs(), AccountTest.empty());
             SourceLevel outputs = new SourceLevel(source, calls, new Level(List.of()), Set.of(0), false);
             while (outputs.hasNext()) {
                 Parcel row = outputs.next();
