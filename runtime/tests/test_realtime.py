@@ -147,6 +147,11 @@ def report_of(value: dict[str, Any]) -> str:
             {"code": "R756", "values": {"start": "10", "end": "90", "covered": "50"}},
             "R756 a batch from 10 of the journal would end at 90, and its changes and outputs are safe up to 50",
         ),
+        (
+            {"code": "I903", "values": {"reason": '3 messages left by port 7, 0 of them came to the stage "s5"'}},
+            "I903 what came in real-time mode since the last stored states does not add up, so the states were not "
+            'stored; 3 messages left by port 7, 0 of them came to the stage "s5"',
+        ),
         ({"code": "W410", "values": {"worker": "main", "reason": "it said so"}}, "W410"),
         ({"worker": "main", "reported": {"code": "W413", "message": "no such step", "line": 0}}, "W413 no such step"),
         ({"found": [{"code": "R644", "message": "another driver", "fix": "stop it"}]}, "R644 another driver"),
