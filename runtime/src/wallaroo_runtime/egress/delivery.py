@@ -4,12 +4,11 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, HEADER_BYTES, Frame, read_body, split_frames
-from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.chunk import Joiner
 from wallaroo_runtime.service.store import Store
-from wallaroo_runtime.storage.outbox.live import OPENING, OUTPUT, Entry
+from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.live_state import Writer
 from wallaroo_runtime.storage.outbox.mark import OutOfOrderError, Place, Run
@@ -40,8 +39,7 @@ class Deliveries:
             latest = self.live.state.writers.get(writer.partition)
             if latest is not None and (writer.epoch, writer.attempt) < (latest.epoch, latest.attempt):
                 raise self.superseded(writer)
-            names = {name: getattr(writer, name) for name in Writer.__dataclass_fields__}
-            self.live.append(Entry(OPENING, content=pack_line(names)))
+            self.live.open(writer)
             self._latest[writer.partition] = stream = Delivering(self, writer)
             return stream
 
@@ -105,7 +103,7 @@ class Delivering:
 
     def __init__(self, deliveries: Deliveries, writer: Writer) -> None:
         self._deliveries, self._live, self.writer = deliveries, deliveries.live, writer
-        self.taken = self._number = 0
+        self.taken = self._number = self._committed = 0
         self._run, self._joiner = Run(), Joiner()
         self._place: Place = (-1, -1)
 
@@ -145,15 +143,18 @@ class Delivering:
         self._place = place
 
     def commit(self, sequence: int) -> None:
-        """Forget dead letters of input before a sequence: none of it comes again.
+        """Take note that input before a sequence is committed: nothing before the commit ahead of it comes again.
+
+        What is after that one comes again if a loss of power takes Spark's newest commit.
 
         Raises:
             RunError: R644 or R750, another one delivers.
         """
         with self._deliveries.lock:
             self._deliveries.check(self)
-            self._live.state.forget_letters(self.writer.partition, sequence)
-            self._run.forget_letters(sequence)
+            self._live.state.forget_letters(self.writer.partition, self._committed)
+            self._run.forget_letters(self._committed)
+        self._committed = sequence
 
     def end(self) -> None:
         """Take note that nothing more comes.

@@ -37,7 +37,8 @@ class Entry:
         bucket: Whose state gave it; -1: of a stage without state.
         partition: Spark's partition that delivered it.
         skip: So many messages at the beginning of the frame were in the log before.
-        sequence: Of the frame's last message; of dead letters, where the frame begins in their file.
+        sequence: Of the frame's last message; of dead letters, where the frame begins in their file; of an OPENING, how
+            many bytes that file has.
         count: How many results of that sequence are in the log, this frame's included.
         content: The line or frame.
         offset: Where it begins.

@@ -11,8 +11,9 @@ from wallaroo_runtime.durable.file import sync_directory
 from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.storage.journal.head import Position, pack_head
 from wallaroo_runtime.storage.journal.segment import write_all
-from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, Entry, live_segments, segment_at
+from wallaroo_runtime.storage.outbox.live import BEGIN, FOLDER, OPENING, Entry, live_segments, segment_at
 from wallaroo_runtime.storage.outbox.live_recovery import recover
+from wallaroo_runtime.storage.outbox.live_state import Writer
 
 SEGMENT_BYTES = 32 * 1024 * 1024
 
@@ -58,6 +59,20 @@ class LiveLog:
         self._write_head()
         os.fsync(self._head)
         sync_directory(self.directory)
+
+    def open(self, writer: Writer) -> None:
+        """Append who delivers from now on.
+
+        A loss of power can take Spark's newest commit. Then input is repeated from a place where a stream has begun
+        before: what the file of its dead letters has stays.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        path = self._letters / writer.letters
+        size = path.stat().st_size if path.exists() else 0
+        names = {name: getattr(writer, name) for name in Writer.__dataclass_fields__}
+        self.append(Entry(OPENING, sequence=size, content=pack_line(names)))
 
     def append(self, entry: Entry) -> Entry:
         """Append an entry; returns it as it is in the log.

@@ -54,12 +54,12 @@ class LiveState:
     letter_bytes: dict[int, int] = field(default_factory=dict)
     messages: Counter[int] = field(default_factory=Counter)
 
-    def open(self, writer: Writer) -> None:
-        """Take in who delivers from now on."""
+    def open(self, writer: Writer, letters_at: int) -> None:
+        """Take in who delivers from now on, and where its file of dead letters ends if it was of an earlier one."""
         before = self.writers.get(writer.partition)
         if before is None or before.letters != writer.letters:
             self.letters.setdefault(writer.partition, {})
-            self.letter_bytes[writer.partition] = 0
+            self.letter_bytes[writer.partition] = letters_at
         self.writers[writer.partition] = writer
 
     def add(self, entry: Entry) -> None:
@@ -71,7 +71,7 @@ class LiveState:
         if entry.kind == BEGIN:
             return
         if entry.kind == OPENING:
-            self.open(Writer(**_line(entry)))
+            self.open(Writer(**_line(entry)), entry.sequence)
             return
         header = read_header(entry.content)
         self.messages[entry.port] += header.count - entry.skip
