@@ -82,25 +82,38 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where messages come from; each kind has a class of its own."""
+class End:
+    """What sources and sinks have in common; each kind has a class of its own."""
 
     path: str
     name: str
     kind: str
-    codec: str
     worker: str
     on_error: str = ""
 
     @property
-    def gives_keys(self) -> bool:
-        """Whether its messages have keys."""
-        return False
+    def place(self) -> str:
+        """Where its messages come from or go, for people: an address, a topic or a format; empty for a generator."""
+        match self:
+            case KafkaSource() | KafkaSink():
+                return self.topic
+            case TcpSource() | ConnectorSource() | TcpSink():
+                return f"{self.host}:{self.port}"
+            case SparkSource() | SparkSink():
+                return self.format
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source(End):
+    """Where messages come from."""
+
+    codec: str
 
     @property
-    def place(self) -> str:
-        """Where its messages come from, for people."""
-        return ""
+    def gives_keys(self) -> bool:
+        """Whether its messages have keys: those of a connector or of records, or what an expression gives."""
+        return isinstance(self, ConnectorSource | KafkaSource) or (isinstance(self, SparkSource) and bool(self.key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +124,6 @@ class TcpSource(Source):
     port: int
     framing: Framing
     max_message_bytes: int
-
-    @property
-    def place(self) -> str:
-        """Where it listens."""
-        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,16 +136,6 @@ class ConnectorSource(Source):
     max_credits: int
     refill_credits: int
     max_message_bytes: int
-
-    @property
-    def gives_keys(self) -> bool:
-        """Messages have the keys that the connector gives them."""
-        return True
-
-    @property
-    def place(self) -> str:
-        """Where it listens."""
-        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,16 +167,6 @@ class KafkaSource(Source):
     table: bool = False
     create: TopicCreation | None = None
 
-    @property
-    def gives_keys(self) -> bool:
-        """Messages have the keys of their records."""
-        return True
-
-    @property
-    def place(self) -> str:
-        """The topic."""
-        return self.topic
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSource(Source):
@@ -200,16 +188,6 @@ class SparkSource(Source):
     schema: str = ""
     key: str = ""
     timestamp: str = ""
-
-    @property
-    def gives_keys(self) -> bool:
-        """Messages have keys where an expression gives them."""
-        return bool(self.key)
-
-    @property
-    def place(self) -> str:
-        """The format."""
-        return self.format
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,20 +211,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sink:
-    """Where messages go; each kind has a class of its own."""
+class Sink(End):
+    """Where messages go."""
 
-    path: str
-    name: str
-    kind: str
     inputs: tuple[str, ...]
-    worker: str
-    on_error: str = ""
-
-    @property
-    def place(self) -> str:
-        """Where its messages go, for people."""
-        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,11 +223,6 @@ class TcpSink(Sink):
 
     host: str
     port: int
-
-    @property
-    def place(self) -> str:
-        """Where its receiver listens."""
-        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,11 +249,6 @@ class KafkaSink(Sink):
     content: str = ""
     create: TopicCreation | None = None
 
-    @property
-    def place(self) -> str:
-        """The topic."""
-        return self.topic
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSink(Sink):
@@ -299,11 +257,6 @@ class SparkSink(Sink):
     format: str
     options: Mapping[str, str]
     value: str
-
-    @property
-    def place(self) -> str:
-        """The format."""
-        return self.format
 
 
 def has_records(part: Source | Sink) -> bool:
