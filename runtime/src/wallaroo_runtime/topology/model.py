@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo_runtime.topology.topic import TopicCreation
-from wallaroo_runtime.topology.window import Window
 
 PROTOCOL_VERSION = 1  # of the worker protocol
 STATE_KINDS = frozenset({"state_computation", "state_computation_multi", "window"})
@@ -191,6 +190,31 @@ class SparkSource(Source):
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """Which messages an aggregation takes together; what the other kind has is 0 or empty.
+
+    Attributes:
+        kind: `range` or `count`.
+        range_ms: Length of a window.
+        slide_ms: From the begin of one window to that of the next.
+        delay_ms: How long a window waits for late messages.
+        late: What a late message does: `drop`, `fire_per_message` or `place_in_oldest_window`.
+        time: Which time counts: `ingest` or `event`.
+        count: How many messages make a window.
+        flush_ms: Without a message for so long, a window that is not full is emitted.
+    """
+
+    kind: str
+    range_ms: int = 0
+    slide_ms: int = 0
+    delay_ms: int = 0
+    late: str = ""
+    time: str = ""
+    count: int = 0
+    flush_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A computation, or an output of one.
 
@@ -314,6 +338,10 @@ class Topology:
             if step.state is not None:
                 found.setdefault(step.state.name, step)
         return found
+
+    def visits(self) -> list[str]:
+        """Return the names of the visits that state computations take, each once."""
+        return sorted({name for step in self.steps() for name in step.visits})
 
     def sinks(self) -> Iterator[Sink]:
         """Yield the sinks of all pipelines, in document order."""
