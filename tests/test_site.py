@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.page import DOCS, blocks
-from wallaroo_runtime.cli.main import COMMANDS
-from wallaroo_runtime.cli.parser import Parser
+from wallaroo_runtime.cli.main import COMMANDS, command_parser
 
 ROOT = DOCS.parent
 PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
@@ -129,10 +128,7 @@ def options(parser: argparse.ArgumentParser) -> set[str]:
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of each command."""
-    subparsers = Parser(prog="wallaroo").add_subparsers(parser_class=Parser)
-    for command in COMMANDS:
-        command.add_parser(subparsers)
-    return dict(subparsers.choices)
+    return dict(command_parser()[1])
 
 
 def unknown(words: list[str], known: dict[str, argparse.ArgumentParser]) -> set[str]:
@@ -197,7 +193,7 @@ def test_the_topology_s_page_has_every_field() -> None:
 def test_the_commands_page_has_every_command() -> None:
     page = REFERENCE.commands()
     for command in COMMANDS:
-        assert f"\n## {command.__name__.rpartition('.')[2].replace('_', '-')}\n" in page
+        assert f"\n## {command}\n" in page
     assert "\n### state rescale\n" in page
 
 

@@ -141,20 +141,15 @@ def _cell(rule: dict[str, Any]) -> str:
 
 def commands() -> str:
     """Return the page of the commands, from their own parsers."""
-    from wallaroo_runtime.cli.main import COMMANDS
-    from wallaroo_runtime.cli.parser import Parser
+    from wallaroo_runtime.cli.main import command_parser
 
-    parser = Parser(prog="wallaroo")
-    subparsers = parser.add_subparsers(parser_class=Parser)
-    for module in COMMANDS:
-        module.add_parser(subparsers)
     lines = [
         "# Commands",
         "",
         "What `wallaroo COMMAND --help` prints. Exit codes: 1 run, 2 usage, 3 topology, 4 worker.",
         "",
     ]
-    for name, command in subparsers.choices.items():
+    for name, command in command_parser()[1].items():
         lines += [f"## {name}", "", "```text", *_help(command), "```", ""]
         for sub, inner in below(command):
             lines += [f"### {name} {sub}", "", "```text", *_help(inner), "```", ""]

@@ -31,9 +31,8 @@ from wallaroo_runtime.service.local import READY
 from wallaroo_runtime.spark.master import shuffle_partitions
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.topology.model import Topology, Window
 from wallaroo_runtime.topology.override import override
-from wallaroo_runtime.topology.window import Window
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 

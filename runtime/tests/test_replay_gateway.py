@@ -26,7 +26,7 @@ from wallaroo_runtime.gateway.config import Limits
 from wallaroo_runtime.gateway.gateway import Gateway
 from wallaroo_runtime.gateway.service import GatewayHost
 from wallaroo_runtime.gateway.worker_calls import worker_maker, worker_splitter
-from wallaroo_runtime.peer.replay import blocks_of
+from wallaroo_runtime.peer.replay import sending_to
 from wallaroo_runtime.plan.port import first_ports
 from wallaroo_runtime.service.client import close_channels
 from wallaroo_runtime.service.credential import Listen
@@ -249,14 +249,14 @@ def test_a_command_that_is_killed_replays_each_letter_once(
 
 def test_letters_cross_in_chunks(tmp_path: Path) -> None:
     (tmp_path / "gateway").mkdir()
-    with serving(tmp_path), blocks_of(tmp_path) as blocks:
+    with serving(tmp_path), sending_to(tmp_path) as send:
         large = encode_frame([worker.DeadLetter(input=bytes(5 << 20)).SerializeToString()], port=REPLAY_PORT)
-        assert (blocks.send(0), blocks.send(3, large), blocks.send(3, large)) == (0, 3, 3)
+        assert (send(0), send(3, large), send(3, large)) == (0, 3, 3)
     assert len(journaled(tmp_path / "gateway")) == 1
     with socket.socket(socket.AF_UNIX) as left, socket_in(tmp_path / "gateway") as path:
         left.bind(path)
-    with blocks_of(tmp_path) as blocks:  # the socket of a gateway that was killed
-        assert code_of(lambda: blocks.send(0)) == "R777"
+    with sending_to(tmp_path) as send:  # the socket of a gateway that was killed
+        assert code_of(lambda: send(0)) == "R777"
 
 
 def test_a_command_says_why_nothing_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

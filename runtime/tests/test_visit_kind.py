@@ -15,7 +15,6 @@ from wallaroo_runtime.memory.source_frame import tick_frame, visit_frame
 from wallaroo_runtime.plan import compile_topology, explain
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.visit import visit_names
 from wallaroo_runtime.worker.audit import Audit, RuleError
 from wallaroo_runtime.worker.capability import needed
 
@@ -49,7 +48,7 @@ def test_only_state_computations_take_visits_each_name_once(document: dict[str, 
 
 def test_a_stage_with_visits_takes_them_and_needs_the_capability() -> None:
     topology = load_document(visited("reset", "show"))
-    assert visit_names(topology) == ["reset", "show"]
+    assert topology.visits() == ["reset", "show"]
     plan = compile_topology(topology, shuffle_partitions=1)
     (first,), (second,) = plan.levels
     assert VISIT_PORT not in first.entry_ports and VISIT_PORT in second.entry_ports

@@ -1,12 +1,6 @@
 package goka
 
-import (
-	"github.com/IBM/sarama"
-	"go.uber.org/mock/gomock"
-	"testing"
-
-	theirs "github.com/lovoo/goka"
-)
+import theirs "github.com/lovoo/goka"
 
 // The types are Goka's.
 type (
@@ -46,52 +40,16 @@ type (
 	MockTopicManagerMockRecorder = theirs.MockTopicManagerMockRecorder
 )
 
-// NewMockAutoConsumer is Goka's.
-func NewMockAutoConsumer(t *testing.T, config *sarama.Config) *MockAutoConsumer {
-	return theirs.NewMockAutoConsumer(t, config)
-}
-
-// NewMockBroker is Goka's.
-func NewMockBroker(ctrl *gomock.Controller) *MockBroker {
-	return theirs.NewMockBroker(ctrl)
-}
-
-// NewMockClient is Goka's.
-func NewMockClient(ctrl *gomock.Controller) *MockClient {
-	return theirs.NewMockClient(ctrl)
-}
-
-// NewMockClusterAdmin is Goka's.
-func NewMockClusterAdmin(ctrl *gomock.Controller) *MockClusterAdmin {
-	return theirs.NewMockClusterAdmin(ctrl)
-}
-
-// NewMockConsumerGroup is Goka's.
-func NewMockConsumerGroup(t *testing.T) *MockConsumerGroup {
-	return theirs.NewMockConsumerGroup(t)
-}
-
-// NewMockConsumerGroupClaim is Goka's.
-func NewMockConsumerGroupClaim(topic string, partition int32) *MockConsumerGroupClaim {
-	return theirs.NewMockConsumerGroupClaim(topic, partition)
-}
-
-// NewMockController is Goka's.
-func NewMockController(t gomock.TestReporter) *gomock.Controller {
-	return theirs.NewMockController(t)
-}
-
-// NewMockProducer is Goka's.
-func NewMockProducer(ctrl *gomock.Controller) *MockProducer {
-	return theirs.NewMockProducer(ctrl)
-}
-
-// NewMockStorage is Goka's.
-func NewMockStorage(ctrl *gomock.Controller) *MockStorage {
-	return theirs.NewMockStorage(ctrl)
-}
-
-// NewMockTopicManager is Goka's.
-func NewMockTopicManager(ctrl *gomock.Controller) *MockTopicManager {
-	return theirs.NewMockTopicManager(ctrl)
-}
+// The functions are Goka's, as [github.com/lovoo/goka] describes them.
+var (
+	NewMockAutoConsumer       = theirs.NewMockAutoConsumer
+	NewMockBroker             = theirs.NewMockBroker
+	NewMockClient             = theirs.NewMockClient
+	NewMockClusterAdmin       = theirs.NewMockClusterAdmin
+	NewMockConsumerGroup      = theirs.NewMockConsumerGroup
+	NewMockConsumerGroupClaim = theirs.NewMockConsumerGroupClaim
+	NewMockController         = theirs.NewMockController
+	NewMockProducer           = theirs.NewMockProducer
+	NewMockStorage            = theirs.NewMockStorage
+	NewMockTopicManager       = theirs.NewMockTopicManager
+)

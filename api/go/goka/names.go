@@ -155,3 +155,54 @@ var (
 	ErrVisitAborted              = theirs.ErrVisitAborted
 	StrictCopartitioningStrategy = theirs.StrictCopartitioningStrategy
 )
+
+// The functions are Goka's, as [github.com/lovoo/goka] describes them.
+var (
+	ConsumerGroupBuilderWithConfig = theirs.ConsumerGroupBuilderWithConfig
+	Debug                          = theirs.Debug
+	DefaultBackoffBuilder          = theirs.DefaultBackoffBuilder
+	DefaultConfig                  = theirs.DefaultConfig
+	DefaultConsumerGroupBuilder    = theirs.DefaultConsumerGroupBuilder
+	DefaultHasher                  = theirs.DefaultHasher
+	DefaultLogger                  = theirs.DefaultLogger
+	DefaultProcessorStoragePath    = theirs.DefaultProcessorStoragePath
+	DefaultProducerBuilder         = theirs.DefaultProducerBuilder
+	DefaultRebalance               = theirs.DefaultRebalance
+	DefaultUpdate                  = theirs.DefaultUpdate
+	DefaultViewStoragePath         = theirs.DefaultViewStoragePath
+	GroupTable                     = theirs.GroupTable
+	HeadersFromSarama              = theirs.HeadersFromSarama
+	NewEmitter                     = theirs.NewEmitter
+	NewProducer                    = theirs.NewProducer
+	NewPromise                     = theirs.NewPromise
+	NewPromiseWithFinisher         = theirs.NewPromiseWithFinisher
+	NewSignal                      = theirs.NewSignal
+	NewSimpleBackoff               = theirs.NewSimpleBackoff
+	NewTopicManagerConfig          = theirs.NewTopicManagerConfig
+	ProducerBuilderWithConfig      = theirs.ProducerBuilderWithConfig
+	ResetSuffixes                  = theirs.ResetSuffixes
+	SetLoopSuffix                  = theirs.SetLoopSuffix
+	SetSaramaLogger                = theirs.SetSaramaLogger
+	SetTableSuffix                 = theirs.SetTableSuffix
+	StringsToStreams               = theirs.StringsToStreams
+	WithCtxEmitHeaders             = theirs.WithCtxEmitHeaders
+	WithEmitterClientID            = theirs.WithEmitterClientID
+	WithEmitterDefaultHeaders      = theirs.WithEmitterDefaultHeaders
+	WithEmitterHasher              = theirs.WithEmitterHasher
+	WithEmitterLogger              = theirs.WithEmitterLogger
+	WithEmitterProducerBuilder     = theirs.WithEmitterProducerBuilder
+	WithEmitterTester              = theirs.WithEmitterTester
+	WithEmitterTopicManagerBuilder = theirs.WithEmitterTopicManagerBuilder
+	WithViewAutoReconnect          = theirs.WithViewAutoReconnect
+	WithViewBackoffBuilder         = theirs.WithViewBackoffBuilder
+	WithViewBackoffResetTimeout    = theirs.WithViewBackoffResetTimeout
+	WithViewCallback               = theirs.WithViewCallback
+	WithViewClientID               = theirs.WithViewClientID
+	WithViewConsumerSaramaBuilder  = theirs.WithViewConsumerSaramaBuilder
+	WithViewHasher                 = theirs.WithViewHasher
+	WithViewLogger                 = theirs.WithViewLogger
+	WithViewRestartable            = theirs.WithViewRestartable
+	WithViewStorageBuilder         = theirs.WithViewStorageBuilder
+	WithViewTester                 = theirs.WithViewTester
+	WithViewTopicManagerBuilder    = theirs.WithViewTopicManagerBuilder
+)

@@ -50,20 +50,18 @@ const (
 // tickInterval returns how often a gateway reports the windows the time: twice in the shortest slide or flush; 0: there are none.
 func (a *App) tickInterval() time.Duration {
 	shortest := time.Duration(0)
-	for _, pipeline := range a.declared.Pipelines {
-		for _, step := range pipeline.Steps {
-			span := 0
-			switch window := step.Window.(type) {
-			case *topology.RangeWindow:
-				span = window.SlideMs
-			case *topology.CountWindow:
-				span = window.FlushMs
-			default:
-				continue
-			}
-			if each := time.Duration(span) * time.Millisecond; shortest == 0 || each < shortest {
-				shortest = each
-			}
+	for step := range a.declared.Steps() {
+		span := 0
+		switch window := step.Window.(type) {
+		case *topology.RangeWindow:
+			span = window.SlideMs
+		case *topology.CountWindow:
+			span = window.FlushMs
+		default:
+			continue
+		}
+		if each := time.Duration(span) * time.Millisecond; shortest == 0 || each < shortest {
+			shortest = each
 		}
 	}
 	if shortest == 0 {

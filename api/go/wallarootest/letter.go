@@ -95,16 +95,14 @@ func (a *App) bury(messages []memory.Message) bool {
 // policyOf returns what a part, or else the application, says of messages on which it fails.
 func (a *App) policyOf(path string) string {
 	policies := map[string]string{}
-	for _, pipeline := range a.declared.Pipelines {
-		for _, source := range pipeline.Sources {
-			policies[source.Path] = source.OnError
-		}
-		for _, step := range pipeline.Steps {
-			policies[step.Path] = step.OnError
-		}
-		for _, sink := range pipeline.Sinks {
-			policies[sink.Path] = sink.OnError
-		}
+	for source := range a.declared.Sources() {
+		policies[source.Path] = source.OnError
+	}
+	for step := range a.declared.Steps() {
+		policies[step.Path] = step.OnError
+	}
+	for sink := range a.declared.Sinks() {
+		policies[sink.Path] = sink.OnError
 	}
 	if policy := policies[path]; policy != "" {
 		return policy

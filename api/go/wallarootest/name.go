@@ -25,10 +25,8 @@ func (a *App) source(name string) *declaration.Source {
 	a.t.Helper()
 	var all []*declaration.Source
 	var names []named
-	for _, pipeline := range a.declared.Pipelines {
-		for _, source := range pipeline.Sources {
-			all, names = append(all, source), append(names, named{source.Name, source.Path, placeOf(source.Edge)})
-		}
+	for source := range a.declared.Sources() {
+		all, names = append(all, source), append(names, named{source.Name, source.Path, placeOf(source.Edge)})
 	}
 	if at := a.find("source", name, names); at >= 0 {
 		return all[at]
@@ -40,10 +38,8 @@ func (a *App) source(name string) *declaration.Source {
 func (a *App) sink(name string) string {
 	a.t.Helper()
 	var names []named
-	for _, pipeline := range a.declared.Pipelines {
-		for _, sink := range pipeline.Sinks {
-			names = append(names, named{sink.Name, sink.Path, placeOf(sink.Edge)})
-		}
+	for sink := range a.declared.Sinks() {
+		names = append(names, named{sink.Name, sink.Path, placeOf(sink.Edge)})
 	}
 	if at := a.find("sink", name, names); at >= 0 {
 		return names[at].path

@@ -21,10 +21,8 @@ func inOrder(a, b memory.Message) int { return cmp.Compare(a.Sequence, b.Sequenc
 // publish files what a micro-batch gave under the paths of the sinks.
 func (a *App) publish(messages []memory.Message) {
 	paths := map[uint16]string{}
-	for _, pipeline := range a.declared.Pipelines {
-		for _, sink := range pipeline.Sinks {
-			paths[a.engine.PortOf(sink.Path)] = sink.Path
-		}
+	for sink := range a.declared.Sinks() {
+		paths[a.engine.PortOf(sink.Path)] = sink.Path
 	}
 	for _, each := range messages {
 		if each.Port == frame.DeadLetterPort {

@@ -78,11 +78,9 @@ func (a *App) KafkaRecords(sink string) []stream.KafkaRecord {
 }
 
 func (a *App) hasRecords(path string) bool {
-	for _, pipeline := range a.declared.Pipelines {
-		for _, sink := range pipeline.Sinks {
-			if edge, is := sink.Edge.(*topology.Kafka); is && sink.Path == path {
-				return edge.Content == topology.Record
-			}
+	for sink := range a.declared.Sinks() {
+		if edge, is := sink.Edge.(*topology.Kafka); is && sink.Path == path {
+			return edge.Content == topology.Record
 		}
 	}
 	return false

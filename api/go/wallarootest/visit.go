@@ -22,10 +22,8 @@ func (a *App) Visit(name string, metadata []byte) int {
 }
 
 func (a *App) visits() (names []string) {
-	for _, pipeline := range a.declared.Pipelines {
-		for _, step := range pipeline.Steps {
-			names = append(names, step.Visits...)
-		}
+	for step := range a.declared.Steps() {
+		names = append(names, step.Visits...)
 	}
 	return names
 }

@@ -1,10 +1,6 @@
 package multierr
 
-import (
-	"context"
-
-	theirs "github.com/lovoo/goka/multierr"
-)
+import theirs "github.com/lovoo/goka/multierr"
 
 // The types are Goka's.
 type (
@@ -16,12 +12,8 @@ type (
 	MultiWait = theirs.MultiWait
 )
 
-// NewErrGroup is Goka's.
-func NewErrGroup(ctx context.Context) (*ErrGroup, context.Context) {
-	return theirs.NewErrGroup(ctx)
-}
-
-// NewMultiWait is Goka's.
-func NewMultiWait(ctx context.Context, num int) *MultiWait {
-	return theirs.NewMultiWait(ctx, num)
-}
+// The functions are Goka's, as [github.com/lovoo/goka/multierr] describes them.
+var (
+	NewErrGroup  = theirs.NewErrGroup
+	NewMultiWait = theirs.NewMultiWait
+)

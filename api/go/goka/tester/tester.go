@@ -1,11 +1,6 @@
 package tester
 
-import (
-	"github.com/lovoo/goka"
-	"time"
-
-	theirs "github.com/lovoo/goka/tester"
-)
+import theirs "github.com/lovoo/goka/tester"
 
 // The types are Goka's.
 type (
@@ -21,22 +16,10 @@ type (
 	Tester = theirs.Tester
 )
 
-// New is Goka's.
-func New(t T) *Tester {
-	return theirs.New(t)
-}
-
-// NewMockTopicManager is Goka's.
-func NewMockTopicManager(tt *Tester, defaultNumPartitions int, defaultReplFactor int) *MockTopicManager {
-	return theirs.NewMockTopicManager(tt, defaultNumPartitions, defaultReplFactor)
-}
-
-// WithHeaders is Goka's.
-func WithHeaders(headers goka.Headers) EmitOption {
-	return theirs.WithHeaders(headers)
-}
-
-// WithTime is Goka's.
-func WithTime(time time.Time) EmitOption {
-	return theirs.WithTime(time)
-}
+// The functions are Goka's, as [github.com/lovoo/goka/tester] describes them.
+var (
+	New                 = theirs.New
+	NewMockTopicManager = theirs.NewMockTopicManager
+	WithHeaders         = theirs.WithHeaders
+	WithTime            = theirs.WithTime
+)

@@ -54,16 +54,14 @@ func (a *Application) checkNames() {
 // checkPolicies reports what is said about errors and is no policy.
 func (a *Application) checkPolicies() {
 	a.checkPolicy(a.OnError, "/on_error", a.Place)
-	for _, pipeline := range a.Pipelines {
-		for _, source := range pipeline.Sources {
-			a.checkPolicy(source.OnError, Pointer(source.Path), source.Place)
-		}
-		for _, step := range pipeline.Steps {
-			a.checkPolicy(step.OnError, Pointer(step.Path), step.Place)
-		}
-		for _, sink := range pipeline.Sinks {
-			a.checkPolicy(sink.OnError, Pointer(sink.Path), sink.Place)
-		}
+	for source := range a.Sources() {
+		a.checkPolicy(source.OnError, Pointer(source.Path), source.Place)
+	}
+	for step := range a.Steps() {
+		a.checkPolicy(step.OnError, Pointer(step.Path), step.Place)
+	}
+	for sink := range a.Sinks() {
+		a.checkPolicy(sink.OnError, Pointer(sink.Path), sink.Place)
 	}
 }
 
@@ -98,14 +96,12 @@ func (a *Application) checkEnds() {
 
 func (a *Application) checkAddresses() {
 	names := map[string]string{}
-	for _, pipeline := range a.Pipelines {
-		for _, source := range pipeline.Sources {
-			a.checkListener(source, names)
-		}
-		for _, sink := range pipeline.Sinks {
-			if host, port, has := address(sink.Edge, sink.Found); has {
-				a.checkAddress("sink", host, port, sink.Path, sink.Place)
-			}
+	for source := range a.Sources() {
+		a.checkListener(source, names)
+	}
+	for sink := range a.Sinks() {
+		if host, port, has := address(sink.Edge, sink.Found); has {
+			a.checkAddress("sink", host, port, sink.Path, sink.Place)
 		}
 	}
 }

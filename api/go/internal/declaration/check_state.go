@@ -9,20 +9,18 @@ import (
 
 func (a *Application) checkStates() {
 	classes, keys := map[string]string{}, map[string][]topology.Key{}
-	for _, pipeline := range a.Pipelines {
-		for _, step := range pipeline.Steps {
-			if step.State == nil {
-				continue
-			}
-			state := step.State
-			if first, known := classes[state.Name]; known && first != state.Class && state.Class != "" {
-				a.Report(diagnostic.Of("T205", "name", state.Name, "first", first, "second", state.Class),
-					Pointer(step.Path, "state"), step.Place)
-			} else if state.Class != "" {
-				classes[state.Name] = state.Class
-			}
-			a.checkKeys(step, keys)
+	for step := range a.Steps() {
+		if step.State == nil {
+			continue
 		}
+		state := step.State
+		if first, known := classes[state.Name]; known && first != state.Class && state.Class != "" {
+			a.Report(diagnostic.Of("T205", "name", state.Name, "first", first, "second", state.Class),
+				Pointer(step.Path, "state"), step.Place)
+		} else if state.Class != "" {
+			classes[state.Name] = state.Class
+		}
+		a.checkKeys(step, keys)
 	}
 }
 
@@ -81,11 +79,9 @@ func (a *Application) checkMessageKeys() {
 		}
 		return ""
 	}
-	for _, pipeline := range a.Pipelines {
-		for _, step := range pipeline.Steps {
-			if step.State != nil && step.State.ByKey {
-				a.checkMessageKey(step, keyless)
-			}
+	for step := range a.Steps() {
+		if step.State != nil && step.State.ByKey {
+			a.checkMessageKey(step, keyless)
 		}
 	}
 }

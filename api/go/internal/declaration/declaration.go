@@ -3,6 +3,7 @@
 package declaration
 
 import (
+	"iter"
 	"runtime"
 	"strconv"
 	"strings"
@@ -51,6 +52,33 @@ type Pipeline struct {
 	Steps   []*Step
 	Sinks   []*Sink
 	Nodes   []*Node // the sources and the steps, to find open ends
+}
+
+// Sources yields those of all pipelines.
+func (a *Application) Sources() iter.Seq[*Source] {
+	return each(a, func(p *Pipeline) []*Source { return p.Sources })
+}
+
+// Steps yields those of all pipelines.
+func (a *Application) Steps() iter.Seq[*Step] {
+	return each(a, func(p *Pipeline) []*Step { return p.Steps })
+}
+
+// Sinks yields those of all pipelines.
+func (a *Application) Sinks() iter.Seq[*Sink] {
+	return each(a, func(p *Pipeline) []*Sink { return p.Sinks })
+}
+
+func each[T any](a *Application, of func(*Pipeline) []T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, pipeline := range a.Pipelines {
+			for _, part := range of(pipeline) {
+				if !yield(part) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Node is a place in a pipeline that messages leave from.

@@ -41,11 +41,9 @@ func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteC
 // Programs returns name of the worker and target of each program whose components take part.
 func (a *Application) Programs() map[string]string {
 	programs := map[string]string{}
-	for _, pipeline := range a.Pipelines {
-		for _, step := range pipeline.Steps {
-			if step.Remote != nil {
-				programs[step.Remote.Worker] = step.Remote.Target
-			}
+	for step := range a.Steps() {
+		if step.Remote != nil {
+			programs[step.Remote.Worker] = step.Remote.Target
 		}
 	}
 	return programs
@@ -54,17 +52,15 @@ func (a *Application) Programs() map[string]string {
 // declareCodecs gives the messages that go to another program the codec that it takes.
 func (a *Application) declareCodecs() {
 	sources, steps := a.parts()
-	for _, pipeline := range a.Pipelines {
-		for _, step := range pipeline.Steps {
-			if step.Remote == nil || step.Kind == Output {
-				continue
-			}
-			for _, input := range step.Inputs {
-				if source := sources[input]; source != nil {
-					a.declareCodec(step, &source.Codec, source.Name)
-				} else if producer := steps[input]; producer != nil {
-					a.declareCodec(step, &producer.Codec, producer.Name)
-				}
+	for step := range a.Steps() {
+		if step.Remote == nil || step.Kind == Output {
+			continue
+		}
+		for _, input := range step.Inputs {
+			if source := sources[input]; source != nil {
+				a.declareCodec(step, &source.Codec, source.Name)
+			} else if producer := steps[input]; producer != nil {
+				a.declareCodec(step, &producer.Codec, producer.Name)
 			}
 		}
 	}
@@ -83,13 +79,11 @@ func (a *Application) declareCodec(step *Step, codec *string, producer string) {
 // parts returns the sources and steps by path.
 func (a *Application) parts() (sources map[string]*Source, steps map[string]*Step) {
 	sources, steps = map[string]*Source{}, map[string]*Step{}
-	for _, pipeline := range a.Pipelines {
-		for _, source := range pipeline.Sources {
-			sources[source.Path] = source
-		}
-		for _, step := range pipeline.Steps {
-			steps[step.Path] = step
-		}
+	for source := range a.Sources() {
+		sources[source.Path] = source
+	}
+	for step := range a.Steps() {
+		steps[step.Path] = step
 	}
 	return sources, steps
 }

@@ -26,16 +26,14 @@ func (a *Application) visitsOf(step *Step, object any) []string {
 
 // checkVisits reports names of visits that are not usable, or listed twice.
 func (a *Application) checkVisits() {
-	for _, pipeline := range a.Pipelines {
-		for _, step := range pipeline.Steps {
-			seen := map[string]bool{}
-			for _, name := range step.Visits {
-				a.checkName("visit", name, Pointer(step.Path, "visits"), step.Place)
-				if seen[name] {
-					a.Wrong(Pointer(step.Path), step.Place, step.Name, "visits", diagnostic.Shown(name)+" again", "visits with names of their own")
-				}
-				seen[name] = true
+	for step := range a.Steps() {
+		seen := map[string]bool{}
+		for _, name := range step.Visits {
+			a.checkName("visit", name, Pointer(step.Path, "visits"), step.Place)
+			if seen[name] {
+				a.Wrong(Pointer(step.Path), step.Place, step.Name, "visits", diagnostic.Shown(name)+" again", "visits with names of their own")
 			}
+			seen[name] = true
 		}
 	}
 }

@@ -64,10 +64,8 @@ func New(application *declaration.Application, own topology.Worker, endpoint str
 		sources: map[string]*declaration.Source{}, cache: state.NewCache(cacheBytes),
 		checksPersist: os.Getenv("WALLAROO_CHECK_PERSIST") == "1", maxStateBytes: stateBytes, work: newWork(),
 	}
-	for _, pipeline := range application.Pipelines {
-		for _, source := range pipeline.Sources {
-			w.sources[source.Path] = source
-		}
+	for source := range application.Sources() {
+		w.sources[source.Path] = source
 	}
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(messageBytes), grpc.MaxSendMsgSize(messageBytes),

@@ -14,16 +14,14 @@ type parts struct {
 
 func partsOf(application *declaration.Application) parts {
 	p := parts{map[string]*declaration.Source{}, map[string]*declaration.Step{}, map[string]*declaration.Sink{}}
-	for _, pipeline := range application.Pipelines {
-		for _, source := range pipeline.Sources {
-			p.sources[source.Path] = source
-		}
-		for _, step := range pipeline.Steps {
-			p.steps[step.Path] = step
-		}
-		for _, sink := range pipeline.Sinks {
-			p.sinks[sink.Path] = sink
-		}
+	for source := range application.Sources() {
+		p.sources[source.Path] = source
+	}
+	for step := range application.Steps() {
+		p.steps[step.Path] = step
+	}
+	for sink := range application.Sinks() {
+		p.sinks[sink.Path] = sink
 	}
 	return p
 }

@@ -36,42 +36,31 @@ func appendValue(out []byte, value any, newline string) []byte {
 	case uint64:
 		return strconv.AppendUint(out, v, 10)
 	case Object:
-		return appendObject(out, v, newline)
+		return appendItems(out, "{}", len(v), newline, func(out []byte, i int, inner string) []byte {
+			return appendValue(append(AppendString(out, v[i].Key), ": "...), v[i].Value, inner)
+		})
 	case Array:
-		return appendArray(out, v, newline)
+		return appendItems(out, "[]", len(v), newline, func(out []byte, i int, inner string) []byte {
+			return appendValue(out, v[i], inner)
+		})
 	}
 	panic(fmt.Sprintf("a topology document has no values of type %T", value))
 }
 
-func appendObject(out []byte, object Object, newline string) []byte {
-	if len(object) == 0 {
-		return append(out, "{}"...)
+// appendItems writes the items of an object or array, each on a line of its own; brackets are the two that enclose them.
+func appendItems(out []byte, brackets string, count int, newline string, item func(out []byte, i int, inner string) []byte) []byte {
+	if count == 0 {
+		return append(out, brackets...)
 	}
-	out = append(out, '{')
+	out = append(out, brackets[0])
 	inner := newline + "  "
-	for i, member := range object {
+	for i := range count {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(AppendString(append(out, inner...), member.Key), ": "...)
-		out = appendValue(out, member.Value, inner)
+		out = item(append(out, inner...), i, inner)
 	}
-	return append(append(out, newline...), '}')
-}
-
-func appendArray(out []byte, array Array, newline string) []byte {
-	if len(array) == 0 {
-		return append(out, "[]"...)
-	}
-	out = append(out, '[')
-	inner := newline + "  "
-	for i, item := range array {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendValue(append(out, inner...), item, inner)
-	}
-	return append(append(out, newline...), ']')
+	return append(append(out, newline...), brackets[1])
 }
 
 // AppendString writes a JSON string in which only quotes, backslashes and control characters below U+0020 are

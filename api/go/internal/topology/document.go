@@ -63,7 +63,7 @@ func (d *Document) Tree() Object {
 }
 
 func (d *Document) head() Object {
-	return withText(Object{{"topology_version", Version}, {"name", d.Name}}, "on_error", d.OnError)
+	return withSome(Object{{"topology_version", Version}, {"name", d.Name}}, "on_error", d.OnError)
 }
 
 // Hash returns the interface hash: of everything but workers and addresses.
@@ -106,30 +106,16 @@ func withoutAddresses(tree any) any {
 func Notation(digest []byte) string { return "sha256:" + hex.EncodeToString(digest) }
 
 func (d *Document) pipelines() Array {
-	pipelines := Array{}
-	for _, pipeline := range d.Pipelines {
-		sources, steps, sinks := Array{}, Array{}, Array{}
-		for _, source := range pipeline.Sources {
-			sources = append(sources, source.tree())
+	return arrayOf(d.Pipelines, func(p *Pipeline) Object {
+		return Object{
+			{"name", p.Name}, {"sources", arrayOf(p.Sources, (*Source).tree)}, {"steps", arrayOf(p.Steps, (*Step).tree)},
+			{"sinks", arrayOf(p.Sinks, (*Sink).tree)},
 		}
-		for _, step := range pipeline.Steps {
-			steps = append(steps, step.tree())
-		}
-		for _, sink := range pipeline.Sinks {
-			sinks = append(sinks, sink.tree())
-		}
-		pipelines = append(pipelines, Object{
-			{"name", pipeline.Name}, {"sources", sources}, {"steps", steps}, {"sinks", sinks},
-		})
-	}
-	return pipelines
+	})
 }
 
 func (w *Worker) tree() Object {
-	components := Array{}
-	for _, component := range w.Components {
-		components = append(components, append(Object{{"path", component.Path}}, component.symbol()...))
-	}
+	components := arrayOf(w.Components, func(c *Component) Object { return append(Object{{"path", c.Path}}, c.symbol()...) })
 	return Object{
 		{"name", WorkerName},
 		{"language", w.Language},
@@ -155,9 +141,14 @@ func (c *Component) symbol() Object {
 }
 
 func texts(items []string) Array {
+	return arrayOf(items, func(item *string) string { return *item })
+}
+
+// arrayOf returns the trees of items.
+func arrayOf[T, V any](items []T, tree func(*T) V) Array {
 	array := make(Array, len(items))
-	for i, item := range items {
-		array[i] = item
+	for i := range items {
+		array[i] = tree(&items[i])
 	}
 	return array
 }

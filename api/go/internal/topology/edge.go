@@ -61,10 +61,7 @@ type Creation struct {
 }
 
 func (c *Creation) tree() Object {
-	members := withText(Object{}, "like", c.Like)
-	if c.Partitions != 0 {
-		members = append(members, Member{"partitions", c.Partitions})
-	}
+	members := withSome(withSome(Object{}, "like", c.Like), "partitions", c.Partitions)
 	if c.Replicas > 1 {
 		members = append(members, Member{"replicas", c.Replicas})
 	}
@@ -83,25 +80,14 @@ type Partition struct {
 func (*Kafka) kind() string { return "kafka" }
 
 func (e *Kafka) members() Object {
-	members := Object{{"topic", e.Topic}, {"brokers", texts(e.Brokers)}}
-	if e.Start != "" {
-		members = append(members, Member{"start", e.Start})
-	}
+	members := withSome(Object{{"topic", e.Topic}, {"brokers", texts(e.Brokers)}}, "start", e.Start)
 	if len(e.Partitions) > 0 {
-		partitions := Array{}
-		for _, partition := range e.Partitions {
-			partitions = append(partitions, withText(Object{{"number", partition.Number}}, "start", partition.Start))
-		}
-		members = append(members, Member{"partitions", partitions})
+		members = append(members, Member{"partitions", arrayOf(e.Partitions, func(p *Partition) Object {
+			return withSome(Object{{"number", p.Number}}, "start", p.Start)
+		})})
 	}
-	members = append(members, Member{"options", options(e.Options)})
-	if e.ExactlyOnce {
-		members = append(members, Member{"exactly_once", true})
-	}
-	members = withText(members, "content", e.Content)
-	if e.Table {
-		members = append(members, Member{"table", true})
-	}
+	members = withSome(append(members, Member{"options", options(e.Options)}), "exactly_once", e.ExactlyOnce)
+	members = withSome(withSome(members, "content", e.Content), "table", e.Table)
 	if e.Create != nil {
 		members = append(members, Member{"create", e.Create.tree()})
 	}
@@ -159,8 +145,8 @@ func (*Spark) kind() string { return "spark" }
 
 func (e *Spark) members() Object {
 	members := Object{{"format", e.Format}, {"options", options(e.Options)}}
-	members = append(withText(members, "schema", e.Schema), Member{"value", e.Value})
-	return withText(withText(members, "key", e.Key), "timestamp", e.Timestamp)
+	members = append(withSome(members, "schema", e.Schema), Member{"value", e.Value})
+	return withSome(withSome(members, "key", e.Key), "timestamp", e.Timestamp)
 }
 
 func options(given map[string]string) Object {
@@ -171,10 +157,11 @@ func options(given map[string]string) Object {
 	return members
 }
 
-// withText appends a member unless its text is empty.
-func withText(object Object, key, text string) Object {
-	if text == "" {
+// withSome appends a member unless its value says nothing: an empty text, 0 or false.
+func withSome[T comparable](object Object, key string, value T) Object {
+	var nothing T
+	if value == nothing {
 		return object
 	}
-	return append(object, Member{key, text})
+	return append(object, Member{key, value})
 }

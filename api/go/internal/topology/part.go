@@ -1,5 +1,7 @@
 package topology
 
+import "cmp"
+
 // Source is where messages come from.
 type Source struct {
 	Path    string
@@ -74,8 +76,8 @@ func (s *Source) tree() Object {
 	if _, made := s.Edge.(*Generator); !made {
 		members = append(members, Member{"max_message_bytes", MaxMessageBytes})
 	}
-	members = append(members, Member{"codec", codecOf(s.Codec)}, Member{"worker", WorkerName})
-	return withText(members, "on_error", s.OnError)
+	members = append(members, Member{"codec", cmp.Or(s.Codec, Codec)}, Member{"worker", WorkerName})
+	return withSome(members, "on_error", s.OnError)
 }
 
 func (s *Step) tree() Object {
@@ -89,22 +91,19 @@ func (s *Step) tree() Object {
 	if len(s.Visits) > 0 {
 		members = append(members, Member{"visits", texts(s.Visits)})
 	}
-	members = append(members, Member{"codec", codecOf(s.Codec)})
+	members = append(members, Member{"codec", cmp.Or(s.Codec, Codec)})
 	if s.Remote == nil {
 		members = append(members, Member{"worker", WorkerName})
 	} else {
 		members = append(members, Member{"worker", s.Remote.Worker}, Member{"component", s.Remote.Name})
 	}
-	return withText(members, "on_error", s.OnError)
+	return withSome(members, "on_error", s.OnError)
 }
 
 func (s *State) tree() Object {
 	key := Object{{"kind", "message"}}
 	if !s.ByKey {
-		values := Array{}
-		for _, declared := range s.Keys {
-			values = append(values, declared.tree())
-		}
+		values := arrayOf(s.Keys, (*Key).tree)
 		key = Object{{"kind", "partition"}, {"values", values}, {"unknown", s.Unknown}}
 	}
 	return Object{{"name", s.Name}, {"codec", Codec}, {"key", key}}
@@ -113,5 +112,5 @@ func (s *State) tree() Object {
 func (s *Sink) tree() Object {
 	members := append(Object{{"path", s.Path}, {"name", s.Name}, {"kind", s.Edge.kind()}}, s.Edge.members()...)
 	members = append(members, Member{"inputs", texts(s.Inputs)}, Member{"worker", WorkerName})
-	return withText(members, "on_error", s.OnError)
+	return withSome(members, "on_error", s.OnError)
 }

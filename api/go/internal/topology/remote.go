@@ -30,14 +30,12 @@ type OfferedOutput struct {
 
 func (o *Offered) tree() Object {
 	members := Object{{"name", o.Name}, {"kind", o.Kind}, {"input", o.Input}, {"output", o.Output}}
-	outputs := Array{}
-	for _, output := range o.Outputs {
-		outputs = append(outputs, Object{{"name", output.Name}, {"codec", output.Codec}})
+	if len(o.Outputs) == 0 {
+		return members
 	}
-	if len(outputs) > 0 {
-		members = append(members, Member{"outputs", outputs})
-	}
-	return members
+	return append(members, Member{"outputs", arrayOf(o.Outputs, func(o *OfferedOutput) Object {
+		return Object{{"name", o.Name}, {"codec", o.Codec}}
+	})})
 }
 
 // Library is a program that hosts components for other programs.
@@ -48,27 +46,12 @@ type Library struct {
 
 // Hash returns the interface hash: of what other programs must agree with.
 func (l *Library) Hash() string {
-	components := Array{}
-	for i := range l.Components {
-		components = append(components, l.Components[i].tree())
-	}
-	digest := sha256.Sum256(Canonical(Object{{"components", components}}))
+	digest := sha256.Sum256(Canonical(Object{{"components", arrayOf(l.Components, (*Offered).tree)}}))
 	return Notation(digest[:])
 }
 
 // Tree returns the library as mode emit writes it.
 func (l *Library) Tree() Object {
-	components := Array{}
-	for i := range l.Components {
-		component := &l.Components[i]
-		components = append(components, append(component.tree(), component.symbol()...))
-	}
+	components := arrayOf(l.Components, func(o *Offered) Object { return append(o.tree(), o.symbol()...) })
 	return Object{{"worker", l.Worker.tree()}, {"components", components}}
-}
-
-func codecOf(name string) string {
-	if name == "" {
-		return Codec
-	}
-	return name
 }

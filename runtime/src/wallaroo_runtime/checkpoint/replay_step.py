@@ -7,11 +7,10 @@ so the next command finishes the block of one that was killed, and knows then th
 import json
 import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wallaroo.fault import reach
 from wallaroo.frame import REPLAY_PORT, encode_frame
@@ -27,9 +26,6 @@ from wallaroo_runtime.plan.replay import candidates, event_window_after, part_of
 from wallaroo_runtime.service.store import ATTACHMENT_FILE
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Part, Topology
-
-if TYPE_CHECKING:
-    from wallaroo_runtime.peer.replay import Blocks
 
 PENDING = "replaying"
 BLOCK_BYTES = 8 * 1024 * 1024
@@ -152,24 +148,24 @@ class StepReplay:
 
     def _send(self, number: int, ids: list[str], values: list[bytes]) -> None:
         reach("replay.before_send")
-        self._last = self._gateway.send(number, encode_frame(values, port=REPLAY_PORT))
+        self._last = self._gateway(number, encode_frame(values, port=REPLAY_PORT))
         reach("replay.before_mark")
         mark(self._checkpoint, ids)
         reach("replay.before_end")
         self._pending.unlink()
 
     @cached_property
-    def _gateway(self) -> "Blocks":
+    def _gateway(self) -> Callable[..., int]:
         # Late: most commands need no gRPC.
-        from wallaroo_runtime.peer.replay import blocks_of
+        from wallaroo_runtime.peer.replay import sending_to
 
-        return self._stack.enter_context(blocks_of(self._checkpoint))
+        return self._stack.enter_context(sending_to(self._checkpoint))
 
     def _resume(self) -> int:
         """Finish, once, the block of a command that was killed; returns how many letters it has."""
         if self._last or self._sent:
             return 0
-        self._last = max(1, self._gateway.send(0))
+        self._last = max(1, self._gateway(0))
         try:
             note = json.loads(self._pending.read_bytes())
             number = int(note["id"])

@@ -6,54 +6,23 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
 from wallaroo.diagnostic import Diagnostic, DiagnosticError
 from wallaroo_runtime.checkpoint.directory import state_directory
-from wallaroo_runtime.cli import (
-    backup,
-    broker,
-    build,
-    complete,
-    completion,
-    dead_letters,
-    diff,
-    doctor,
-    du,
-    egress,
-    emit,
-    explain,
-    gateway,
-    gc,
-    graph,
-    logs,
-    new,
-    pack,
-    ps,
-    receive,
-    restore,
-    run,
-    send,
-    state,
-    status,
-    stop,
-    submit,
-    test,
-    topics,
-    validate,
-    visit,
-)
 from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.cli.parser import Parser, unknown_arguments
 from wallaroo_runtime.errors import RUN, TOPOLOGY, USAGE, WORKER, RunError
 
-COMMANDS: tuple[ModuleType, ...] = (
-    *(run, emit, build, pack, submit, validate, complete, explain, graph, send, receive, dead_letters, diff),
-    *(gateway, egress, state, visit, broker, topics, new, test, doctor, completion),
-    *(status, ps, stop, logs, du, gc, backup, restore),
+# Each has a module of its name in this package.
+COMMANDS = (
+    *("run", "emit", "build", "pack", "submit", "validate", "complete", "explain", "graph", "send", "receive"),
+    *("dead-letters", "diff", "gateway", "egress", "state", "visit", "broker", "topics", "new", "test", "doctor"),
+    *("completion", "status", "ps", "stop", "logs", "du", "gc", "backup", "restore"),
 )
 INTERRUPTED = 130
 
@@ -92,29 +61,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         return RUN
 
 
-def command_parser() -> tuple[Parser, dict[str, Parser]]:
-    """Return the parser of the whole command, and that of each subcommand."""
+def module_of(command: str) -> ModuleType:
+    """Return the module of a command: `add_parser` declares its arguments, `run` does what it is for."""
+    return import_module(f"wallaroo_runtime.cli.{command.replace('-', '_')}")
+
+
+def command_parser(commands: Iterable[str] = COMMANDS) -> tuple[Parser, dict[str, Parser]]:
+    """Return the parser of the whole command, and that of each subcommand.
+
+    Args:
+        commands: The subcommands that it knows.
+    """
     parser = Parser(prog="wallaroo", description="Runs Wallaroo applications on Apache Spark.")
     parser.add_argument("--version", action="version", version=f"wallaroo {version('wallaroo-spark-runtime')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
-    for module in COMMANDS:
-        module.add_parser(subparsers)
+    for command in commands:
+        module_of(command).add_parser(subparsers)
     return parser, subparsers.choices
 
 
 def dispatch(argv: list[str]) -> int:
     """Parse the arguments and run the command they name."""
-    parser, choices = command_parser()
-    modules = {module.__name__.rpartition(".")[2].replace("_", "-"): module for module in COMMANDS}
+    named = argv[:1] if argv and argv[0] in COMMANDS else None  # the others need not be imported
+    parser, choices = command_parser(named or COMMANDS)
     parts = Split(own=argv)
-    if argv and hasattr(modules.get(argv[0]), "split_arguments"):
-        parts = modules[argv[0]].split_arguments(argv[1:])
+    if named and hasattr(module_of(argv[0]), "split_arguments"):
+        parts = module_of(argv[0]).split_arguments(argv[1:])
         parts.own.insert(0, argv[0])
     arguments, extras = parser.parse_known_args(parts.own)
     if extras:
         raise unknown_arguments(choices[arguments.command], extras)
     arguments.parts = parts
-    code: int = modules[arguments.command].run(arguments)
+    code: int = module_of(arguments.command).run(arguments)
     return code
 
 

@@ -37,7 +37,6 @@ from wallaroo_runtime.topology.model import (
     Topology,
     has_records,
 )
-from wallaroo_runtime.topology.visit import visit_names
 from wallaroo_runtime.worker.channel import WorkerChannel
 from wallaroo_runtime.worker.generate import Made, WorkerMaker, made_of, request_of
 from wallaroo_runtime.worker.split import WorkerSplitter
@@ -187,7 +186,7 @@ class MemoryRun:
         Raises:
             RunError: As `send`; R720, no step takes the visit.
         """
-        if name not in (known := visit_names(self.topology)):
+        if name not in (known := self.topology.visits()):
             raise _unknown(VISIT, name, known)
         sequence = self._sequence
         visit = pb.Visit(id=sequence, name=name, metadata=metadata)

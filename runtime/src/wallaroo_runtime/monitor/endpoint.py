@@ -73,21 +73,20 @@ def _unnoticed(path: str, flags: int) -> int:
         return os.open(path, flags)
 
 
+def _alive(found: Mapping[str, Any]) -> Driver | None:
+    """Return the process that a file names, if it is still there."""
+    process = Driver(int(found.get("pid") or 0), int(found.get("start_time") or 0))
+    return process if process.pid and process.is_alive else None
+
+
 def driver_of(checkpoint: Path) -> Driver | None:
     """Return the process that drives a checkpoint now; None: nobody does."""
-    found = _read(checkpoint / DRIVER_FILE)
-    driver = Driver(int(found.get("pid") or 0), int(found.get("start_time") or 0))
-    return driver if driver.pid and driver.is_alive else None
+    return _alive(_read(checkpoint / DRIVER_FILE))
 
 
 def is_served(checkpoint: Path) -> bool:
     """Say whether a driver, gateway or egress of this machine uses a checkpoint now."""
-    for name in (DRIVER_FILE, "gateway.json", "egress.json"):
-        found = _read(checkpoint / name)
-        process = Driver(int(found.get("pid") or 0), int(found.get("start_time") or 0))
-        if process.pid and process.is_alive:
-            return True
-    return False
+    return any(_alive(_read(checkpoint / name)) for name in (DRIVER_FILE, "gateway.json", "egress.json"))
 
 
 def monitor_of(checkpoint: Path, driver: Driver) -> str:
@@ -155,8 +154,7 @@ def running() -> Iterator[dict[str, Any]]:
     """Yield pid, application and checkpoint of each run of this user; files of runs that were killed are removed."""
     for path in sorted((state_directory() / RUNNING).glob("*.json")):
         found = _read(path)
-        driver = Driver(int(found.get("pid") or 0), int(found.get("start_time") or 0))
-        if driver.pid and driver.is_alive:
+        if _alive(found):
             yield {name: found.get(name, "") for name in ("pid", "application", "checkpoint")}
         else:
             with contextlib.suppress(FileNotFoundError):

@@ -1,6 +1,6 @@
 """The numbers of a run as Prometheus and OpenMetrics read them; docs/monitor.md lists the names."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, exposition
@@ -9,6 +9,17 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from wallaroo_runtime.monitor.latency import Histogram
 
 BOUNDS_MS = (10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000)
+# Of each: what it is of, the name of its field there, and a text.
+TABLES: tuple[tuple[type[Any], str, str, str], ...] = (
+    (GaugeMetricFamily, "sink", "pending_messages", "Messages that wait for a sink."),
+    (GaugeMetricFamily, "sink", "pending_bytes", "Bytes that wait for a sink."),
+    (GaugeMetricFamily, "sink", "reachable", "Whether a sink's receiver is reached."),
+    (GaugeMetricFamily, "state", "keys", "Keys, of the buckets that ran."),
+    (GaugeMetricFamily, "state", "bytes", "Bytes, of the buckets that ran."),
+    (CounterMetricFamily, "worker", "restarts", "Restarts of a worker."),
+    (GaugeMetricFamily, "worker", "memory_bytes", "Memory of a worker."),
+    (GaugeMetricFamily, "process", "memory_bytes", "Memory of a process."),
+)
 STEP_LABELS = ("application", "pipeline", "step", "path")
 
 
@@ -28,9 +39,7 @@ class _Collector:
         """Yield the metrics."""
         yield from self._run()
         yield from self._steps()
-        yield from self._sinks()
-        yield from self._states()
-        yield from self._processes()
+        yield from self._tables()
         yield self._latency()
 
     def _one(self, kind: type[Any], name: str, text: str, value: float) -> Metric:
@@ -66,42 +75,16 @@ class _Collector:
                 family.add_metric((self._application, part["pipeline"], part["name"], part["path"]), part[name])
             yield family
 
-    def _sinks(self) -> Iterator[Metric]:
-        sinks = self._document["sinks"]
-        yield self._table(
-            "sink_pending_messages", "Messages that wait for a sink.", "sink", _rows(sinks, "name", "pending_messages")
-        )
-        yield self._table(
-            "sink_pending_bytes", "Bytes that wait for a sink.", "sink", _rows(sinks, "name", "pending_bytes")
-        )
-        connected = ((sink["name"], sink.get("state") != "unreachable") for sink in sinks)
-        yield self._table("sink_reachable", "Whether a sink's receiver is reached.", "sink", connected)
-
-    def _states(self) -> Iterator[Metric]:
-        states = [{**state, "state": ",".join(state["names"])} for state in self._document["states"]]
-        yield self._table("state_keys", "Keys, of the buckets that ran.", "state", _rows(states, "state", "keys"))
-        yield self._table("state_bytes", "Bytes, of the buckets that ran.", "state", _rows(states, "state", "bytes"))
-
-    def _processes(self) -> Iterator[Metric]:
-        workers, others = self._document["workers"], self._document["processes"]
-        restarts = CounterMetricFamily(
-            "wallaroo_worker_restarts", "Restarts of a worker.", labels=("application", "worker")
-        )
-        for worker in workers:
-            restarts.add_metric((self._application, worker["name"]), worker["restarts"])
-        yield restarts
-        yield self._table(
-            "worker_memory_bytes", "Memory of a worker.", "worker", _rows(workers, "name", "memory_bytes")
-        )
-        yield self._table(
-            "process_memory_bytes", "Memory of a process.", "process", _rows(others, "name", "memory_bytes")
-        )
-
-    def _table(self, name: str, text: str, label: str, rows: Iterable[tuple[str, float]]) -> Metric:
-        family = GaugeMetricFamily(f"wallaroo_{name}", text, labels=("application", label))
-        for key, value in rows:
-            family.add_metric((self._application, key), value)
-        return family
+    def _tables(self) -> Iterator[Metric]:
+        document = self._document
+        states = [{**state, "name": ",".join(state["names"])} for state in document["states"]]
+        sinks = [{**sink, "reachable": sink.get("state") != "unreachable"} for sink in document["sinks"]]
+        rows = {"sink": sinks, "state": states, "worker": document["workers"], "process": document["processes"]}
+        for kind, label, name, text in TABLES:
+            family = kind(f"wallaroo_{label}_{name}", text, labels=("application", label))
+            for row in rows[label]:
+                family.add_metric((self._application, row["name"]), row.get(name, 0))
+            yield family
 
     def _latency(self) -> Metric:
         text = "Time that messages took, by stage."
@@ -112,10 +95,6 @@ class _Collector:
             buckets.append(("+Inf", float(histogram.count)))
             family.add_metric((self._application, stage), buckets, histogram.sum_ms / 1000)
         return family
-
-
-def _rows(rows: Iterable[Mapping[str, Any]], name: str, value: str) -> Iterator[tuple[str, float]]:
-    return ((row[name], row.get(value, 0)) for row in rows)
 
 
 def render(document: Mapping[str, Any], latencies: Mapping[str, Histogram], accept: str) -> tuple[bytes, str]:

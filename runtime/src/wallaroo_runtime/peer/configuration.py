@@ -16,7 +16,6 @@ from wallaroo_runtime.topology.model import (
     Topology,
     has_records,
 )
-from wallaroo_runtime.topology.visit import visit_names
 
 FSYNC_INTERVAL_MS = 50
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
@@ -78,7 +77,7 @@ def gateway_request(
         backlog_bytes=bounds.journal_bytes,
         tick_ms=tick_interval_ms(topology),
         archive=archive,
-        visits=visit_names(topology),
+        visits=topology.visits(),
     )
     for source in sources:
         known = {"port": plan.ports[source.path], "path": source.path, "name": source.name}

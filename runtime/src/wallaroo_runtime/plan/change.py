@@ -26,8 +26,8 @@ from wallaroo_runtime.topology.model import (
     TcpSink,
     TcpSource,
     Topology,
+    Window,
 )
-from wallaroo_runtime.topology.window import Window
 
 
 class Impact(IntEnum):

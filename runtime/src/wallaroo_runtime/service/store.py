@@ -80,23 +80,18 @@ class Store:
         is_cleared = is_other and driver.fresh and now.application == driver.application
         if driver.store and driver.store != store:
             what = "journal" if self.kind == "gateway" else "outbox"
-            raise RunError.of(
-                "R643",
-                path=driver.application,
-                what=what,
-                expected=driver.store,
-                service=self.kind,
-                address=self.address,
-                actual=store,
-            )
+            raise self._error("R643", path=driver.application, what=what, expected=driver.store, actual=store)
         if is_other and not is_cleared:
-            raise RunError.of("R649", service=self.kind, address=self.address, actual=now.application)
+            raise self._error("R649", actual=now.application)
         wanted = Attachment(now.epoch, driver.id, driver.application, driver.checkpoint, dict(config))
         return (wanted if now.driver == driver.id else replace(wanted, epoch=now.epoch + 1)), is_cleared
 
     def refused(self, reason: str) -> RunError:
         """Return an R648: what a driver wants cannot be."""
-        return RunError.of("R648", service=self.kind, address=self.address, reason=reason)
+        return self._error("R648", reason=reason)
+
+    def _error(self, code: str, **values: Any) -> RunError:
+        return RunError.of(code, service=self.kind, address=self.address, **values)
 
     def save(self, attachment: Attachment) -> None:
         """Serve this driver from now on; survives a loss of power."""
@@ -122,7 +117,7 @@ class Store:
         """
         latest = self.attachment.epoch
         if epoch < latest:
-            raise RunError.of("R644", service=self.kind, address=self.address, epoch=epoch, latest=latest)
+            raise self._error("R644", epoch=epoch, latest=latest)
         if epoch > latest or not epoch:
             reason = f"a call has epoch {epoch}; the latest is {latest}"
             raise self.refused(reason)

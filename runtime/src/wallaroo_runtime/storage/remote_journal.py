@@ -1,6 +1,7 @@
 """A journal that a gateway serves."""
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import grpc
 
@@ -27,22 +28,16 @@ class RemoteJournal:
 
     def __init__(self, service: Service, journal_id: int | None = None) -> None:
         self._client = Client(service)
-        self._epoch = service.epoch
-        self._journal = "" if journal_id is None else f"{journal_id:016x}"
+        known = "" if journal_id is None else f"{journal_id:016x}"
+        self._place: dict[str, Any] = {"epoch": service.epoch, "journal": known}
 
     def end(self) -> Position:
         """Return how far the journal may be read now."""
-        return self._position(self._client.call("End", pb.EndRequest(epoch=self._epoch, journal=self._journal)))
+        return self._position(self._client.call("End", pb.EndRequest(**self._place)))
 
     def limit(self, start: Position, max_bytes: int) -> Position:
         """Return the last frame boundary at most `max_bytes` after `start`, but at least one frame further."""
-        request = pb.LimitRequest(
-            epoch=self._epoch,
-            journal=self._journal,
-            start=start.offset,
-            max_bytes=max_bytes,
-            messages=start.messages,
-        )
+        request = pb.LimitRequest(**self._place, start=start.offset, max_bytes=max_bytes, messages=start.messages)
         return self._position(self._client.call("Limit", request))
 
     def _position(self, reply: pb.Position) -> Position:
@@ -53,7 +48,7 @@ class RemoteJournal:
 
     def split(self, start: int, end: int, parts: int) -> list[Range]:
         """Cut [start, end) at frame boundaries into at most `parts` ranges."""
-        request = pb.SplitRequest(epoch=self._epoch, journal=self._journal, start=start, end=end, parts=parts)
+        request = pb.SplitRequest(**self._place, start=start, end=end, parts=parts)
         ends = list(self._client.call("Split", request).ends)
         if sorted({start, *ends}) != [start, *ends] or [start, *ends][-1] != max(start, end):
             reason = f"ranges of {start} to {end} end at {ends[:4]}"
@@ -83,7 +78,7 @@ class RemoteJournal:
     def _stream(self, start: int, end: int) -> Iterator[bytes]:
         """Yield verified frames until the stream ends or breaks."""
         call = self._client.stub.Read(
-            pb.ReadRequest(epoch=self._epoch, journal=self._journal, start=start, end=end),
+            pb.ReadRequest(**self._place, start=start, end=end),
             timeout=STREAM_S,
             metadata=self._client.metadata,
         )
@@ -100,7 +95,7 @@ class RemoteJournal:
 
     def commit(self, offset: int) -> None:
         """Report to the gateway that nothing below `offset` is still needed."""
-        self._client.call("Commit", pb.CommitRequest(epoch=self._epoch, journal=self._journal, offset=offset))
+        self._client.call("Commit", pb.CommitRequest(**self._place, offset=offset))
 
 
 def joined(chunks: Iterable[pb.Chunk], client: Client) -> Iterator[bytes]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo_runtime.topology.topic import TopicCreation
-from wallaroo_runtime.topology.window import Window
 
 PROTOCOL_VERSION = 1  # of the worker protocol
 STATE_KINDS = frozenset({"state_computation", "state_computation_multi", "window"})
@@ -82,25 +81,38 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where messages come from; each kind has a class of its own."""
+class End:
+    """What sources and sinks have in common; each kind has a class of its own."""
 
     path: str
     name: str
     kind: str
-    codec: str
     worker: str
     on_error: str = ""
 
     @property
-    def gives_keys(self) -> bool:
-        """Whether its messages have keys."""
-        return False
+    def place(self) -> str:
+        """Where its messages come from or go, for people: an address, a topic or a format; empty for a generator."""
+        match self:
+            case KafkaSource() | KafkaSink():
+                return self.topic
+            case TcpSource() | ConnectorSource() | TcpSink():
+                return f"{self.host}:{self.port}"
+            case SparkSource() | SparkSink():
+                return self.format
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source(End):
+    """Where messages come from."""
+
+    codec: str
 
     @property
-    def place(self) -> str:
-        """Where its messages come from, for people."""
-        return ""
+    def gives_keys(self) -> bool:
+        """Whether its messages have keys: those of a connector or of records, or what an expression gives."""
+        return isinstance(self, ConnectorSource | KafkaSource) or (isinstance(self, SparkSource) and bool(self.key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +123,6 @@ class TcpSource(Source):
     port: int
     framing: Framing
     max_message_bytes: int
-
-    @property
-    def place(self) -> str:
-        """Where it listens."""
-        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,16 +135,6 @@ class ConnectorSource(Source):
     max_credits: int
     refill_credits: int
     max_message_bytes: int
-
-    @property
-    def gives_keys(self) -> bool:
-        """Messages have the keys that the connector gives them."""
-        return True
-
-    @property
-    def place(self) -> str:
-        """Where it listens."""
-        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,16 +166,6 @@ class KafkaSource(Source):
     table: bool = False
     create: TopicCreation | None = None
 
-    @property
-    def gives_keys(self) -> bool:
-        """Messages have the keys of their records."""
-        return True
-
-    @property
-    def place(self) -> str:
-        """The topic."""
-        return self.topic
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSource(Source):
@@ -201,15 +188,30 @@ class SparkSource(Source):
     key: str = ""
     timestamp: str = ""
 
-    @property
-    def gives_keys(self) -> bool:
-        """Messages have keys where an expression gives them."""
-        return bool(self.key)
 
-    @property
-    def place(self) -> str:
-        """The format."""
-        return self.format
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which messages an aggregation takes together; what the other kind has is 0 or empty.
+
+    Attributes:
+        kind: `range` or `count`.
+        range_ms: Length of a window.
+        slide_ms: From the begin of one window to that of the next.
+        delay_ms: How long a window waits for late messages.
+        late: What a late message does: `drop`, `fire_per_message` or `place_in_oldest_window`.
+        time: Which time counts: `ingest` or `event`.
+        count: How many messages make a window.
+        flush_ms: Without a message for so long, a window that is not full is emitted.
+    """
+
+    kind: str
+    range_ms: int = 0
+    slide_ms: int = 0
+    delay_ms: int = 0
+    late: str = ""
+    time: str = ""
+    count: int = 0
+    flush_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,20 +235,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sink:
-    """Where messages go; each kind has a class of its own."""
+class Sink(End):
+    """Where messages go."""
 
-    path: str
-    name: str
-    kind: str
     inputs: tuple[str, ...]
-    worker: str
-    on_error: str = ""
-
-    @property
-    def place(self) -> str:
-        """Where its messages go, for people."""
-        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,11 +247,6 @@ class TcpSink(Sink):
 
     host: str
     port: int
-
-    @property
-    def place(self) -> str:
-        """Where its receiver listens."""
-        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,11 +273,6 @@ class KafkaSink(Sink):
     content: str = ""
     create: TopicCreation | None = None
 
-    @property
-    def place(self) -> str:
-        """The topic."""
-        return self.topic
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSink(Sink):
@@ -299,11 +281,6 @@ class SparkSink(Sink):
     format: str
     options: Mapping[str, str]
     value: str
-
-    @property
-    def place(self) -> str:
-        """The format."""
-        return self.format
 
 
 def has_records(part: Source | Sink) -> bool:
@@ -361,6 +338,10 @@ class Topology:
             if step.state is not None:
                 found.setdefault(step.state.name, step)
         return found
+
+    def visits(self) -> list[str]:
+        """Return the names of the visits that state computations take, each once."""
+        return sorted({name for step in self.steps() for name in step.visits})
 
     def sinks(self) -> Iterator[Sink]:
         """Yield the sinks of all pipelines, in document order."""

@@ -22,10 +22,10 @@ from wallaroo_runtime.topology.model import (
     TcpSink,
     TcpSource,
     Topology,
+    Window,
     Worker,
 )
 from wallaroo_runtime.topology.topic import TopicCreation
-from wallaroo_runtime.topology.window import Window
 
 _SOURCES: dict[str, type[Source]] = {
     "tcp": TcpSource,

@@ -1,18 +1,9 @@
 package redis
 
-import (
-	"github.com/lovoo/goka/storage"
-	"gopkg.in/redis.v5"
+import theirs "github.com/lovoo/goka/storage/redis"
 
-	theirs "github.com/lovoo/goka/storage/redis"
+// The functions are Goka's, as [github.com/lovoo/goka/storage/redis] describes them.
+var (
+	New          = theirs.New
+	RedisBuilder = theirs.RedisBuilder
 )
-
-// New is Goka's.
-func New(client *redis.Client, hash string) (storage.Storage, error) {
-	return theirs.New(client, hash)
-}
-
-// RedisBuilder is Goka's.
-func RedisBuilder(client *redis.Client, namespace string) storage.Builder {
-	return theirs.RedisBuilder(client, namespace)
-}

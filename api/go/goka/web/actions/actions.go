@@ -1,12 +1,6 @@
 package actions
 
-import (
-	"context"
-	"github.com/gorilla/mux"
-	"github.com/lovoo/goka"
-
-	theirs "github.com/lovoo/goka/web/actions"
-)
+import theirs "github.com/lovoo/goka/web/actions"
 
 // The types are Goka's.
 type (
@@ -18,17 +12,9 @@ type (
 	Server = theirs.Server
 )
 
-// FuncActor is Goka's.
-func FuncActor(description string, actor func(ctx context.Context, value string) error) Actor {
-	return theirs.FuncActor(description, actor)
-}
-
-// NewServer is Goka's.
-func NewServer(basePath string, router *mux.Router, opts ...Option) *Server {
-	return theirs.NewServer(basePath, router, opts...)
-}
-
-// WithLogger is Goka's.
-func WithLogger(l goka.Logger) Option {
-	return theirs.WithLogger(l)
-}
+// The functions are Goka's, as [github.com/lovoo/goka/web/actions] describes them.
+var (
+	FuncActor  = theirs.FuncActor
+	NewServer  = theirs.NewServer
+	WithLogger = theirs.WithLogger
+)

@@ -1,10 +1,6 @@
 package index
 
-import (
-	"github.com/gorilla/mux"
-
-	theirs "github.com/lovoo/goka/web/index"
-)
+import theirs "github.com/lovoo/goka/web/index"
 
 // The types are Goka's.
 type (
@@ -14,7 +10,5 @@ type (
 	Server = theirs.Server
 )
 
-// NewServer is Goka's.
-func NewServer(basePath string, router *mux.Router) *Server {
-	return theirs.NewServer(basePath, router)
-}
+// NewServer is Goka's, as [github.com/lovoo/goka/web/index] describes it.
+var NewServer = theirs.NewServer

@@ -1,11 +1,6 @@
 package query
 
-import (
-	"github.com/gorilla/mux"
-	"github.com/lovoo/goka"
-
-	theirs "github.com/lovoo/goka/web/query"
-)
+import theirs "github.com/lovoo/goka/web/query"
 
 // The types are Goka's.
 type (
@@ -19,22 +14,10 @@ type (
 	Server = theirs.Server
 )
 
-// DefaultHumanizer is Goka's.
-func DefaultHumanizer() Humanizer {
-	return theirs.DefaultHumanizer()
-}
-
-// NewServer is Goka's.
-func NewServer(basePath string, router *mux.Router, opts ...Option) *Server {
-	return theirs.NewServer(basePath, router, opts...)
-}
-
-// WithHumanizer is Goka's.
-func WithHumanizer(h Humanizer) Option {
-	return theirs.WithHumanizer(h)
-}
-
-// WithLogger is Goka's.
-func WithLogger(l goka.Logger) Option {
-	return theirs.WithLogger(l)
-}
+// The functions are Goka's, as [github.com/lovoo/goka/web/query] describes them.
+var (
+	DefaultHumanizer = theirs.DefaultHumanizer
+	NewServer        = theirs.NewServer
+	WithHumanizer    = theirs.WithHumanizer
+	WithLogger       = theirs.WithLogger
+)

@@ -1,10 +1,6 @@
 package templates
 
-import (
-	"html/template"
-
-	theirs "github.com/lovoo/goka/web/templates"
-)
+import theirs "github.com/lovoo/goka/web/templates"
 
 // The types are Goka's.
 type (
@@ -20,12 +16,8 @@ var (
 	DefaultLoader = theirs.DefaultLoader
 )
 
-// LoadTemplates is Goka's.
-func LoadTemplates(filenames ...string) (*template.Template, error) {
-	return theirs.LoadTemplates(filenames...)
-}
-
-// NewEmbedLoader is Goka's.
-func NewEmbedLoader() *EmbedLoader {
-	return theirs.NewEmbedLoader()
-}
+// The functions are Goka's, as [github.com/lovoo/goka/web/templates] describes them.
+var (
+	LoadTemplates  = theirs.LoadTemplates
+	NewEmbedLoader = theirs.NewEmbedLoader
+)

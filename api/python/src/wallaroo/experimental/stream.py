@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from wallaroo.wrapped import BaseWrapped
+from wallaroo.wrapped import BaseWrapped, Encoder
 
 LENGTH, TIME = struct.Struct("<I"), struct.Struct("<q")
 Function = Callable[..., Any]
@@ -72,14 +72,8 @@ class TimedStreamDecoder(StreamDecoder):
         return int(TIME.unpack_from(bs)[0])
 
 
-class OctetEncoder(BaseWrapped[..., Any]):
+class OctetEncoder(Encoder[..., Any]):
     """Turns a message into the payload of the connector protocol."""
-
-    kind = "encoder"
-
-    def encode(self, data: Any) -> Any:
-        """Return the payload of a message."""
-        return self.function(data)
 
 
 class OctetDecoder(BaseWrapped[..., Any]):

@@ -20,19 +20,13 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
-import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The format {@code wallaroo-batch-realtime}: tells the driver how far a batch has come. The engine delivers outputs. */
-public final class BatchSink implements TableProvider, DataSourceRegister {
+public final class BatchSink implements TableProvider {
     /** Name of the format. */
     static final String NAME = "wallaroo-batch-realtime";
-
-    @Override
-    public String shortName() {
-        return NAME;
-    }
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {

@@ -11,23 +11,17 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
-import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The format {@code wallaroo-journal-realtime}; its option {@code settings} is the text of {@link Settings}. */
-public final class JournalSource implements TableProvider, DataSourceRegister {
+public final class JournalSource implements TableProvider {
     /** The only column of all rows: the offset of a barrier. */
     static final StructType SCHEMA = new StructType().add("barrier", DataTypes.BinaryType);
 
     /** Name of the format. */
     static final String NAME = "wallaroo-journal-realtime";
-
-    @Override
-    public String shortName() {
-        return NAME;
-    }
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
