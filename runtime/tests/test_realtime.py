@@ -58,8 +58,10 @@ def test_what_is_not_refused_has_the_shape_that_the_operators_take(name: str) ->
     fits = (
         len([stage for stage in plan.levels[0] if stage.entries[0].kind is NodeKind.SOURCE]) == 1
         and not any(node.visits for node in nodes)
-        and {source.kind for source in topology.sources()} <= {"tcp", "generator"}
-        and {sink.kind for sink in topology.sinks()} <= {"tcp"}
+        and {source.kind for source in topology.sources()} <= {"tcp", "generator", "kafka"}
+        and all(name.startswith("kafka.") for each in topology.sources() for name in getattr(each, "options", ()))
+        and {sink.kind for sink in topology.sinks()} <= {"tcp", "kafka"}
+        and all(getattr(sink, "exactly_once", True) for sink in topology.sinks())
     )
     assert (obstacles(plan, topology) == []) == fits
     assert (in_realtime(plan, topology)[0] == "refused:") == (not fits)

@@ -26,6 +26,7 @@ Listener = TcpSource | ConnectorSource
 GatewaySource = TcpSource | ConnectorSource | GeneratorSource
 Starts = Mapping[str, Mapping[int, int]]  # path of a Kafka source to the first offset of each partition
 UNSET = Bounds()
+AT_ONCE = {"kafka.linger.ms": "0"}
 
 
 def needs_worker(source: Source) -> bool:
@@ -132,8 +133,14 @@ def framing_of(source: Listener) -> str:
     return source.framing.kind if isinstance(source, TcpSource) else source.kind
 
 
-def egress_request(topology: Topology, plan: Plan, bounds: Bounds = UNSET) -> pb.AttachOutboxRequest:
-    """Return what the egress of an application is to do, without the driver."""
+def egress_request(
+    topology: Topology, plan: Plan, bounds: Bounds = UNSET, *, at_once: bool = False
+) -> pb.AttachOutboxRequest:
+    """Return what the egress of an application is to do, without the driver.
+
+    Args:
+        at_once: Whether output comes message by message, so that none shall wait for others.
+    """
     request = pb.AttachOutboxRequest(resend_bytes=bounds.resend_bytes, backlog_bytes=bounds.outbox_bytes)
     for sink in topology.tcp_sinks():
         cookie = sink.cookie if isinstance(sink, ConnectorSink) else None
@@ -146,7 +153,7 @@ def egress_request(topology: Topology, plan: Plan, bounds: Bounds = UNSET) -> pb
             application=topology.name,
             brokers=topic.brokers,
             topic=topic.topic,
-            options=dict(topic.options),
+            options={**(AT_ONCE if at_once else {}), **topic.options},
             records=has_records(topic),
         )
         request.sinks.add(port=plan.ports[topic.path], name=topic.name, **place, kafka=kafka)

@@ -120,7 +120,9 @@ class Flow:
 
     def _has_unread(self) -> bool:
         """Say whether a topic that a gateway reads has not been read to where it ended at the start."""
-        return any(not topic["at_end"] for gateway in self._peers.gateways for topic in gateway.status().get("kafka", ()))
+        return any(
+            not topic["at_end"] for gateway in self._peers.gateways for topic in gateway.status().get("kafka", ())
+        )
 
     def _is_delivered(self) -> bool:
         sinks = self._peers.egress.status().get("sinks", [])

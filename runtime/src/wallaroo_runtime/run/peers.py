@@ -83,7 +83,8 @@ class Peers:
         Raises:
             RunError: Why something does not start, or is not what the checkpoint refers to.
         """
-        self._attach("egress", self.egress, egress_request(self._topology, self._plan, self._bounds))
+        at_once = self._starts is not None
+        self._attach("egress", self.egress, egress_request(self._topology, self._plan, self._bounds, at_once=at_once))
         if "egress" in self._checkpoint.services:
             self._checkpoint.check_published(self.egress.published)
         self.output, self.delivered_before = self.egress.output(), self.delivered()

@@ -21,14 +21,19 @@ def kafka_starts(topology: Topology) -> dict[str, dict[int, int]]:
     Raises:
         RunError: R672, R673, R716 or R728; of the first source or sink that is concerned.
     """
-    found = {source.path: _starts(source) for source in kafka_sources(topology)}
+    found = {source.path: first_offsets(source) for source in kafka_sources(topology)}
     for sink in topology.transactional_sinks():
         with _named(sink):
             check_answer(sink.brokers)
     return found
 
 
-def _starts(source: KafkaSource) -> dict[int, int]:
+def first_offsets(source: KafkaSource) -> dict[int, int]:
+    """Return where reading of each partition of a source begins.
+
+    Raises:
+        RunError: As `kafka_starts`.
+    """
     make_consumer(
         ",".join(source.brokers), consumer_settings(source.options, records=has_records(source)), source.name
     ).close()
