@@ -23,6 +23,7 @@ from test_kafka import Application, Make, application
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 __all__ = ["application"]  # the fixture
+READ_S = 60.0
 REALTIME = ("--mode", "realtime")
 PROCESSES = {
     "driver": r"wallaroo run ",
@@ -120,8 +121,8 @@ def test_stretches_in_both_modes(broker: Broker, application: Make, tmp_path: Pa
             done = wallaroo("state", "convert", tmp_path / "checkpoint", "--to", mode, seconds=DEADLINE_S)
             assert done.returncode == 0, done.stderr
         drawn.write(MESSAGES)
-        running.start("--mode", mode, "--stop-when-idle", "4")
+        running.start("--mode", mode, "--stop-when-idle", "10")
         assert running.wait() == 0, running.output()
-        assert drawn.reader.read_until(drawn.is_counted, []), running.output()
+        assert drawn.reader.read_until(drawn.is_counted, [], READ_S), running.output()
         drawn.check_topics()
     drawn.reader.consumer.close()
