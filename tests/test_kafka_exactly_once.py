@@ -23,8 +23,10 @@ from wallaroo_runtime.durable.line import pack_line
 from wallaroo_runtime.egress.kafka_session import ANSWER_S
 from wallaroo_runtime.kafka.record import follow
 from wallaroo_runtime.kafka.topic import create_topic
+from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
+from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.outbox import Outbox
-from wallaroo_runtime.storage.outbox.position import Delivered, read_position, write_position
+from wallaroo_runtime.storage.outbox.position import Delivered, begin_position, read_position, write_position
 from wallaroo_runtime.storage.outbox.staging import StagingWriter
 
 pytestmark = pytest.mark.kafka
@@ -42,7 +44,8 @@ class Delivery:
         self.outbox = Outbox(root / "outbox", root / "dead-letters", root / "staging", fsync=False)
         self.egress: subprocess.Popen[bytes] | None = None
         self.options: dict[str, str] = {}
-        self.name, self.deaths = "out", 0
+        self.environment: dict[str, str] = {}
+        self.name, self.deaths, self.live = "out", 0, None  # type: str, int, LiveLog | None
         self.brokers = [broker.address]
         if not topic:
             broker.create(self.topic, PARTITIONS)
@@ -53,7 +56,7 @@ class Delivery:
         sink = {"port": PORT, "name": self.name, "host": host, "tcp_port": int(port), "kafka": target}
         command = [sys.executable, "-X", "faulthandler", PART, "egress", configured(self.root, {"sinks": [sink]})]
         with (self.root / "log").open("ab") as log:
-            self.egress = subprocess.Popen(command, stderr=log, env=os.environ | environment)
+            self.egress = subprocess.Popen(command, stderr=log, env=os.environ | self.environment | environment)
         return self.egress
 
     def publish(self, count: int = 50) -> None:
@@ -78,6 +81,26 @@ class Delivery:
         self.outbox.publish("q", self.batch, frames.finish())
         self.batch += 1
         self.sent += records
+
+    def publish_live(self, drawn: random.Random) -> None:
+        """Deliver drawn results of a running batch, among those of another sink; now and then a batch ends."""
+        if self.live is None:
+            self.live = LiveLog(self.root / "outbox", self.root / "dead-letters", segment_bytes=3000)
+            begin_position(self.root / "outbox", PORT)
+        for _ in range(drawn.randrange(1, 6)):
+            if drawn.random() < 0.4:
+                other = encode_frame([b"of another sink"], port=PORT + 1)
+                self.live.append(Entry(OUTPUT, PORT + 1, 0, content=other))
+            if drawn.random() < 0.2:
+                self.outbox.publish("q", self.batch, ())
+                self.batch += 1
+            count = drawn.randrange(1, 30)
+            skip, first = drawn.randrange(count), len(self.sent)
+            values = [b"value %d" % number for number in range(first - skip, first - skip + count)]
+            frame = encode_frame(values, keys=[b"k"], key_indexes=[0] * count, port=PORT)
+            self.live.append(Entry(OUTPUT, PORT, 0, skip=skip, sequence=first, content=frame))
+            self.sent += [(b"k", value) for value in values[skip:]]
+        self.live.sync()
 
     def committed(self) -> list[tuple[bytes | None, bytes | None]]:
         """Return what readers of committed records see."""
@@ -177,6 +200,26 @@ def test_an_egress_that_is_killed_at_drawn_moments(seed: int, delivery: Delivery
     delivery.wait_delivered()
     delivery.check()
     assert re.fullmatch("wallaroo-app-out 0-[0-9a-f]{16}", read_position(delivery.root / "outbox", PORT).sender)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_live_output_of_an_egress_that_is_killed(seed: int, delivery: Delivery) -> None:
+    """Places between results are not the same when the log is read again, since it has grown: counts of results are."""
+    drawn = random.Random(seed)
+    faults = ",".join(f"egress.kafka_{point}:{number}" for point in POINTS for number in (2, 3, 5))
+    (delivery.root / "faults").mkdir()
+    delivery.environment = {"WALLAROO_FAULT": faults, "WALLAROO_FAULT_DIR": str(delivery.root / "faults")}
+    delivery.publish_live(drawn)
+    delivery.start()
+    for _ in range(15):
+        delivery.publish_live(drawn)
+        if drawn.random() < 0.3:
+            delivery.publish(drawn.randrange(1, 60))
+        delivery.wait(lambda: len(delivery.committed()) == len(delivery.sent), "all to be committed")
+        delivery.publish_live(drawn)
+    delivery.wait_delivered()
+    assert delivery.deaths > 3
+    delivery.check()
 
 
 def test_an_egress_whose_output_another_one_writes(delivery: Delivery, tmp_path: Path) -> None:

@@ -42,6 +42,31 @@ def test_a_word_count_can_run() -> None:
     assert found_in(WORD_COUNT) == []
 
 
+def topics() -> dict[str, Any]:
+    """Return the word count, over Kafka."""
+    document = json.loads((VALID / "word_count.json").read_bytes())
+    kafka = {"kind": "kafka", "brokers": ["127.0.0.1:9092"], "options": {}}
+    ((source,), (sink,)) = (document["pipelines"][0][parts] for parts in ("sources", "sinks"))
+    for part, more in ((source, {"start": "start"}), (sink, {"exactly_once": True})):
+        for name in ("host", "port", "framing"):
+            part.pop(name, None)
+        part |= kafka | {"topic": part["name"]} | more
+    return document
+
+
+def test_topics_can_run_that_the_gateway_reads_and_the_egress_writes() -> None:
+    document = topics()
+    assert found_in(document) == []
+    ((source,), (sink,)) = (document["pipelines"][0][parts] for parts in ("sources", "sinks"))
+    source["options"] = {"kafka.fetch.min.bytes": "1", "minPartitions": "3"}
+    del sink["exactly_once"]
+    assert found_in(document) == [
+        f'option minPartitions of source "{source["name"]}", which is for Spark: the gateway reads here'
+        "/pipelines/0/sources/0",
+        f'the kafka sink "{sink["name"]}", which Spark writes since it has no exactly_once/pipelines/0/sinks/0',
+    ]
+
+
 def test_sources_in_the_code_of_two_workers_are_refused() -> None:
     document = json.loads((VALID / "shared_state.json").read_bytes())
     document["workers"].append({**document["workers"][0], "name": "other"})
@@ -58,8 +83,10 @@ def test_what_is_not_refused_has_the_shape_that_the_operators_take(name: str) ->
     fits = (
         len([stage for stage in plan.levels[0] if stage.entries[0].kind is NodeKind.SOURCE]) == 1
         and not any(node.visits for node in nodes)
-        and {source.kind for source in topology.sources()} <= {"tcp", "generator"}
-        and {sink.kind for sink in topology.sinks()} <= {"tcp"}
+        and {source.kind for source in topology.sources()} <= {"tcp", "generator", "kafka"}
+        and all(name.startswith("kafka.") for each in topology.sources() for name in getattr(each, "options", ()))
+        and {sink.kind for sink in topology.sinks()} <= {"tcp", "kafka"}
+        and all(getattr(sink, "exactly_once", True) for sink in topology.sinks())
     )
     assert (obstacles(plan, topology) == []) == fits
     assert (in_realtime(plan, topology)[0] == "refused:") == (not fits)

@@ -23,15 +23,15 @@ IMPORTS: dict[str, set[str]] = {
     },
     "submit": {"errors", "program", "spark", "system", "worker"},
     "peer": {
-        *("archive", "durable", "egress", "errors", "gateway", "plan", "service", "storage", "system", "topology"),
-        "worker",
+        *("archive", "durable", "egress", "errors", "gateway", "kafka", "plan", "service", "storage", "system"),
+        *("topology", "worker"),
     },
     # Two lowerings of a plan: neither knows the other.
     "spark": {
         *("archive", "durable", "errors", "kafka", "lowering", "plan", "storage", "system", "topology", "worker"),
     },
     "memory": {"errors", "gateway", "lowering", "plan", "program", "service", "system", "topology", "worker"},
-    "gateway": {"durable", "errors", "service", "storage"},
+    "gateway": {"durable", "errors", "kafka", "service", "storage"},
     "egress": {"durable", "errors", "kafka", "lowering", "service", "storage", "system"},
     "lowering": {"errors", "plan", "topology"},
     "kafka": {"durable", "errors", "system"},

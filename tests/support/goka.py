@@ -168,12 +168,14 @@ class Table:
         self.counts.update((record.key(), int(record.value())) for record in records)
         return len(records)
 
-    def read_until(self, holds: Callable[[dict[bytes, int]], bool], seconds: float = READ_S) -> None:
-        """Read until the table is as it should be."""
+    def read_until(
+        self, holds: Callable[[dict[bytes, int]], bool], seconds: float = READ_S, look_s: float = 0.02
+    ) -> None:
+        """Read until the table is as it should be; `look_s`: how exactly that is to be known."""
         deadline = time.monotonic() + seconds
         while not holds(self.counts):
             assert time.monotonic() < deadline, f"the table sums up to {sum(self.counts.values())}"
-            self.look(0.02)
+            self.look(look_s)
 
     def settle(self, seconds: float, total: int) -> dict[bytes, int]:
         """Read until the sum is at least `total` and nothing came for a while; returns the table."""

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.fault import reach
+from wallaroo_runtime.checkpoint.convert_topic import Topics
 from wallaroo_runtime.checkpoint.convertible import End, check_microbatch, check_realtime, end_of, once_more
 from wallaroo_runtime.checkpoint.directory import MANIFEST, SPARK, Place
-from wallaroo_runtime.checkpoint.manifest import REALTIME, mode_of, read_manifest, sealed
+from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, mode_of, read_manifest, sealed
 from wallaroo_runtime.checkpoint.rescale import WORK, next_name, plan_of, remove_rest
 from wallaroo_runtime.durable.file import replace_file
 from wallaroo_runtime.errors import RunError
@@ -102,16 +103,30 @@ def _convert(path: Path, manifest: Mapping[str, Any], now: dict[str, Any]) -> tu
     keys = size = 0
     if end is not None:
         published = check_realtime(path, end) if mode_of(manifest) == REALTIME else check_microbatch(path, end)
-        is_realtime = mode_of(now) == REALTIME
+        is_realtime, topics = mode_of(now) == REALTIME, Topics(path, manifest)
+        lines = _topics_moved(path, end, topics, is_realtime=is_realtime)
         batch = batch_after(end.batch, end.offset, is_realtime=is_realtime)
         now["spark"], now["rescaled"] = next_name(manifest.get("spark", SPARK)), [published, batch]
-        keys, size = _move(path, manifest, now, batch)
+        keys, size = _move(path, manifest, now, batch, lines)
         _check_still(path, manifest, end)
     reach("convert.before_switch")
     replace_file(path / MANIFEST, sealed(now), durable=True)
     reach("convert.after_switch")
     remove_rest(path, now.get("spark", SPARK))
     return keys, size
+
+
+def _topics_moved(path: Path, end: End, topics: Topics, *, is_realtime: bool) -> list[str]:
+    """Let the new mode go on where the old one has read topics to; returns the lines of Spark's offsets for them."""
+    if not is_realtime:
+        if end.ports & {*topics.ports.values()}:  # Spark would take new records of a key for older ones
+            raise once_more(path, REALTIME, "the journal has records of topics that are not processed")
+        return topics.lines()
+    offsets = topics.of_spark(end.topics)
+    if offsets is None:
+        raise once_more(path, MICROBATCH, "Spark has not read all topics yet, so it is not known where they begin")
+    topics.keep(offsets)
+    return []
 
 
 def _check_still(path: Path, manifest: Mapping[str, Any], end: End) -> None:
@@ -138,7 +153,9 @@ def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
     return batch + 1 if is_realtime else max(batch, offset) + 1
 
 
-def _move(path: Path, manifest: Mapping[str, Any], now: Mapping[str, Any], batch: int) -> tuple[int, int]:
+def _move(
+    path: Path, manifest: Mapping[str, Any], now: Mapping[str, Any], batch: int, topics: list[str]
+) -> tuple[int, int]:
     from wallaroo_runtime.spark.convert import Conversion
     from wallaroo_runtime.spark.convert import convert as convert_state
     from wallaroo_runtime.spark.realtime.jar import operator_jar
@@ -155,7 +172,7 @@ def _move(path: Path, manifest: Mapping[str, Any], now: Mapping[str, Any], batch
         settings=session_settings(operator_jar()) if is_realtime else {},
     )
     try:
-        what = Conversion(path / old, path / new, path / WORK, before, plan, is_realtime, batch)
+        what = Conversion(path / old, path / new, path / WORK, before, plan, is_realtime, batch, tuple(topics))
         moved = convert_state(session, what)
     except RunError:
         remove_rest(path, old)

@@ -31,6 +31,7 @@ class End:
         offset: Where it ends in the journal.
         sequence: Of the first frame after that; -1: the journal ends there.
         ports: Of the frames after that.
+        topics: What Spark's offsets say of its sources that are no journals.
     """
 
     query: str
@@ -39,6 +40,7 @@ class End:
     offset: int
     sequence: int
     ports: frozenset[int]
+    topics: tuple[Any, ...] = ()
 
 
 def end_of(path: Path, manifest: Mapping[str, Any]) -> End | None:
@@ -59,14 +61,22 @@ def end_of(path: Path, manifest: Mapping[str, Any]) -> End | None:
         raise once_more(path, mode, "its last run has changed the application and has not processed anything since")
     text = (folder / "offsets" / str(batch)).read_text(encoding="utf-8")
     sources = offsets_of(text) or []
-    if len(sources) != 1 or "journal" not in (sources[0] or {}):
-        reason = f"its last micro-batch has {len(sources)} sources; expected one journal"
+    if not sources or "journal" not in (sources[0] or {}):
+        reason = f"its last micro-batch has {len(sources)} sources; expected a journal first"
         raise refused(path, mode_of(manifest), reason, "leave it as it is")
     journal, offset = JournalReader(path / "journal", int(sources[0]["journal"], 16)), int(sources[0]["offset"])
     pieces = journal.read(offset, journal.end().offset)
     unread = [(header.sequence, header.port) for piece in pieces for header, _, _ in split_frames(piece)]
     query = str(json.loads((folder / "metadata").read_bytes())["id"])
-    return End(query, batch, text, offset, unread[0][0] if unread else -1, frozenset(port for _, port in unread))
+    return End(
+        query,
+        batch,
+        text,
+        offset,
+        unread[0][0] if unread else -1,
+        frozenset(port for _, port in unread),
+        tuple(sources[1:]),
+    )
 
 
 def check_microbatch(path: Path, end: End) -> int:

@@ -7,6 +7,7 @@ or neither is, so a new egress asks Kafka for the position and continues there, 
 import os
 import secrets
 import select
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import starmap
@@ -18,6 +19,7 @@ from wallaroo_runtime.durable.file import sync_directory
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.identity import identity
 from wallaroo_runtime.egress.kafka_session import Lasting, Session, Unavailable
+from wallaroo_runtime.egress.recorder import RECORD_DURABLY_S
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import kafka_client
@@ -43,7 +45,7 @@ class KafkaSink(Sink):
         self._target = config.kafka
         self._client = kafka_client(f'sink "{config.name}" with exactly_once')
         self._open = directory / f"open-{config.port}"
-        self._told = ""
+        self._told, self._durable_at = "", 0.0
 
     def _keep_connected(self) -> None:
         name = f"wallaroo-{self._target.application}-{self.config.name}-{secrets.token_hex(8)}"
@@ -106,9 +108,9 @@ class KafkaSink(Sink):
         feed = Feed(self._directory, self.config.port, self.position)
         pieces: list[Piece] = []
         try:
-            while (piece := feed.next()) is not None and not piece.after.is_after(end):
+            while (piece := feed.next()) is not None and piece.after.messages <= end.messages:
                 pieces.append(replace(piece, data=b"", frame=None))
-                if piece.after == replace(end, sender=piece.after.sender):
+                if piece.lengths and _is_same(piece.after, end):
                     return pieces
         finally:
             feed.close()
@@ -162,9 +164,30 @@ class KafkaSink(Sink):
             if not self._open.exists():
                 self._open.touch(mode=0o600)
                 sync_directory(self._directory)
+            if self.live is not None and end.live_needed > self.live.safe:
+                self.live.sync()  # Kafka would keep what a loss of power takes away here
             session.write(_records(pieces, self._target.records), end)
             reach("egress.kafka_committed")
-        self._take(pieces, end)
+        self._take(pieces, end, durable=self._is_due(pieces))
+
+    def _is_due(self, pieces: list[Piece]) -> bool:
+        """Say whether the position must now survive a loss of power; of live output, which comes in drops, each second.
+
+        Kafka has it, so nothing depends on that but when files may be removed.
+        """
+        now = time.monotonic()
+        is_due = now >= self._durable_at + RECORD_DURABLY_S or not all(
+            piece.is_live or not piece.data for piece in pieces
+        )
+        if is_due:
+            self._durable_at = now
+        return is_due
+
+
+def _is_same(place: Delivered, end: Delivered) -> bool:
+    """Say whether two places come after the same messages; steps past what is of other sinks have no fixed ends."""
+    counts = (place.messages, place.total_bytes, place.live_messages)
+    return counts == (end.messages, end.total_bytes, end.live_messages)
 
 
 def _records(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:

@@ -101,9 +101,8 @@ class EgressHost(Host):
         return found
 
     def _live_ports(self) -> set[int]:
-        """Return the ports of sinks that take output of running micro-batches: all but those that commit themselves."""
-        sinks = self.store.attachment.config.get("sinks", ())
-        return {sink["port"] for sink in sinks if "kafka" not in sink}
+        """Return the ports of sinks, which take output of running micro-batches."""
+        return {sink["port"] for sink in self.store.attachment.config.get("sinks", ())}
 
     def _wake(self, port: int) -> None:
         if isinstance(self._part, Sender):

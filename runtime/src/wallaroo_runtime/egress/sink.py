@@ -198,12 +198,12 @@ class Sink:
             self._history.finish(piece.after, piece.finished)
             self.finished_bytes += piece.finished.bytes
 
-    def _take(self, pieces: list[Piece], end: Delivered) -> None:
+    def _take(self, pieces: list[Piece], end: Delivered, *, durable: bool = True) -> None:
         """Record the position after a transaction; where the sink only prepared it, that decides it."""
         for piece in pieces:
             self._finish_file(piece)
         self._advance(end)
-        self._record(durable=True)
+        self._record(durable=durable)
 
     def _advance(self, position: Delivered | None) -> None:
         """Move the position forward. What is sent once more does not move it."""

@@ -15,6 +15,7 @@ from wallaroo_runtime.gateway.connector import Connectors
 from wallaroo_runtime.gateway.framing import Cut, Splitter
 from wallaroo_runtime.gateway.generator import Generator, Generators, Maker
 from wallaroo_runtime.gateway.intake import Intake, findings_of
+from wallaroo_runtime.gateway.kafka_source import KafkaSources, points_of
 from wallaroo_runtime.gateway.replay import Replays
 from wallaroo_runtime.gateway.source_progress import Past
 from wallaroo_runtime.gateway.split import SplitThread
@@ -72,9 +73,13 @@ class Gateway:
         try:
             writer = JournalWriter(self._journal, limits.segment_bytes, moved)
             connectors = [source for source in config.sources if source.framing == CONNECTOR]
-            past = Past(self._journal, [each.port for each in config.generators], [each.port for each in connectors])
+            generators, streams = config.generators, (*connectors, *config.kafka)
+            past = Past(self._journal, [each.port for each in generators], [each.port for each in streams])
             if past.is_needed:
                 past.advance(writer.safe.offset)
+            points = {each.port: points_of(each, past) for each in config.kafka}
+            if points:
+                past.save()  # where a topic begins is decided once
             last = last_block(self._journal, writer.safe.offset)
             self._sources = listen_all(config.sources)
         except RunError as error:
@@ -87,12 +92,10 @@ class Gateway:
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         interval_s = config.fsync_interval_ms / 1000
         self._intake = Intake(writer, config.fsync, interval_s, config.backlog_bytes, past, self.wake)
-        generators = [
-            Generator(generator, maker(generator), past.values.get(generator.port), self.wake)
-            for generator in config.generators
-        ]
-        self._generators = Generators(generators, self._intake, self.status.say)
+        made = [Generator(each, maker(each), past.values.get(each.port), self.wake) for each in generators]
+        self._generators = Generators(made, self._intake, self.status.say)
         self._connectors = Connectors(connectors, self._intake, self.status.say, limits.hello_s)
+        self._kafka = KafkaSources(config.kafka, points, self._intake, self.status.say, self.wake)
         self._ticks = Ticks(self._intake, has_driver, config.tick_ms)
         self.visits = Visits(self._intake, config.visits, self.wake)
         self.replays = Replays(self._intake, last, self.wake)
@@ -144,10 +147,12 @@ class Gateway:
                 self._regulate()
                 self._ticks.turn(now)
                 self.visits.turn()
-                self.replays.turn()
+                if not self._kafka.hold:
+                    self.replays.turn()
                 waits = (tick_at - now, self._ticks.wait(now), self._intake.timeout(now), self._connectors.timeout())
                 self._serve(max(0.0, min(wait for wait in waits if wait is not None)))
-                self._generators.turn()
+                if self._kafka.turn():
+                    self._generators.turn()
                 self._tell_wait()
                 self._intake.turn(time.monotonic())
                 self._acknowledge()
@@ -184,23 +189,16 @@ class Gateway:
             state,
             sources=[source.address for source in self._sources],
             connections=len(self._connections),
-            messages=intake.messages,
-            bytes=intake.bytes,
-            journal_id=f"{intake.writer.end.journal_id:016x}",
-            end=intake.writer.end.offset,
-            safe=intake.writer.safe.offset,
-            committed=intake.committed,
-            backlog_bytes=intake.backlog,
-            reads=intake.accepts,
-            waits=intake.is_awaited,
+            **intake.status(),
             visits=self.visits.open,
             generators=self._generators.status(),
             connectors=self._connectors.status(),
+            kafka=self._kafka.status(),
         )
 
     def _regulate(self) -> None:
         """Read and accept only while there is room for what would come."""
-        reads = self._intake.accepts
+        reads = self._intake.accepts and not self._kafka.hold
         if reads != self._reads:
             self._reads = reads
             if reads:
@@ -380,11 +378,13 @@ class Gateway:
         self._connectors.restart()
         self.visits.close()
         self.replays.close()
+        self._kafka.close()
         self._write_status("failed")
 
     def _close(self) -> None:
         for source in self._sources:
             source.listener.close()
+        self._kafka.close()
         self._intake.close()
         self._acknowledge()
         self.visits.close()

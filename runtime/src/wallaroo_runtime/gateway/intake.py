@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.fault import reach
@@ -152,6 +153,20 @@ class Intake:
     def accepts(self) -> bool:
         """Whether sockets may be read."""
         return not self.disk_is_full and self.backlog < self._backlog_bytes
+
+    def status(self) -> dict[str, Any]:
+        """Return how it goes, for the status file."""
+        return {
+            "messages": self.messages,
+            "bytes": self.bytes,
+            "journal_id": f"{self.writer.end.journal_id:016x}",
+            "end": self.writer.end.offset,
+            "safe": self.writer.safe.offset,
+            "committed": self.committed,
+            "backlog_bytes": self.backlog,
+            "reads": self.accepts,
+            "waits": self.is_awaited,
+        }
 
     @property
     def taken(self) -> int:

@@ -1,5 +1,7 @@
 """What sources must know of the journal's past: the last message of a generator, how far a connector's streams are.
 
+The streams of a Kafka source are the partitions of its topic; their points are the next offsets.
+
 Both are read from the frames themselves, so that they never disagree with what the journal holds. Before a segment is
 removed, what its frames say is kept in a small file.
 """
@@ -24,7 +26,7 @@ _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack
 
 
 def point_headers(count: int, points: Mapping[int, tuple[int, int]]) -> list[bytes]:
-    """Return the headers of a frame of a connector's messages: how far each stream in it is.
+    """Return the headers of a frame of messages that come in streams: how far each stream in it is.
 
     Args:
         count: Number of messages.
@@ -34,6 +36,11 @@ def point_headers(count: int, points: Mapping[int, tuple[int, int]]) -> list[byt
     for stream, (index, point) in points.items():
         headers[index] = _POINT_START + _POINT.pack(stream, point)
     return headers
+
+
+def _has_point(headers: bytes) -> bool:
+    """Say whether the last header of a message is a point."""
+    return headers[-_POINT.size - len(_POINT_START) : -_POINT.size] == _POINT_START
 
 
 class Last(NamedTuple):
@@ -49,16 +56,16 @@ class Last(NamedTuple):
 
 
 class Past:
-    """What the frames of a journal say about generators and connectors, as far as it has been read.
+    """What the frames of a journal say about generators, connectors and topics, as far as it has been read.
 
     Args:
         directory: The journal; its writer exists.
         generators: Ports of generator sources.
-        connectors: Ports of connector sources.
+        connectors: Ports of sources with streams: of connectors, and of topics.
 
     Attributes:
         values: Port of a generator to its last message.
-        points: Port of a connector source to its streams' last points of reference.
+        points: Port of a source with streams to their last points of reference.
 
     Raises:
         RunError: R612, file or journal are damaged.
@@ -101,8 +108,8 @@ class Past:
         if header.port in self._generators:
             self.values[header.port] = Last(read_frame(data, at).values()[-1], header.encoding)
         elif header.port in self._connectors:
-            for value in filter(None, read_frame(data, at).headers):
-                stream, point = _POINT.unpack_from(value, len(_POINT_START))
+            for value in filter(_has_point, read_frame(data, at).headers):
+                stream, point = _POINT.unpack(value[-_POINT.size :])
                 self.points[header.port][stream] = point
 
     def save(self) -> None:

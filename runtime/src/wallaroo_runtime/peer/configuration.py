@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.kafka.consumer import consumer_settings
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -11,6 +12,7 @@ from wallaroo_runtime.topology.model import (
     ConnectorSink,
     ConnectorSource,
     GeneratorSource,
+    KafkaSource,
     Source,
     TcpSource,
     Topology,
@@ -21,7 +23,9 @@ FSYNC_INTERVAL_MS = 50
 LEAST_TICK_MS, MOST_TICK_MS = 100, 1000
 Listener = TcpSource | ConnectorSource
 GatewaySource = TcpSource | ConnectorSource | GeneratorSource
+Starts = Mapping[str, Mapping[int, int]]  # path of a Kafka source to the first offset of each partition
 UNSET = Bounds()
+AT_ONCE = {"kafka.linger.ms": "0"}
 
 
 def needs_worker(source: Source) -> bool:
@@ -61,6 +65,7 @@ def gateway_request(
     *,
     targets: Mapping[str, str] | None = None,
     archive: str = "",
+    starts: Starts | None = None,
 ) -> pb.AttachJournalRequest:
     """Return what a gateway is to do, without the driver.
 
@@ -70,6 +75,7 @@ def gateway_request(
         targets: Name of a worker to its gRPC target, for sources that a worker cuts or makes; None: the gateway has
             the archive with the workers.
         archive: SHA-256 of the archive that is run; empty: of none.
+        starts: Of the Kafka sources that the gateway reads; None: Spark reads them.
     """
     request = pb.AttachJournalRequest(
         fsync=bounds.journal_fsync,
@@ -94,7 +100,31 @@ def gateway_request(
         elif needs_worker(source):
             message.header_bytes = source.framing.header_bytes
             message.worker, message.target = asked["worker"], asked["target"]
+    if starts is not None:
+        request.kafka.extend(_kafka_message(source, plan, starts[source.path]) for source in kafka_sources(topology))
     return request
+
+
+def kafka_sources(topology: Topology) -> Iterator[KafkaSource]:
+    """Yield the topics that are read."""
+    return (source for source in topology.sources() if isinstance(source, KafkaSource))
+
+
+def _kafka_message(source: KafkaSource, plan: Plan, starts: Mapping[int, int]) -> pb.KafkaSource:
+    records = has_records(source)
+    return pb.KafkaSource(
+        port=plan.ports[source.path],
+        path=source.path,
+        name=source.name,
+        brokers=source.brokers,
+        topic=source.topic,
+        settings=consumer_settings(source.options, records=records),
+        records=records,
+        table=source.table,
+        max_message_bytes=source.max_message_bytes,
+        starts=dict(starts),
+        chosen=source.partitions is not None,
+    )
 
 
 def framing_of(source: Listener) -> str:
@@ -102,8 +132,14 @@ def framing_of(source: Listener) -> str:
     return source.framing.kind if isinstance(source, TcpSource) else source.kind
 
 
-def egress_request(topology: Topology, plan: Plan, bounds: Bounds = UNSET) -> pb.AttachOutboxRequest:
-    """Return what the egress of an application is to do, without the driver."""
+def egress_request(
+    topology: Topology, plan: Plan, bounds: Bounds = UNSET, *, at_once: bool = False
+) -> pb.AttachOutboxRequest:
+    """Return what the egress of an application is to do, without the driver.
+
+    Args:
+        at_once: Whether output comes message by message, so that none shall wait for others.
+    """
     request = pb.AttachOutboxRequest(resend_bytes=bounds.resend_bytes, backlog_bytes=bounds.outbox_bytes)
     for sink in topology.tcp_sinks():
         cookie = sink.cookie if isinstance(sink, ConnectorSink) else None
@@ -116,7 +152,7 @@ def egress_request(topology: Topology, plan: Plan, bounds: Bounds = UNSET) -> pb
             application=topology.name,
             brokers=topic.brokers,
             topic=topic.topic,
-            options=dict(topic.options),
+            options={**(AT_ONCE if at_once else {}), **topic.options},
             records=has_records(topic),
         )
         request.sinks.add(port=plan.ports[topic.path], name=topic.name, **place, kafka=kafka)

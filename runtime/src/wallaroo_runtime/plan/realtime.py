@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.plan.stage import NodeKind, Plan
-from wallaroo_runtime.topology.model import GeneratorSource, Part, Sink, Source, Topology
+from wallaroo_runtime.topology.model import GeneratorSource, KafkaSink, KafkaSource, Part, Sink, Source, Topology
 
 PARTITIONS, BUCKETS = 1, 8  # one task does everything, so that no shuffle is needed; buckets run side by side
 MICROBATCH = "leave out --mode"
-_SERVED = {"tcp", "generator"}
+OPTIONS = "kafka."  # the client's; others are for Spark
+_SERVED = {"tcp", "generator", "kafka"}
 
 
 def obstacles(plan: Plan, topology: Topology) -> list[Diagnostic]:
@@ -42,8 +43,14 @@ def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
     for part in topology.sources():
         if part.kind not in _SERVED and not isinstance(part, GeneratorSource):
             yield _obstacle(f'the {part.kind} source "{part.name}"', part)
+        elif isinstance(part, KafkaSource) and (own := [name for name in part.options if not name.startswith(OPTIONS)]):
+            yield _obstacle(
+                f'option {own[0]} of source "{part.name}", which is for Spark: the gateway reads here', part
+            )
     for part in topology.sinks():
-        if part.kind != "tcp":
+        if isinstance(part, KafkaSink) and not part.exactly_once:
+            yield _obstacle(f'the kafka sink "{part.name}", which Spark writes since it has no exactly_once', part)
+        elif part.kind not in ("tcp", "kafka"):
             yield _obstacle(f'the {part.kind} sink "{part.name}"', part)
 
 

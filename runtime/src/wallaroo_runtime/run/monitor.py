@@ -108,13 +108,21 @@ class Flow:
         """Return how far everything has come."""
         progress = self._query.progress()
         is_held = self._query.is_held
-        done = self._is_delivered() and (is_held or not (self._query.is_busy or self._has_visits()))
+        done = self._is_delivered() and (
+            is_held or not (self._query.is_busy or self._has_visits() or self._has_unread())
+        )
         # In messages: ticks are no activity.
         return Activity(self._peers.received(), progress.messages_in, done, is_held, progress.records_in)
 
     def _has_visits(self) -> bool:
         """Say whether visits of the journals are not processed."""
         return any(gateway.status().get("visits") for gateway in self._peers.gateways)
+
+    def _has_unread(self) -> bool:
+        """Say whether a topic that a gateway reads has not been read to where it ended at the start."""
+        return any(
+            not topic["at_end"] for gateway in self._peers.gateways for topic in gateway.status().get("kafka", ())
+        )
 
     def _is_delivered(self) -> bool:
         sinks = self._peers.egress.status().get("sinks", [])

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.peer.configuration import (
     GatewaySource,
+    Starts,
     egress_request,
     gateway_request,
     gateway_sources,
@@ -28,6 +29,7 @@ class Peers:
     Args:
         fresh: Whether the run starts over.
         archive: SHA-256 of the archive that is run; empty: of none.
+        starts: Of Kafka sources that the gateway reads, in real-time mode.
 
     Attributes:
         waits_for_worker: Whether the gateway only has its journal until `serve_sources`.
@@ -49,9 +51,10 @@ class Peers:
         *,
         fresh: bool,
         archive: str = "",
+        starts: Starts | None = None,
     ) -> None:
         self._topology, self._plan, self._checkpoint, self._bounds = topology, plan, checkpoint, bounds
-        self._fresh, self._archive = fresh, archive
+        self._fresh, self._archive, self._starts = fresh, archive, starts
         self._sources: list[list[GatewaySource]] = [list(gateway_sources(topology))]
         self._names = ["gateway"]
         self.gateways: list[Peer] = [LocalPeer("gateway", checkpoint.path)]
@@ -80,7 +83,8 @@ class Peers:
         Raises:
             RunError: Why something does not start, or is not what the checkpoint refers to.
         """
-        self._attach("egress", self.egress, egress_request(self._topology, self._plan, self._bounds))
+        at_once = self._starts is not None
+        self._attach("egress", self.egress, egress_request(self._topology, self._plan, self._bounds, at_once=at_once))
         if "egress" in self._checkpoint.services:
             self._checkpoint.check_published(self.egress.published)
         self.output, self.delivered_before = self.egress.output(), self.delivered()
@@ -104,8 +108,15 @@ class Peers:
         self.waits_for_worker = False
 
     def _gateway_request(self, sources: list[GatewaySource], targets: Mapping[str, str] | None = None) -> Request:
-        archive = self._archive
-        return gateway_request(self._topology, self._plan, sources, self._bounds, targets=targets, archive=archive)
+        return gateway_request(
+            self._topology,
+            self._plan,
+            sources,
+            self._bounds,
+            targets=targets,
+            archive=self._archive,
+            starts=self._starts,
+        )
 
     def _attach(self, name: str, peer: Peer, request: Request) -> None:
         application, services = self._topology.name, self._checkpoint.services

@@ -34,6 +34,7 @@ from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import check_realtime, realtime_bounds, realtime_settings, start_in_realtime
+from wallaroo_runtime.run.realtime_kafka import checked_kafka, kafka_starts
 from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.signals import RunStop, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
@@ -178,7 +179,7 @@ def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
     memory = memory_settings(spark.master, options.bounds.state_cache_bytes)
     files = REMOTE_FILES if is_remote(options.checkpoint.location) else {}
     # spark-submit has been given them for a driver that it starts.
-    needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ
+    needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and options.mode != REALTIME
     jars = jar_settings(connector_jars(spark.kafka_jars)) if needs_jars else {}
     realtime = realtime_settings() if options.mode == REALTIME else {}
     return memory | files | jars | realtime | spark.settings
@@ -221,12 +222,13 @@ def _run(
 ) -> None:
     stopped, topology, logs = ending.stopped, application.topology, checkpoint.path / "logs"
     digest = application.archive.digest if application.archive else ""
-    peers = Peers(
-        topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, archive=digest
-    )
     for finding in open_sources(topology):
         reporter.warn(finding)
     create_topics(topology, reporter.note)
+    peers = Peers(
+        topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, archive=digest,
+        starts=kafka_starts(topology) if options.mode == REALTIME else None,
+    )  # fmt: skip
     with ExitStack() as stack:
         # The slowest first; the peers start meanwhile, and pyspark takes a second to import.
         reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
@@ -291,7 +293,6 @@ def _start(
         reporter = watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack)
     peers.launch(stack)
     from wallaroo_runtime.spark.failure import needing_java
-    from wallaroo_runtime.spark.kafka import check_kafka, tables_left
     from wallaroo_runtime.spark.query import QueryOptions, start_query
     from wallaroo_runtime.spark.session import open_cluster, stop_session
 
@@ -299,15 +300,15 @@ def _start(
     for finding in checkpoint.repairs:
         reporter.warn(finding)
     output = WorkerOutput(logs)
-    is_counted = not any(isinstance(source, KafkaSource | SparkSource) for source in topology.sources())
+    is_counted = is_realtime or not any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
     tell_past(reporter, checkpoint, peers.received() if is_counted else None)
     session = _session(options, topology, checkpoint.shuffle_partitions, logs, java)
     spark.callback(stop_session, session)
     if opened := open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
     with needing_java(logs / "spark.log"):
-        check_kafka(session, topology)
-        for finding in [] if checkpoint.continues or options.checkpoint.fresh else tables_left(session, topology):
+        is_new = not (checkpoint.continues or options.checkpoint.fresh)
+        for finding in checked_kafka(session, topology, is_realtime=is_realtime, is_new=is_new):
             reporter.warn(finding)
     reporter.doing(STARTING, "starting the query and its workers")
     if watch is not None:

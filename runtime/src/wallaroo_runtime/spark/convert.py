@@ -51,6 +51,7 @@ class Conversion:
         plan: The plan with those of `new`.
         is_realtime: Whether `new` is of real-time mode.
         batch: The last micro-batch that `new` shall have.
+        topics: Lines of its offsets for the sources that follow the journal.
     """
 
     old: Path
@@ -60,6 +61,7 @@ class Conversion:
     plan: Plan
     is_realtime: bool
     batch: int
+    topics: tuple[str, ...] = ()
 
 
 def convert(session: SparkSession, what: Conversion) -> Moved:
@@ -133,9 +135,9 @@ def _renumber(session: SparkSession, what: Conversion) -> None:
     """Let micro-batch 0 of the new checkpoint be the one that is to be the last, at the offset of the old one."""
     offsets = what.new / "offsets"
     head = (offsets / "0").read_text(encoding="utf-8").splitlines()[:2]
-    sources = (what.old / "offsets" / str(last_commit(what.old))).read_text(encoding="utf-8").splitlines()[2:]
+    journal = (what.old / "offsets" / str(last_commit(what.old))).read_text(encoding="utf-8").splitlines()[2]
     for batch in (what.batch - 1, what.batch):  # Spark reads the one before, too
-        write_file(offsets / str(batch), "\n".join([*head, *sources]))
+        write_file(offsets / str(batch), "\n".join([*head, journal, *what.topics]))
     jvm: Any = session._jvm
     spark, place, none = session._jsparkSession, f"file:{what.new}", jvm.scala.Option.empty()
     streaming = jvm.org.apache.spark.sql.execution.streaming

@@ -12,6 +12,7 @@ from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import connection_errors
 from wallaroo_runtime.kafka.java import PREFIX, java_options
+from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, starting_offsets
 from wallaroo_runtime.spark.connector import uses_kafka
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
 
@@ -36,7 +37,6 @@ PATIENCE = {
     "fetchOffset.retryIntervalMs": "60000",
 }
 ANSWER_S = 20
-EARLIEST, LATEST = -2, -1
 POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
 
 
@@ -72,18 +72,8 @@ def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
 def _offsets(session: SparkSession, source: KafkaSource, partitions: Mapping[int, str] | None) -> dict[str, int]:
     with KafkaAdmin(session, source) as admin:
         starts = partitions or dict.fromkeys(admin.partitions(source.topic), source.start)
-        before_end = {
-            number: 0 if start == "end" else int(start) for number, start in starts.items() if start[0] in "-e"
-        }
-        ends = admin.offsets(source.topic, before_end, LATEST)
-        begins = admin.offsets(source.topic, before_end, EARLIEST)
-    found: dict[str, int] = {}
-    for number, start in starts.items():
-        if number in before_end:
-            found[str(number)] = max(begins[number], ends[number] + before_end[number])
-        else:
-            found[str(number)] = EARLIEST if start == "start" else int(start)
-    return found
+        found = starting_offsets(admin, source.topic, starts)
+    return {str(number): offset for number, offset in found.items()}
 
 
 def check_connector(session: SparkSession | None, topology: Topology) -> None:
@@ -113,10 +103,7 @@ def check_kafka(session: SparkSession, topology: Topology) -> None:
         if isinstance(source, KafkaSource):
             with KafkaAdmin(session, source) as admin:
                 known = admin.partitions(source.topic)
-            missing = sorted({number for number, _ in source.partitions or ()} - set(known))
-            if missing:
-                reason = f"it has partitions {', '.join(map(str, known))}, not {missing[0]}"
-                raise RunError.of("R673", topic=source.topic, brokers=source.brokers[0], reason=reason)
+            check_partitions(source.topic, source.brokers[0], known, (number for number, _ in source.partitions or ()))
     for sink in topology.sinks():
         if isinstance(sink, KafkaSink):
             _reach(sink)

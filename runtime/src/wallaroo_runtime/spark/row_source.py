@@ -1,6 +1,5 @@
 """Sources that Spark reads itself, Kafka and any other: their rows become frames in the tasks."""
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,19 +8,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.frame import encode_frame
-from wallaroo.worker._proto import record_pb2
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.frame import FRAME_MESSAGES, MESSAGE_BYTES, Pair, columns_of, encode_headers, whole_value
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.kafka import read_kafka
 from wallaroo_runtime.topology.model import KafkaSource, SparkSource, Topology, has_records
 
 FRAME_BYTES = 512 * 1024
-FRAME_MESSAGES = 8192
-MESSAGE_BYTES = 32  # about what a message costs besides its value
 # Never null: for a column of nulls Arrow's ListVector begins at its first row again whenever Spark asks for its size.
 NO_HEADERS = "CAST(array() AS ARRAY<STRUCT<key: STRING, value: BINARY>>)"
 _COLUMNS = ("sequence", "key", "value", "timestamp_ms", "headers")
-_U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +104,15 @@ class RecordSource:
         """Return a row whose value is the whole record."""
         sequence, key, value, timestamp_ms, headers = row
         partition, offset = place
-        record = record_pb2.Record(
-            topic=self.source.place, key=key, value=value, timestamp_ms=timestamp_ms, partition=partition, offset=offset
+        data = whole_value(
+            self.source.place,
+            partition,
+            offset,
+            key=key,
+            value=value,
+            timestamp_ms=timestamp_ms,
+            headers=_pairs(headers),
         )
-        for header in headers or ():
-            record.headers.add(key=header["key"], value=header["value"])
-        data = record.SerializeToString()
         self._check_size(len(data), f"{offset} of partition {partition}")
         return sequence, key, data, timestamp_ms, None
 
@@ -124,33 +123,16 @@ class RecordSource:
 
     def _frame(self, rows: Sequence[tuple[Any, ...]]) -> bytes:
         sequences, keys, values, times, headers = zip(*rows, strict=True)
-        distinct: dict[bytes, int] = {}
-        indexes: list[int] = []
-        if self.source.gives_keys:
-            indexes = [distinct.setdefault(key or b"", len(distinct)) for key in keys]
-        first, earliest = sequences[0], min(times)
+        encoded = [encode_headers(_pairs(pairs)) for pairs in headers] if any(headers) else ()
+        earliest, columns = columns_of(values, keys if self.source.gives_keys else (), times, encoded)
+        first = sequences[0]
         is_dense = sequences[-1] - first == len(rows) - 1
-        return encode_frame(
-            [value or b"" for value in values],
-            port=self.port,
-            sequence=first,
-            timestamp_ms=earliest,
-            keys=list(distinct),
-            key_indexes=indexes,
-            sequences=() if is_dense else [sequence - first for sequence in sequences],
-            timestamps=() if max(times) == earliest else [time - earliest for time in times],
-            headers=[encode_headers(pairs or ()) for pairs in headers] if any(headers) else (),
-            absent=[at for at, value in enumerate(values) if value is None],
-        )
+        offsets = () if is_dense else [sequence - first for sequence in sequences]
+        return encode_frame(port=self.port, sequence=first, timestamp_ms=earliest, sequences=offsets, **columns)
 
 
-def encode_headers(pairs: Iterable[dict[str, Any]]) -> bytes:
-    """Write the headers of one message as frames have them."""
-    parts: list[bytes] = []
-    for pair in pairs:
-        name, value = pair["key"].encode(), pair["value"] or b""
-        parts += [_U16.pack(len(name)), name, _U32.pack(len(value)), value]
-    return b"".join(parts)
+def _pairs(headers: Iterable[dict[str, Any]] | None) -> Iterator[Pair]:
+    return ((header["key"], header["value"]) for header in headers or ())
 
 
 def record_sources(plan: Plan, topology: Topology) -> list[RecordSource]:

@@ -49,7 +49,7 @@ class Driver(_message.Message):
     def __init__(self, protocol_version: _Optional[int] = ..., id: _Optional[str] = ..., application: _Optional[str] = ..., checkpoint: _Optional[str] = ..., store: _Optional[str] = ..., fresh: bool = ...) -> None: ...
 
 class AttachJournalRequest(_message.Message):
-    __slots__ = ("driver", "sources", "fsync", "fsync_interval_ms", "backlog_bytes", "tick_ms", "generators", "archive", "visits")
+    __slots__ = ("driver", "sources", "fsync", "fsync_interval_ms", "backlog_bytes", "tick_ms", "generators", "archive", "visits", "kafka")
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     SOURCES_FIELD_NUMBER: _ClassVar[int]
     FSYNC_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +59,7 @@ class AttachJournalRequest(_message.Message):
     GENERATORS_FIELD_NUMBER: _ClassVar[int]
     ARCHIVE_FIELD_NUMBER: _ClassVar[int]
     VISITS_FIELD_NUMBER: _ClassVar[int]
+    KAFKA_FIELD_NUMBER: _ClassVar[int]
     driver: Driver
     sources: _containers.RepeatedCompositeFieldContainer[Source]
     fsync: str
@@ -68,7 +69,8 @@ class AttachJournalRequest(_message.Message):
     generators: _containers.RepeatedCompositeFieldContainer[Generator]
     archive: str
     visits: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., tick_ms: _Optional[int] = ..., generators: _Optional[_Iterable[_Union[Generator, _Mapping]]] = ..., archive: _Optional[str] = ..., visits: _Optional[_Iterable[str]] = ...) -> None: ...
+    kafka: _containers.RepeatedCompositeFieldContainer[KafkaSource]
+    def __init__(self, driver: _Optional[_Union[Driver, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., fsync: _Optional[str] = ..., fsync_interval_ms: _Optional[int] = ..., backlog_bytes: _Optional[int] = ..., tick_ms: _Optional[int] = ..., generators: _Optional[_Iterable[_Union[Generator, _Mapping]]] = ..., archive: _Optional[str] = ..., visits: _Optional[_Iterable[str]] = ..., kafka: _Optional[_Iterable[_Union[KafkaSource, _Mapping]]] = ...) -> None: ...
 
 class Source(_message.Message):
     __slots__ = ("port", "path", "name", "host", "tcp_port", "framing", "max_message_bytes", "connector", "header_bytes", "worker", "target")
@@ -109,6 +111,46 @@ class Generator(_message.Message):
     worker: str
     target: str
     def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., worker: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
+
+class KafkaSource(_message.Message):
+    __slots__ = ("port", "path", "name", "brokers", "topic", "settings", "records", "table", "max_message_bytes", "starts", "chosen")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class StartsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    BROKERS_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STARTS_FIELD_NUMBER: _ClassVar[int]
+    CHOSEN_FIELD_NUMBER: _ClassVar[int]
+    port: int
+    path: str
+    name: str
+    brokers: _containers.RepeatedScalarFieldContainer[str]
+    topic: str
+    settings: _containers.ScalarMap[str, str]
+    records: bool
+    table: bool
+    max_message_bytes: int
+    starts: _containers.ScalarMap[int, int]
+    chosen: bool
+    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., name: _Optional[str] = ..., brokers: _Optional[_Iterable[str]] = ..., topic: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ..., records: bool = ..., table: bool = ..., max_message_bytes: _Optional[int] = ..., starts: _Optional[_Mapping[int, int]] = ..., chosen: bool = ...) -> None: ...
 
 class Connector(_message.Message):
     __slots__ = ("cookie", "max_credits", "refill_credits")

@@ -1,0 +1,61 @@
+"""How far topics are read, in both modes: Spark's offsets of micro-batches, the journal's points of real-time mode."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wallaroo_runtime.checkpoint.rescale import plan_of
+from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.peer.configuration import kafka_sources
+from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource
+
+Offsets = dict[int, int]  # the next one of each partition
+
+
+class Topics:
+    """The topics that a checkpoint's application reads.
+
+    Args:
+        path: The checkpoint directory.
+        manifest: Its record.
+    """
+
+    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
+        self._journal, topology = path / "journal", load_document(manifest["topology"])
+        known = plan_of(manifest).ports
+        self.sources: list[KafkaSource] = list(kafka_sources(topology))
+        self.ports = {source.path: known[source.path] for source in self.sources}
+        self._generators = [known[each.path] for each in topology.sources() if isinstance(each, GeneratorSource)]
+
+    def of_spark(self, lines: Sequence[Any]) -> dict[str, Offsets] | None:
+        """Return what Spark's offsets say of each source, by path; None: it has not read all of them yet.
+
+        Args:
+            lines: Of the sources of Spark that are no journals.
+        """
+        if len(lines) != len(self.sources) or None in lines:
+            return None
+        pairs = zip(self.sources, lines, strict=True)
+        return {each.path: {int(at): int(next_) for at, next_ in line[each.topic].items()} for each, line in pairs}
+
+    def lines(self) -> list[str]:
+        """Return what Spark's offsets are to say of each source, by what the journal has."""
+        points = self._past().points if self.sources else {}
+        return [json.dumps({each.topic: {str(at): point for at, point in points[self.ports[each.path]].items()}})
+                for each in self.sources]  # fmt: skip
+
+    def keep(self, offsets: Mapping[str, Offsets]) -> None:
+        """Let a gateway go on at Spark's offsets; one that reads no topics takes no notice of that."""
+        if not self.sources:
+            return
+        past = self._past()
+        past.points.update({self.ports[path]: dict(found) for path, found in offsets.items()})
+        past.save()
+
+    def _past(self) -> Past:
+        past = Past(self._journal, self._generators, self.ports.values())
+        past.advance(JournalReader(self._journal).end().offset)
+        return past

@@ -1,0 +1,258 @@
+"""Reads one topic of Kafka in a thread of its own, and makes frames of its records for the journal."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo.frame import encode_body
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.gateway.source_progress import POINT_HEADER, point_headers
+from wallaroo_runtime.kafka.client import connection_errors
+from wallaroo_runtime.kafka.consumer import make_consumer
+from wallaroo_runtime.kafka.frame import FRAME_MESSAGES, MESSAGE_BYTES, columns_of, encode_headers, whole_value
+from wallaroo_runtime.service._proto import service_pb2 as pb
+
+FRAME_BYTES = 256 * 1024
+AHEAD_BYTES = 4 * 1024 * 1024  # read, and not in the journal yet
+POLL_S = 0.2
+LOOK_S, LOOK_ANSWER_S = 5.0, 5.0  # for new partitions
+AWAY_LOOK_S = 1.0
+BEGINNING = -2
+_NAME = POINT_HEADER.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFrame:
+    """Messages that become one frame; with them it has how far their partitions are read."""
+
+    count: int
+    flags: int
+    parts: list[bytes]
+    timestamp_ms: int
+    size: int
+
+
+class Rows:
+    """Records that become one frame."""
+
+    def __init__(self, config: pb.KafkaSource) -> None:
+        self._config = config
+        self._keys: list[bytes | None] = []
+        self._values: list[bytes | None] = []
+        self._times: list[int] = []
+        self._headers: list[bytes] = []
+        self._last: dict[int, tuple[int, int]] = {}
+        self._size = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a frame should have no more."""
+        return self._size >= FRAME_BYTES or len(self._values) >= FRAME_MESSAGES
+
+    def add(self, record: Any) -> None:
+        """Add a record.
+
+        Raises:
+            RunError: R671, it is longer than the topology allows; nothing of it is added.
+        """
+        partition, offset, key = record.partition(), record.offset(), record.key()
+        value, time_ms, headers = record.value(), record.timestamp()[1], record.headers() or ()
+        encoded = b""
+        if self._config.records:
+            value = whole_value(
+                self._config.topic, partition, offset, key=key, value=value, timestamp_ms=time_ms, headers=headers
+            )
+        elif headers:  # one of this name would be taken for ours
+            encoded = encode_headers(pair for pair in headers if pair[0] != _NAME)
+        size, limit = len(value or b""), self._config.max_message_bytes
+        if size > limit:
+            place = f"{self._config.topic}, record {offset} of partition {partition}"
+            raise RunError.of("R671", source=self._config.name, size=size, place=place, limit=limit)
+        self._last[partition] = (len(self._values), offset + 1)
+        self._keys.append(key)
+        self._values.append(value)
+        self._times.append(time_ms)
+        self._headers.append(encoded)
+        self._size += size + len(encoded) + MESSAGE_BYTES
+
+    def frame(self) -> ReadFrame | None:
+        """Return a frame of what was added; None: nothing was."""
+        count = len(self._values)
+        if not count:
+            return None
+        points = point_headers(count, self._last)
+        headers = [own + point for own, point in zip(self._headers, points, strict=True)]
+        earliest, columns = columns_of(self._values, self._keys, self._times, headers)
+        flags, parts = encode_body(columns.pop("values"), **columns)
+        return ReadFrame(count, flags, parts, earliest, sum(map(len, parts)))
+
+
+class KafkaReader:
+    """Reads a topic from where the journal ends.
+
+    Args:
+        config: The topic.
+        points: The next offset of each partition that is known, `BEGINNING`: its first record.
+        wake: Called in the thread when something was read.
+
+    Attributes:
+        frames: What was read, for the event loop.
+        findings: What is to be reported.
+        has_caught_up: Whether all partitions were read to their ends since the start; `frames` may have some of it.
+        error: What ended the thread.
+    """
+
+    def __init__(self, config: pb.KafkaSource, points: Mapping[int, int], wake: Callable[[], None]) -> None:
+        self.config, self._wake = config, wake
+        self._next = dict(points)
+        self.frames: deque[ReadFrame] = deque()
+        self.findings: deque[Diagnostic] = deque()
+        self.has_caught_up = self.is_away = False
+        self.error: Exception | None = None
+        self._put_bytes = self._taken_bytes = 0  # the one is the thread's, the other the event loop's
+        self._rows = Rows(config)
+        self._room, self._stopping = threading.Event(), threading.Event()
+        self._lost: list[str] = []
+        self._ended: set[int] = set()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it reads."""
+        return self._thread is not None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._run, name=f"kafka-{self.config.port}", daemon=True)
+        self._thread.start()
+
+    def took(self, frame: ReadFrame) -> None:
+        """Note that the journal has taken a frame."""
+        self._taken_bytes += frame.size
+        self._room.set()
+
+    def close(self) -> None:
+        """End the thread; what the journal has not taken is read another time."""
+        self._stopping.set()
+        self._room.set()
+        if self._thread is not None:
+            self._thread.join(LOOK_ANSWER_S)
+
+    def _run(self) -> None:
+        try:
+            consumer = make_consumer(
+                ",".join(self.config.brokers), self.config.settings, self.config.name, self._note_loss
+            )
+            try:
+                self._read(consumer)
+            finally:
+                consumer.close()
+        except Exception as error:
+            self.error = error
+            self._wake()
+
+    def _note_loss(self, error: Any) -> None:
+        if error.code() == error._ALL_BROKERS_DOWN:
+            self._lost.append(error.str())
+
+    def _read(self, consumer: Any) -> None:
+        self._assign(consumer, self._next)
+        look_at = time.monotonic()
+        while not self._stopping.is_set():
+            now = time.monotonic()
+            if now >= look_at:
+                self._look(consumer)
+                look_at = time.monotonic() + (AWAY_LOOK_S if self.is_away or self._lost else LOOK_S)
+            if self._put_bytes - self._taken_bytes >= AHEAD_BYTES:
+                self._room.wait(POLL_S)
+                self._room.clear()
+                continue
+            first = consumer.poll(POLL_S)
+            if first is not None:
+                self._take(first)
+                for message in consumer.consume(FRAME_MESSAGES, 0):
+                    self._take(message)
+                self._put()
+
+    def _assign(self, consumer: Any, points: Mapping[int, int]) -> None:
+        from confluent_kafka import TopicPartition
+
+        topic = self.config.topic
+        consumer.incremental_assign([TopicPartition(topic, number, point) for number, point in points.items()])
+
+    def _look(self, consumer: Any) -> None:
+        """Look for brokers that were lost, and for new partitions."""
+        if self._lost or self.is_away:
+            self._lost.clear()  # brokers also close what was not used for long
+            errors = connection_errors(self.config.brokers)
+            if errors:
+                self._tell_outage("; ".join(f"{broker}: {error}" for broker, error in errors.items()))
+                return
+            self.is_away = False
+        if self.config.chosen:
+            return
+        found = self._partitions(consumer)
+        new = {number: BEGINNING for number in found if number not in self._next}
+        if new:
+            self._next |= new
+            self._assign(consumer, new)
+
+    def _partitions(self, consumer: Any) -> list[int]:
+        from confluent_kafka import KafkaException
+
+        try:
+            topic = consumer.list_topics(self.config.topic, LOOK_ANSWER_S).topics.get(self.config.topic)
+        except KafkaException as error:
+            self._lost.append(error.args[0].str())
+            return []
+        return [] if topic is None or topic.error is not None else list(topic.partitions)
+
+    def _take(self, message: Any) -> None:
+        error = message.error()
+        if error is not None:
+            self._heed(error, message)
+            return
+        try:
+            self._rows.add(message)
+        except RunError:
+            self._put()  # what precedes it stays
+            raise
+        self._next[message.partition()] = message.offset() + 1
+        self.is_away = False
+        if self._rows.is_full:
+            self._put()
+
+    def _heed(self, error: Any, message: Any) -> None:
+        if error.code() == error._PARTITION_EOF:
+            self._ended.add(message.partition())
+            if not self.has_caught_up and self._ended >= self._next.keys():
+                self._put()
+                self.has_caught_up = True
+                self._wake()
+        elif error.code() == error._AUTO_OFFSET_RESET:
+            self._put()
+            raise RunError.of(
+                "R792", source=self.config.name, topic=self.config.topic, partition=message.partition(),
+                offset=self._next.get(message.partition(), message.offset()), reason=error.str(),
+            )  # fmt: skip
+        else:
+            self._tell_outage(error.str())
+
+    def _put(self) -> None:
+        frame = self._rows.frame()
+        if frame is not None:
+            self._rows = Rows(self.config)
+            self._put_bytes += frame.size
+            self.frames.append(frame)
+            self._wake()
+
+    def _tell_outage(self, reason: str) -> None:
+        if not self.is_away:
+            self.is_away = True
+            brokers = ",".join(self.config.brokers)
+            self.findings.append(Diagnostic.of("R791", source=self.config.name, brokers=brokers, reason=reason))
+            self._wake()

@@ -1,0 +1,108 @@
+"""Kafka sources of a gateway, in real-time mode: their records go into the journal like messages of others."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.gateway.intake import Intake
+from wallaroo_runtime.gateway.kafka_reader import BEGINNING, KafkaReader
+from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.service._proto import service_pb2 as pb
+
+
+def points_of(config: pb.KafkaSource, past: Past) -> dict[int, int]:
+    """Return where reading of each partition goes on; of a source that the journal does not know, where it begins.
+
+    A partition that came later begins at its first record, unless the source names those that it reads.
+    """
+    known = past.points[config.port]
+    if not known:
+        known.update(config.starts)
+    if not config.chosen:
+        return {**dict.fromkeys(config.starts, BEGINNING), **known}
+    return {number: known.setdefault(number, start) for number, start in config.starts.items()}
+
+
+class KafkaSources:
+    """The Kafka sources of a gateway.
+
+    Tables come first: at each start they are read to their ends before any other source is.
+
+    Args:
+        points: Of each source, by port, the next offset of each partition.
+        intake: Where messages go.
+        say: Takes findings.
+        wake: Makes the event loop call `turn`, from another thread.
+    """
+
+    def __init__(
+        self,
+        configs: Iterable[pb.KafkaSource],
+        points: Mapping[int, Mapping[int, int]],
+        intake: Intake,
+        say: Callable[[Diagnostic], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._readers = [KafkaReader(config, points[config.port], wake) for config in configs]
+        self._messages = dict.fromkeys((reader.config.port for reader in self._readers), 0)
+        self._intake, self._say = intake, say
+        self._start()
+
+    @property
+    def hold(self) -> bool:
+        """Whether other sources wait, since a table has not come to its end."""
+        return any(reader.config.table and not _is_at_end(reader) for reader in self._readers)
+
+    def _start(self) -> None:
+        """Start those that need not wait any longer."""
+        for reader in self._readers:
+            if not reader.is_started and (reader.config.table or not self.hold):
+                reader.start()
+
+    def turn(self) -> bool:
+        """Take what was read, while the journal has room; called once in every turn of the event loop.
+
+        Returns:
+            Whether other sources may go on.
+
+        Raises:
+            RunError: R671 or R792, a source cannot go on.
+        """
+        for reader in self._readers:
+            self._take(reader)
+            while reader.findings:
+                self._say(reader.findings.popleft())
+        self._start()
+        return not self.hold
+
+    def _take(self, reader: KafkaReader) -> None:
+        while reader.frames and self._intake.accepts:
+            frame = reader.frames.popleft()
+            port = reader.config.port
+            self._intake.take_columns(port, frame.count, frame.flags, frame.parts, timestamp_ms=frame.timestamp_ms)
+            self._messages[port] += frame.count
+            reader.took(frame)
+        if reader.error is not None and not reader.frames:
+            raise reader.error
+
+    def status(self) -> list[dict[str, Any]]:
+        """Return how far each one is, for the status file."""
+        return [
+            {
+                "name": reader.config.name,
+                "messages": self._messages[reader.config.port],
+                "at_end": _is_at_end(reader),
+                "away": reader.is_away,
+            }
+            for reader in self._readers
+        ]
+
+    def close(self) -> None:
+        """End the threads."""
+        for reader in self._readers:
+            reader.close()
+
+
+def _is_at_end(reader: KafkaReader) -> bool:
+    """Say whether the journal has all that the topic had at the start."""
+    return reader.has_caught_up and not reader.frames

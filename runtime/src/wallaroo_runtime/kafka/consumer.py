@@ -1,0 +1,59 @@
+"""Settings of the client that reads a topic into the journal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.kafka.client import kafka_client
+
+PREFIX = "kafka."
+# Names of settings in Kafka's own client, which reads in micro-batches, and in this one; empty: it has no such thing.
+RENAMED = {"fetch.max.wait.ms": "fetch.wait.max.ms", "max.poll.records": "", "default.api.timeout.ms": ""}
+DEFAULTS: dict[str, Any] = {
+    "queued.max.messages.kbytes": 16 * 1024,
+    "fetch.queue.backoff.ms": 10,  # a second by default, after which a full queue is filled again
+    "reconnect.backoff.max.ms": 1000,
+    "topic.metadata.refresh.interval.ms": 5000,
+}
+OWN: dict[str, Any] = {
+    "log_level": 0,  # its log on stderr repeats what its errors say
+    "enable.auto.commit": False,  # the journal knows how far it has read
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+}
+
+
+def consumer_settings(options: Mapping[str, str], *, records: bool) -> dict[str, str]:
+    """Return the settings of a source, as a gateway gets them.
+
+    Args:
+        options: Of the source. What does not begin with `kafka.` is for Spark, which does not read here.
+        records: Whether messages are whole records; then those of aborted transactions are none.
+
+    Example:
+        >>> consumer_settings({"kafka.fetch.max.wait.ms": "9", "kafka.max.poll.records": "5"}, records=False)
+        {'isolation.level': 'read_uncommitted', 'fetch.wait.max.ms': '9'}
+    """
+    found = {"isolation.level": "read_committed" if records else "read_uncommitted"}
+    for option, value in sorted(options.items()):
+        name = option.removeprefix(PREFIX)
+        if name != option and (name := RENAMED.get(name, name)):
+            found[name] = value
+    return found
+
+
+def make_consumer(brokers: str, settings: Mapping[str, str], source: str, error_cb: Any = None) -> Any:
+    """Return a consumer that belongs to no group of others.
+
+    Raises:
+        RunError: R716, a setting is none of this client; R728, it is not installed.
+    """
+    client = kafka_client(f'source "{source}" in real-time mode')
+    noting = {} if error_cb is None else {"error_cb": error_cb}
+    own = {"bootstrap.servers": brokers, "group.id": f"wallaroo-{source}", **OWN}
+    try:
+        return client.Consumer({**DEFAULTS, **settings, **own, **noting})
+    except client.KafkaException as error:
+        fix = "give settings that librdkafka knows: in real-time mode, confluent_kafka reads"
+        what = f'an option of source "{source}"'
+        raise RunError.of("R716", USAGE, what=what, reason=error.args[0].str(), fix=fix) from error

@@ -1,0 +1,70 @@
+"""Records of Kafka as messages of frames: those that Spark reads in micro-batches, and those that a gateway reads."""
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wallaroo.worker._proto import record_pb2
+
+FRAME_MESSAGES = 8192
+MESSAGE_BYTES = 32  # about what a message costs besides its value
+Pair = tuple[str, bytes | None]
+_U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
+
+
+def whole_value(
+    topic: str,
+    partition: int,
+    offset: int,
+    *,
+    key: bytes | None,
+    value: bytes | None,
+    timestamp_ms: int,
+    headers: Iterable[Pair],
+) -> bytes:
+    """Return a whole record as the value of a message."""
+    record = record_pb2.Record(
+        topic=topic, key=key, value=value, timestamp_ms=timestamp_ms, partition=partition, offset=offset
+    )
+    for name, content in headers:
+        record.headers.add(key=name, value=content)
+    data: bytes = record.SerializeToString()
+    return data
+
+
+def encode_headers(pairs: Iterable[Pair]) -> bytes:
+    """Write the headers of one message as frames have them."""
+    parts: list[bytes] = []
+    for name, value in pairs:
+        encoded, content = name.encode(), value or b""
+        parts += [_U16.pack(len(encoded)), encoded, _U32.pack(len(content)), content]
+    return b"".join(parts)
+
+
+def columns_of(
+    values: Sequence[bytes | None], keys: Sequence[bytes | None], times: Sequence[int], headers: Sequence[bytes]
+) -> tuple[int, dict[str, Any]]:
+    """Return the earliest time, and the arguments of `encode_body` for messages.
+
+    Args:
+        values: None: a tombstone.
+        keys: Of each message, None: it has none; empty: messages have no keys.
+        times: In milliseconds since 1970.
+        headers: Of each message, encoded.
+
+    Example:
+        >>> columns_of([b"1", None], [b"ann", b"bob"], [50, 52], [b"", b""])[1]["absent"]
+        [1]
+    """
+    distinct: dict[bytes, int] = {}
+    indexes = [distinct.setdefault(key or b"", len(distinct)) for key in keys]
+    earliest = min(times)
+    columns: dict[str, Any] = {
+        "values": [value or b"" for value in values],
+        "keys": list(distinct),
+        "key_indexes": indexes,
+        "timestamps": () if max(times) == earliest else [time - earliest for time in times],
+        "headers": headers if any(headers) else (),
+        "absent": [at for at, value in enumerate(values) if value is None],
+    }
+    return earliest, columns

@@ -1,0 +1,91 @@
+"""Where reading of a topic begins."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
+
+EARLIEST, LATEST = -2, -1
+
+
+class Asking(Protocol):
+    """Asks a broker about topics."""
+
+    def partitions(self, topic: str) -> list[int]:
+        """Return the numbers of a topic's partitions."""
+
+    def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
+        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions."""
+
+
+def starting_offsets(asking: Asking, topic: str, starts: Mapping[int, str]) -> dict[int, int]:
+    """Return the offset at which reading of each partition begins; the end is where it is now.
+
+    Args:
+        starts: `start`, `end`, an offset, or `-n` for n before the end, of each partition.
+
+    Returns:
+        Offsets; `EARLIEST` for `start`.
+    """
+    before_end = {number: 0 if start == "end" else int(start) for number, start in starts.items() if start[0] in "-e"}
+    ends = asking.offsets(topic, before_end, LATEST)
+    begins = asking.offsets(topic, before_end, EARLIEST)
+    found: dict[int, int] = {}
+    for number, start in starts.items():
+        if number in before_end:
+            found[number] = max(begins[number], ends[number] + before_end[number])
+        else:
+            found[number] = EARLIEST if start == "start" else int(start)
+    return found
+
+
+def check_partitions(topic: str, brokers: str, known: Iterable[int], wanted: Iterable[int]) -> None:
+    """Refuse partitions that a topic has not.
+
+    Raises:
+        RunError: R673.
+    """
+    there = sorted(known)
+    if missing := sorted(set(wanted) - set(there)):
+        reason = f"it has partitions {', '.join(map(str, there))}, not {missing[0]}"
+        raise RunError.of("R673", topic=topic, brokers=brokers, reason=reason)
+
+
+class ClusterOffsets:
+    """Asks a cluster by confluent_kafka; used as a context."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def __enter__(self) -> "ClusterOffsets":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Do nothing: its clients end by themselves."""
+
+    def partitions(self, topic: str) -> list[int]:
+        """Return the numbers of a topic's partitions.
+
+        Raises:
+            RunError: R673, the topic is not known; R726 or R727.
+        """
+        return self._cluster.partitions(topic)
+
+    def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
+        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions.
+
+        Raises:
+            RunError: R726 or R727.
+        """
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        spec = OffsetSpec.latest() if kind == LATEST else OffsetSpec.earliest()
+        asked: dict[Any, Any] = {TopicPartition(topic, number): spec for number in partitions}
+        if not asked:
+            return {}
+        admin = self._cluster.admin()
+        with self._cluster.translated():
+            answers = admin.list_offsets(asked, request_timeout=ANSWER_S)
+            return {place.partition: int(answer.result(ANSWER_S).offset) for place, answer in answers.items()}

@@ -1,0 +1,104 @@
+"""Kafka in real-time mode: checked, and asked where topics begin, before anything starts; Spark does not read there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.client import Cluster, check_answer, connection_settings
+from wallaroo_runtime.kafka.consumer import consumer_settings, make_consumer
+from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, ClusterOffsets, check_partitions, starting_offsets
+from wallaroo_runtime.peer.configuration import kafka_sources
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
+
+POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
+
+
+def kafka_starts(topology: Topology) -> dict[str, dict[int, int]]:
+    """Return the first offset of each partition of each Kafka source, by path; a gateway that knows more keeps to that.
+
+    Raises:
+        RunError: R672, R673, R716 or R728; of the first source or sink that is concerned.
+    """
+    found = {source.path: first_offsets(source) for source in kafka_sources(topology)}
+    for sink in topology.transactional_sinks():
+        with _named(sink):
+            check_answer(sink.brokers)
+    return found
+
+
+def first_offsets(source: KafkaSource) -> dict[int, int]:
+    """Return where reading of each partition of a source begins.
+
+    Raises:
+        RunError: As `kafka_starts`.
+    """
+    make_consumer(
+        ",".join(source.brokers), consumer_settings(source.options, records=has_records(source)), source.name
+    ).close()
+    with _named(source), ClusterOffsets(_cluster(source)) as asking:
+        known = asking.partitions(source.topic)
+        chosen = dict(source.partitions) if source.partitions is not None else dict.fromkeys(known, source.start)
+        check_partitions(source.topic, source.brokers[0], known, chosen)
+        starts = starting_offsets(asking, source.topic, chosen)
+        first = asking.offsets(source.topic, [number for number, at in starts.items() if at == EARLIEST], EARLIEST)
+    return starts | first
+
+
+def checked_kafka(session: Any, topology: Topology, *, is_realtime: bool, is_new: bool) -> list[Diagnostic]:
+    """Check the topics in the way of the mode; returns findings about a new checkpoint.
+
+    Raises:
+        RunError: R672, R673 or R795.
+    """
+    from wallaroo_runtime.spark.kafka import check_kafka, tables_left
+
+    if is_realtime:  # `kafka_starts` has checked them
+        return list(_tables_left(topology)) if is_new else []
+    check_kafka(session, topology)
+    return tables_left(session, topology) if is_new else []
+
+
+def _tables_left(topology: Topology) -> Iterator[Diagnostic]:
+    """Yield an R779 for each table of a group whose topic has records already; a new checkpoint has no states.
+
+    Raises:
+        RunError: R672.
+    """
+    for sink in topology.transactional_sinks():
+        if sink.create and sink.create.options.get(POLICY) == COMPACT and _has_records(sink):
+            yield Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0])
+
+
+def _has_records(sink: KafkaSink) -> bool:
+    with _named(sink), ClusterOffsets(_cluster(sink)) as asking:
+        try:
+            numbers = asking.partitions(sink.topic)
+        except RunError as error:
+            if error.diagnostics[0].code != "R673":
+                raise
+            return False  # the egress will create it
+        return asking.offsets(sink.topic, numbers, EARLIEST) != asking.offsets(sink.topic, numbers, LATEST)
+
+
+def _cluster(part: KafkaSource | KafkaSink) -> Cluster:
+    noun = _noun_of(part)
+    return Cluster(part.brokers, connection_settings(part.options), f'{noun} "{part.name}" in real-time mode')
+
+
+@contextmanager
+def _named(part: KafkaSource | KafkaSink) -> Iterator[None]:
+    """Turn what the brokers of a part do not answer into an R672."""
+    try:
+        yield
+    except RunError as error:
+        found = error.diagnostics[0]
+        if found.code not in ("R726", "R727"):
+            raise
+        reason = found.message.partition("; ")[2]
+        raise RunError.of("R672", what=_noun_of(part), name=part.name, reason=reason) from error
+
+
+def _noun_of(part: KafkaSource | KafkaSink) -> str:
+    return "source" if isinstance(part, KafkaSource) else "sink"

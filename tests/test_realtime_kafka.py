@@ -1,0 +1,128 @@
+"""Goka groups in real-time mode: drawn ones that depend on each other, killed at drawn moments, and converted.
+
+What readers of committed records see is compared with a sequential reference: each record of each topic, and tables.
+"""
+
+import json
+import os
+import random
+import re
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from support.kafka import Broker
+from support.run import wait_until, wallaroo
+from test_goka_applications import DEADLINE_S, DRAWN, MESSAGES, Drawn, wait_until_ready
+from test_kafka import Application, Make, application
+
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
+__all__ = ["application"]  # the fixture
+READ_S = 60.0
+REALTIME = ("--mode", "realtime")
+PROCESSES = {
+    "driver": r"wallaroo run ",
+    "JVM": r"java .*SparkSubmit",
+    "gateway": r"wallaroo_runtime\.gateway",
+    "egress": r"wallaroo_runtime\.egress",
+    "worker": r"wallaroo\.worker",
+}
+ENDING = ("driver", "JVM")  # the run ends with them; the others it starts again
+
+
+def processes(running: Application) -> Mapping[str, int]:
+    """Return the processes of a run that a kill may hit, by what they are."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            environment = (entry / "environ").read_bytes() if entry.name.isdigit() else b""
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue  # it has ended
+        if f"TMPDIR={running.directory}\0".encode() in environment:
+            found |= {name: int(entry.name) for name, pattern in PROCESSES.items() if re.search(pattern, command)}
+    return found
+
+
+def kill(running: Application, victim: str) -> None:
+    """Kill a process of a run, and wait until it is replaced; a run that ends with it is started again."""
+    dead, known = processes(running)[victim], running.output().count("successfully initialized")
+    os.kill(dead, signal.SIGKILL)
+    if victim not in ENDING:
+        wait_until(lambda: processes(running).get(victim, dead) != dead, running.output, DEADLINE_S)
+        return
+    running.wait()
+    running.start(*REALTIME)
+    wait_until_ready(running, times=known + 1)
+
+
+def test_drawn_groups_over_a_kill_of_each_process(broker: Broker, application: Make, tmp_path: Path) -> None:
+    seed = random.randrange(1_000_000)
+    print(f"seed {seed}")
+    drawn, source = Drawn(seed, broker), random.Random(seed)
+    described = tmp_path / "groups.json"
+    described.write_text(json.dumps([asdict(group) for group in drawn.groups]), encoding="utf-8")
+    running = application(DRAWN, broker.address, str(described))
+    drawn.write(MESSAGES)
+    running.start(*REALTIME)
+    wait_until_ready(running)
+    for victim in source.sample(sorted(PROCESSES), len(PROCESSES)):
+        drawn.write(MESSAGES)
+        time.sleep(source.uniform(0.0, 1.5))  # the moment is what is drawn
+        print(f"kill {victim}", flush=True)
+        kill(running, victim)
+    drawn.write(MESSAGES)
+    with ExitStack() as ends:
+        ends.callback(drawn.reader.consumer.close)
+        assert drawn.reader.read_until(drawn.is_counted, [running]), running.output()
+        drawn.check_topics()
+        drawn.ask([running])
+        assert running.end() == 0, running.output()
+
+
+def test_a_broker_that_goes_away(broker: Broker, application: Make, tmp_path: Path) -> None:
+    seed = random.randrange(1_000_000)
+    print(f"seed {seed}")
+    drawn = Drawn(seed, broker)
+    described = tmp_path / "groups.json"
+    described.write_text(json.dumps([asdict(group) for group in drawn.groups]), encoding="utf-8")
+    running = application(DRAWN, broker.address, str(described))
+    running.start(*REALTIME)
+    wait_until_ready(running)
+    drawn.write(MESSAGES)
+    broker.kill()
+    wait_until(lambda: "R791" in running.output() and "R730" in running.output(), running.output, DEADLINE_S)
+    broker.start()
+    drawn.write(MESSAGES)
+    with ExitStack() as ends:
+        ends.callback(drawn.reader.consumer.close)
+        assert drawn.reader.read_until(drawn.is_counted, [running]), running.output()
+        drawn.check_topics()
+        assert running.end() == 0, running.output()
+
+
+def test_stretches_in_both_modes(broker: Broker, application: Make, tmp_path: Path) -> None:
+    """Each run ends when it is idle and has read all; after a conversion the next one goes on there."""
+    seed = random.randrange(1_000_000)
+    print(f"seed {seed}")
+    drawn, modes = Drawn(seed, broker), ["realtime", "microbatch"]
+    random.Random(seed).shuffle(modes)
+    described = tmp_path / "groups.json"
+    described.write_text(json.dumps([asdict(group) for group in drawn.groups]), encoding="utf-8")
+    running = application(DRAWN, broker.address, str(described))
+    for number, mode in enumerate([*modes, *modes]):
+        print(mode, flush=True)
+        if number:
+            done = wallaroo("state", "convert", tmp_path / "checkpoint", "--to", mode, seconds=DEADLINE_S)
+            assert done.returncode == 0, done.stderr
+        drawn.write(MESSAGES)
+        running.start("--mode", mode, "--stop-when-idle", "10")
+        assert running.wait() == 0, running.output()
+        assert drawn.reader.read_until(drawn.is_counted, [], READ_S), running.output()
+        drawn.check_topics()
+    drawn.reader.consumer.close()
