@@ -27,6 +27,7 @@ from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, check_runnable, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
+from wallaroo_runtime.run.goka import begin_groups
 from wallaroo_runtime.run.hosted import hosted_workers, path_of
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
@@ -129,6 +130,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
             remote=options.remote,
             directory=_directory_of(options, topology, place),
             mode=options.mode,
+            continues_goka=options.checkpoint.continues_goka,
         )
         ending.opened()
         if not checkpoint.continues:
@@ -291,7 +293,7 @@ def _start(
         reporter = watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack)
     peers.launch(stack)
     from wallaroo_runtime.spark.failure import needing_java
-    from wallaroo_runtime.spark.kafka import check_kafka, tables_left
+    from wallaroo_runtime.spark.kafka import check_kafka
     from wallaroo_runtime.spark.query import QueryOptions, start_query
     from wallaroo_runtime.spark.session import open_cluster, stop_session
 
@@ -307,8 +309,8 @@ def _start(
         reporter.warn(opened)
     with needing_java(logs / "spark.log"):
         check_kafka(session, topology)
-        for finding in [] if checkpoint.continues or options.checkpoint.fresh else tables_left(session, topology):
-            reporter.warn(finding)
+        is_fresh = options.checkpoint.fresh
+        begin_groups(session, plan, checkpoint, peers.journals, reporter, tells_left=not is_fresh)
     reporter.doing(STARTING, "starting the query and its workers")
     if watch is not None:
         watch.begin(peers)

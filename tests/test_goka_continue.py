@@ -1,0 +1,213 @@
+"""A group moves from Goka's own processor to ours: it goes on with its table's values, at its committed offsets.
+
+Drawn messages, some of which delete their key or come back by the group's loop, are sent before Goka's processor ends
+or is killed, while nothing runs, and to ours, which is killed on its way at a drawn point. What the table must be at
+the end is computed of what Kafka has at the border: the last values, and all records from the committed offsets on.
+"""
+
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from support.goka import InPython, Processor, build_ours, build_own
+from support.kafka import Broker
+from support.run import TESTS, wait_until
+from wallaroo import goka
+
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
+PROGRAM, IN_PYTHON = TESTS / "support" / "goka_move", TESTS / "support" / "goka_move.py"
+POINTS = ["none:1", "task.after_table:1", "goka.after_tables:1", "goka.before_record:1", "goka.after_record:1"]
+# Keys of which messages come in one order alone: they may be deleted. Keys whose messages come back by the loop.
+DELETED, LOOPED, PLAIN = ["", "d1", "né"], ["again-1", "again-2"], [f"user-{number}" for number in range(12)]
+MESSAGES, WAIT_S = 300, 300.0
+Offsets = dict[tuple[str, int], int]
+
+
+class Ours(Processor):
+    """Our processor in Go, of the group of Goka's own."""
+
+    def __init__(self, binary: Path, directory: Path, broker: Broker, own: Processor, **more: str) -> None:
+        super().__init__(binary, directory, broker, own.environment["TOPIC"], "", **more)
+        self.group = self.environment["GROUP"] = own.group
+
+    def begin(self) -> None:
+        """Start it until it processes, again where it was killed before."""
+        for _ in range(3):
+            try:
+                self.start()
+            except AssertionError:
+                self.end()
+            else:
+                return
+        raise AssertionError(self.output()[-3000:])
+
+    def refusal(self) -> str:
+        """Start it; returns why it does not start."""
+        with pytest.raises(AssertionError):
+            self.start()
+        self.end()
+        return self.output()
+
+
+class OursInPython(InPython, Ours):
+    """The same in Python."""
+
+    def command(self) -> list[str | Path]:
+        """Return what starts it."""
+        return [*super().command(), "--continue-goka"]
+
+
+class Group:
+    """A group as Kafka has it: topics and committed offsets."""
+
+    def __init__(self, broker: Broker, name: str, inputs: list[str]) -> None:
+        self.broker, self.name, self.inputs, self.loop = broker, name, inputs, f"{name}-loop"
+
+    def ends(self, *topics: str) -> Offsets:
+        """Return the next offset of each partition that has had records."""
+        with self._consumer() as consumer:
+            found = {
+                (topic, number): consumer.get_watermark_offsets(TopicPartition(topic, number), 30)[1]
+                for topic in topics
+                for number in consumer.list_topics(topic, 30).topics[topic].partitions
+            }
+        return {place: end for place, end in found.items() if end}
+
+    def committed(self) -> Offsets:
+        """Return the offsets that the group has committed."""
+        places = [TopicPartition(*place) for place in self.ends(*self.inputs, self.loop)]
+        with self._consumer() as consumer:
+            found = consumer.committed(places, 30) if places else []
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+    def table(self) -> Counter[str]:
+        """Return the last value of each key."""
+        found = Counter[str]()
+        for key, value in self.records([f"{self.name}-table"], {}):
+            found.pop(key, None)
+            if value is not None:
+                found[key] = int(value)
+        return found
+
+    def records(self, topics: list[str], begin: Mapping[tuple[str, int], int]) -> Iterator[tuple[str, bytes | None]]:
+        """Yield key and value of what topics have, those of a partition in order."""
+        ends = self.ends(*topics)
+        with self._consumer() as consumer:
+            for place, end in ends.items():
+                consumer.assign([TopicPartition(*place, begin.get(place, 0))])
+                at = begin.get(place, 0)
+                while at < end:
+                    for record in consumer.consume(1000, 1.0):
+                        assert record.error() is None, record.error()
+                        if record.offset() < end:
+                            yield (record.key() or b"").decode(), record.value()
+                    at = max(at, *(each.offset for each in consumer.position([TopicPartition(*place)])))
+
+    def _consumer(self) -> Consumer:
+        settings = {"bootstrap.servers": self.broker.address, "group.id": self.name, "enable.auto.commit": False}
+        return Consumer({**settings, "auto.offset.reset": "earliest", "isolation.level": "read_committed"})
+
+
+class Border:
+    """What Goka's processor has left: its table, with what is in its loop, and where the inputs go on."""
+
+    def __init__(self, group: Group) -> None:
+        self._group, self._begin, self._table = group, group.committed(), group.table()
+        for key, _ in group.records([group.loop], self._begin):
+            self._table[key] += 1
+
+    def table(self) -> dict[str, int]:
+        """Return the table when all that the inputs have now has been processed."""
+        found = self._table.copy()
+        for key, value in self._group.records(self._group.inputs, self._begin):
+            if value == b"delete":
+                found.pop(key, None)
+            else:
+                found[key] += 2 if value == b"again" else 1
+        return dict(found)
+
+
+def send(draw: random.Random, broker: Broker, topics: list[str], count: int) -> None:
+    """Send drawn messages with Goka's partitioner."""
+    with ExitStack() as stack:
+        emitters = [stack.enter_context(goka.Emitter([broker.address], topic, goka.String())) for topic in topics]
+        for _ in range(count):
+            key = draw.choice([*DELETED, *LOOPED, *PLAIN])
+            if key in DELETED:
+                emitters[0].emit(key, draw.choice(["click", "click", "click", "delete"]))
+            else:
+                draw.choice(emitters).emit(key, "again" if key in LOOPED else "click")
+
+
+@pytest.fixture(scope="module")
+def binaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("move")
+    return {"goka": build_own(folder, PROGRAM), "go": build_ours(folder, PROGRAM), "python": IN_PYTHON}
+
+
+@pytest.fixture
+def ends() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.mark.parametrize("language", ["go", "python"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_running_group_moves(
+    language: str, number: int, binaries: dict[str, Path], broker: Broker, ends: ExitStack, tmp_path: Path
+) -> None:
+    seed = random.randrange(1_000_000)
+    draw = random.Random(seed)
+    partitions, point, pause = draw.randrange(1, 9), draw.choice(POINTS), draw.uniform(0, 0.5)
+    print(f"seed {seed}: {partitions} partitions, killed at {point}")
+    topics = [f"moves-{seed}-{each}" for each in "ab"]
+    for topic in topics:
+        broker.create(topic, partitions)
+    own = Processor(binaries["goka"], tmp_path / "own", broker, ",".join(topics), "moves")
+    ends.callback(own.end)
+    own.start()
+    group = Group(broker, own.group, topics)
+    send(draw, broker, topics, MESSAGES)
+    wait_until(lambda: group.committed() == group.ends(*topics, group.loop) != {}, own.output, WAIT_S, every=0.5)
+    send(draw, broker, topics, MESSAGES)
+    time.sleep(pause)  # some of them are counted
+    own.end(number)
+    faults = tmp_path / "faults"
+    faults.mkdir()
+    kind = Ours if language == "go" else OursInPython
+    more = {"WALLAROO_FAULT": point, "WALLAROO_FAULT_DIR": str(faults)}
+    ours = kind(binaries[language], tmp_path / "ours", broker, own, **more)
+    ends.callback(ours.end)
+    if number == signal.SIGKILL:  # for ten seconds the broker takes it to be there
+        assert "R788" in ours.refusal() and "consumer group has members" in ours.output()
+        wait_until(lambda: not is_active(broker, own.group), lambda: "the end of the group", 60, every=0.5)
+    send(draw, broker, topics, MESSAGES)
+    border = Border(group)
+    ours.begin()
+    send(draw, broker, topics, MESSAGES)
+    wait_until(
+        lambda: dict(group.table()) == border.table(),
+        lambda: f"{border.table()} instead of {dict(group.table())}; {ours.output()[-3000:]}",
+        WAIT_S,
+        every=1.0,
+    )
+    assert [each.name for each in faults.iterdir()] == [each for each in (point,) if each != "none:1"]
+    ours.end()
+    ours.begin()  # later runs are as all others
+    send(draw, broker, topics, MESSAGES)
+    wait_until(lambda: dict(group.table()) == border.table(), ours.output, WAIT_S, every=1.0)
+    time.sleep(2)
+    assert dict(group.table()) == border.table()
+
+
+def is_active(broker: Broker, group: str) -> bool:
+    """Whether a consumer group has members."""
+    described = broker.cluster.admin().describe_consumer_groups([group])[group].result(30)
+    return bool(described.members)
