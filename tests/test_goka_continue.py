@@ -9,7 +9,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from support.goka import InPython, Processor, build_ours, build_own
 from support.kafka import Broker
-from support.run import TESTS, wait_until
+from support.run import TESTS, wait_until, wallaroo
 from wallaroo import goka
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
@@ -28,14 +28,17 @@ POINTS = ["none:1", "task.after_table:1", "goka.after_tables:1", "goka.before_re
 DELETED, LOOPED, PLAIN = ["", "d1", "né"], ["again-1", "again-2"], [f"user-{number}" for number in range(12)]
 MESSAGES, WAIT_S = 300, 300.0
 Offsets = dict[tuple[str, int], int]
+Values = Iterable[tuple[int | None, bytes | None, bytes | None]]  # of a table: partition, key, value
 
 
 class Ours(Processor):
-    """Our processor in Go, of the group of Goka's own."""
+    """Our processor in Go, of a group that is there."""
 
-    def __init__(self, binary: Path, directory: Path, broker: Broker, own: Processor, **more: str) -> None:
-        super().__init__(binary, directory, broker, own.environment["TOPIC"], "", **more)
-        self.group = self.environment["GROUP"] = own.group
+    def __init__(
+        self, binary: Path, directory: Path, broker: Broker, topics: list[str], group: str, **more: str
+    ) -> None:
+        super().__init__(binary, directory, broker, ",".join(topics), "", **more)
+        self.group = self.environment["GROUP"] = group
 
     def begin(self) -> None:
         """Start it until it processes, again where it was killed before."""
@@ -61,7 +64,7 @@ class OursInPython(InPython, Ours):
 
     def command(self) -> list[str | Path]:
         """Return what starts it."""
-        return [*super().command(), "--continue-goka"]
+        return [*super().command(), "--continue-goka", "--on-error", "dead_letter"]
 
 
 class Group:
@@ -89,11 +92,15 @@ class Group:
 
     def table(self) -> Counter[str]:
         """Return the last value of each key."""
-        found = Counter[str]()
+        return Counter({key: int(value) for key, value in self.values().items()})
+
+    def values(self) -> dict[str, bytes]:
+        """Return the bytes of the last value of each key."""
+        found: dict[str, bytes] = {}
         for key, value in self.records([f"{self.name}-table"], {}):
             found.pop(key, None)
             if value is not None:
-                found[key] = int(value)
+                found[key] = value
         return found
 
     def records(self, topics: list[str], begin: Mapping[tuple[str, int], int]) -> Iterator[tuple[str, bytes | None]]:
@@ -176,18 +183,18 @@ def test_a_running_group_moves(
     group = Group(broker, own.group, topics)
     send(draw, broker, topics, MESSAGES)
     wait_until(lambda: group.committed() == group.ends(*topics, group.loop) != {}, own.output, WAIT_S, every=0.5)
-    send(draw, broker, topics, MESSAGES)
-    time.sleep(pause)  # some of them are counted
-    own.end(number)
     faults = tmp_path / "faults"
     faults.mkdir()
     kind = Ours if language == "go" else OursInPython
     more = {"WALLAROO_FAULT": point, "WALLAROO_FAULT_DIR": str(faults)}
-    ours = kind(binaries[language], tmp_path / "ours", broker, own, **more)
+    ours = kind(binaries[language], tmp_path / "ours", broker, topics, own.group, **more)
     ends.callback(ours.end)
-    if number == signal.SIGKILL:  # for ten seconds the broker takes it to be there
-        assert "R788" in ours.refusal() and "consumer group has members" in ours.output()
-        wait_until(lambda: not is_active(broker, own.group), lambda: "the end of the group", 60, every=0.5)
+    if number == signal.SIGKILL:
+        assert f"R788 {own.group} cannot continue what Goka's own processors left; its consumer group" in ours.refusal()
+    send(draw, broker, topics, MESSAGES)
+    time.sleep(pause)  # some of them are counted
+    own.end(number)
+    wait_until(lambda: not is_active(broker, own.group), lambda: "the end of the group", 60, every=0.5)
     send(draw, broker, topics, MESSAGES)
     border = Border(group)
     ours.begin()
@@ -207,7 +214,49 @@ def test_a_running_group_moves(
     assert dict(group.table()) == border.table()
 
 
+def left(broker: Broker, topic: str, table: str, group: str, values: Values, partitions: int) -> None:
+    """Make what a processor leaves: records of its table, and offsets at the end of its input."""
+    for name in (topic, table):
+        broker.create(name, partitions)
+    producer = Producer(
+        {"bootstrap.servers": broker.address, "partitioner": "fnv1a", "queue.buffering.max.messages": 10_000_000}
+    )
+    for at, (partition, key, value) in enumerate(values):
+        place = {} if partition is None else {"partition": partition}
+        producer.produce(table, value, key, timestamp=1_000_000 + at, **place)
+    assert producer.flush(120) == 0
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": group, "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition(topic, number, 0) for number in range(partitions)], asynchronous=False)
+    consumer.close()
+
+
+def test_values_that_goka_never_reads(broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
+    """One that the codec cannot read is the message's that meets it; one in another partition is not passed over."""
+    group, topic = "strange", "strange-clicks"
+    values = [
+        *((None, b"a", b"5"), (None, b"b", b"7"), (None, b"b", None), (None, b"bad", b"no number"), (None, None, b"3")),
+        *((2, b"twice", b"20"), (0, b"twice", b"30"), (None, b"idle", b"1")),
+    ]
+    left(broker, topic, f"{group}-table", group, values, 3)
+    keys = [b"a", b"b", b"bad", b"", b"twice"]
+    producer = Producer({"bootstrap.servers": broker.address, "partitioner": "fnv1a"})
+    for key in keys:
+        producer.produce(topic, b"click", key)
+    assert producer.flush(60) == 0
+    ours = OursInPython(IN_PYTHON, tmp_path / "ours", broker, [topic], group)
+    ends.callback(ours.end)
+    ours.start()
+    moved = Group(broker, group, [topic])
+    expected = {"a": b"6", "b": b"1", "": b"4", "twice": b"31", "idle": b"1", "bad": b"no number"}
+    wait_until(lambda: moved.values() == expected, lambda: f"{moved.values()} {ours.output()}", WAIT_S, every=1.0)
+    assert "R789 1 keys have values in several partitions of topic strange-table, e.g. twice" in ours.output()
+    assert "table strange-table: 5 keys begin with Goka's values" in ours.output()
+    ours.end()
+    letters = wallaroo("dead-letters", tmp_path / "ours" / "checkpoint").stdout
+    assert "bad" in letters and "error decoding value" in letters, letters
+
+
 def is_active(broker: Broker, group: str) -> bool:
     """Whether a consumer group has members."""
-    described = broker.cluster.admin().describe_consumer_groups([group])[group].result(30)
-    return bool(described.members)
+    client = broker.cluster.admin()  # the answer comes as long as there is the client
+    return bool(client.describe_consumer_groups([group])[group].result(30).members)

@@ -43,7 +43,7 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
-class _Input:
+class Input:
     """What Kafka has of an input of a group.
 
     Attributes:
@@ -86,8 +86,8 @@ def continue_goka(
         if table is not None:
             tables.append((table, _table(plan, topology, group, table)))
         if table is not None or any(each.committed for each in inputs):
-            _check_some(group.name, inputs)
-            lines |= {each.source.path: _line(group.name, each) for each in inputs}
+            check_some(group.name, inputs)
+            lines |= {each.source.path: line_of(group.name, each) for each in inputs}
     if not lines:
         raise refused(
             topology.name,
@@ -103,7 +103,7 @@ def continue_goka(
     return Begin(
         (*begins, *(lines.get(each.path, NO_OFFSET) for each in sources)),
         tuple(notes),
-        tuple(_double(sink, count) for sink, count in told if count.double),
+        tuple(double_of(sink.topic, count) for sink, count in told if count.double),
     )
 
 
@@ -124,7 +124,7 @@ def _inputs(group: Pipeline) -> list[KafkaSource]:
     return [source for source in found if has_records(source) and not source.table]
 
 
-def _asked(session: SparkSession, source: KafkaSource, group: str) -> _Input:
+def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:
     with KafkaAdmin(session, source) as admin:
         if members := admin.members(group):
             reason = f"its consumer group has members ({members}): a processor of Goka's runs, or was killed just now"
@@ -133,10 +133,10 @@ def _asked(session: SparkSession, source: KafkaSource, group: str) -> _Input:
         given = [number for number, _ in source.partitions] if source.partitions else admin.partitions(source.topic)
         begins, ends = (admin.offsets(source.topic, given, kind) for kind in (EARLIEST, LATEST))
         committed = {number: at for number, at in admin.committed(group, source.topic).items() if number in begins}
-    return _Input(source, begins, ends, committed)
+    return Input(source, begins, ends, committed)
 
 
-def _check_some(group: str, inputs: Sequence[_Input]) -> None:
+def check_some(group: str, inputs: Sequence[Input]) -> None:
     """Refuse a group with a table whose offsets are gone: which messages its values have counted, nobody knows."""
     first = next((each.source for each in inputs if each.unread), None)
     if first is None or any(each.committed for each in inputs):
@@ -146,7 +146,7 @@ def _check_some(group: str, inputs: Sequence[_Input]) -> None:
     raise refused(group, reason, f"{why}; set them with `{_reset(group, first)} --to-datetime TIME`")
 
 
-def _line(group: str, found: _Input) -> str:
+def line_of(group: str, found: Input) -> str:
     """Return where an input begins, as Spark's checkpoint has it.
 
     Raises:
@@ -185,5 +185,6 @@ def _table(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> 
     return Table(source, port, topology.worker(step.worker).language)
 
 
-def _double(sink: KafkaSink, count: TableCount) -> Diagnostic:
-    return Diagnostic.of("R789", topic=sink.topic, count=count.double, key=readable(count.example))
+def double_of(topic: str, count: TableCount) -> Diagnostic:
+    """Return an R789."""
+    return Diagnostic.of("R789", topic=topic, count=count.double, key=readable(count.example))

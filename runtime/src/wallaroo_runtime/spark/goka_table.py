@@ -90,6 +90,27 @@ def keep_last(last: Last, partition: int, key: bytes, found: Found) -> None:
         last[partition, key] = found
 
 
+def take_chunk(last: Last, payload: bytes) -> None:
+    """Add what a row of `TableReader` has."""
+    for partition, key, *found in pickle.loads(payload):
+        keep_last(last, partition, key, Found(*found))
+
+
+def log_of(tables: Mapping[int, Mapping[bytes, bytes]], languages: Mapping[int, str], bucket_count: int) -> list[bytes]:
+    """Return the entries of the log of one bucket.
+
+    Args:
+        tables: Values of keys, by port of the state.
+        languages: In which the states are written, likewise.
+        bucket_count: Of the plan.
+    """
+    states: dict[StateKey, StateValue] = {}
+    for port in sorted(tables):
+        form = form_of(languages[port])
+        states |= {(port, key): (form.encoding, form.write(value)) for key, value in tables[port].items()}
+    return [entry for _, entry in bucket_frames(states, bucket_count)]
+
+
 def values_of(last: Last) -> tuple[dict[bytes, bytes], TableCount]:
     """Return the value of each key that has one, and their count.
 
@@ -120,10 +141,12 @@ class TableReader:
     Attributes:
         port: Of the state.
         bucket_ids: As of the plan.
+        chunk_bytes: Of memory, for the records that go into one row for each bucket.
     """
 
     port: int
     bucket_ids: tuple[int, ...]
+    chunk_bytes: int = CHUNK_BYTES
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows, of which each has the last records of many keys."""
@@ -134,7 +157,7 @@ class TableReader:
                 for partition, offset, time, key, value in zip(*columns, strict=True):
                     keep_last(last, partition, key or b"", Found(offset, time, value))
                     size += len(key or b"") + len(value or b"") + VALUE_BYTES
-                if size > CHUNK_BYTES:
+                if size > self.chunk_bytes:
                     yield self._rows(last)
                     last, size = Last(), 0
             if last:
@@ -174,27 +197,18 @@ class TableWriter(StatefulProcessor):
                 if frame.kind != VALUES or frame.task not in ports:
                     yield row
                     continue
-                last = tables.setdefault(frame.task, {})
-                for partition, name, *found in pickle.loads(frame.payload):
-                    keep_last(last, partition, name, Found(*found))
+                take_chunk(tables.setdefault(frame.task, {}), frame.payload)
             values = {port: values_of(last) for port, last in tables.items()}
             for stage in self._stages:
-                self._write(stage, {port: found for port, (found, _) in values.items()})
+                own = {node.state_port for node in stage.nodes if node.state} & set(values)
+                entries = log_of({port: values[port][0] for port in own}, self._languages, len(self._bucket_ids))
+                if entries:  # else the stage has the log of a new checkpoint
+                    version = Version(1, 1 + secrets.randbelow((1 << 64) - 1))
+                    self._states[stage.id].store(BucketResult(version, changes=entries, is_snapshot=True))
             reach("task.after_table")
             for port, (_, count) in values.items():
                 told = FrameRow(key[0], 0, 0, COUNT, port, pickle.dumps(tuple(count)))
                 yield Row(**dict(zip(FrameRow.__slots__, told.as_tuple(), strict=True)))
-
-    def _write(self, stage: Stage, values: Mapping[int, Mapping[bytes, bytes]]) -> None:
-        """Write the log of a stage; that of a stage without values stays as that of a new checkpoint."""
-        states: dict[StateKey, StateValue] = {}
-        for port in sorted({node.state_port for node in stage.nodes if node.state} & set(values)):
-            form = form_of(self._languages[port])
-            states |= {(port, key): (form.encoding, form.write(value)) for key, value in values[port].items()}
-        if states:
-            entries = [entry for _, entry in bucket_frames(states, len(self._bucket_ids))]
-            version = Version(1, 1 + secrets.randbelow((1 << 64) - 1))
-            self._states[stage.id].store(BucketResult(version, changes=entries, is_snapshot=True))
 
 
 def load_tables(session: SparkSession, plan: Plan, tables: Sequence[Table], checkpoint: str) -> dict[int, TableCount]:
