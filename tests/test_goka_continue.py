@@ -6,7 +6,9 @@ the end is computed of what Kafka has at the border: the last values, and all re
 """
 
 import random
+import re
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +28,8 @@ PROGRAM, IN_PYTHON = TESTS / "support" / "goka_move", TESTS / "support" / "goka_
 POINTS = ["none:1", "task.after_table:1", "goka.after_tables:1", "goka.before_record:1", "goka.after_record:1"]
 # Keys of which messages come in one order alone: they may be deleted. Keys whose messages come back by the loop.
 DELETED, LOOPED, PLAIN = ["", "d1", "né"], ["again-1", "again-2"], [f"user-{number}" for number in range(12)]
-MESSAGES, WAIT_S = 300, 300.0
+MESSAGES, WAIT_S, KEYS = 300, 300.0, 1_000_000
+READING, TAKEN = "reading the tables of Goka's groups", "keys begin with Goka's values"
 Offsets = dict[tuple[str, int], int]
 Values = Iterable[tuple[int | None, bytes | None, bytes | None]]  # of a table: partition, key, value
 
@@ -233,12 +236,13 @@ def left(broker: Broker, topic: str, table: str, group: str, values: Values, par
 def test_values_that_goka_never_reads(broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
     """One that the codec cannot read is the message's that meets it; one in another partition is not passed over."""
     group, topic = "strange", "strange-clicks"
+    twice = next(key for key in map(str, range(100)) if goka.partition_of(key.encode(), 3) == 2).encode()
     values = [
         *((None, b"a", b"5"), (None, b"b", b"7"), (None, b"b", None), (None, b"bad", b"no number"), (None, None, b"3")),
-        *((2, b"twice", b"20"), (0, b"twice", b"30"), (None, b"idle", b"1")),
+        *((0, twice, b"20"), (1, twice, b"30"), (None, b"idle", b"1")),
     ]
     left(broker, topic, f"{group}-table", group, values, 3)
-    keys = [b"a", b"b", b"bad", b"", b"twice"]
+    keys = [b"a", b"b", b"bad", b"", twice]
     producer = Producer({"bootstrap.servers": broker.address, "partitioner": "fnv1a"})
     for key in keys:
         producer.produce(topic, b"click", key)
@@ -247,13 +251,92 @@ def test_values_that_goka_never_reads(broker: Broker, ends: ExitStack, tmp_path:
     ends.callback(ours.end)
     ours.start()
     moved = Group(broker, group, [topic])
-    expected = {"a": b"6", "b": b"1", "": b"4", "twice": b"31", "idle": b"1", "bad": b"no number"}
+    expected = {"a": b"6", "b": b"1", "": b"4", twice.decode(): b"31", "idle": b"1", "bad": b"no number"}
     wait_until(lambda: moved.values() == expected, lambda: f"{moved.values()} {ours.output()}", WAIT_S, every=1.0)
-    assert "R789 1 keys have values in several partitions of topic strange-table, e.g. twice" in ours.output()
-    assert "table strange-table: 5 keys begin with Goka's values" in ours.output()
+    assert (
+        f"R789 1 keys have values in several partitions of topic {group}-table, e.g. {twice.decode()}" in ours.output()
+    )
+    assert f"table {group}-table: 5 keys begin with Goka's values" in ours.output()
     ours.end()
-    letters = wallaroo("dead-letters", tmp_path / "ours" / "checkpoint").stdout
+    letters = wallaroo("dead-letters", "ls", tmp_path / "ours" / "checkpoint").stdout
     assert "bad" in letters and "error decoding value" in letters, letters
+
+
+def test_a_table_of_a_million_keys(broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
+    """Read at once; prints how long it took, and how much memory which process needed at most."""
+    group, topic = "million", "million-clicks"
+    values = [(None, b"user-%d" % number, b"%d" % (number % 1000)) for number in range(KEYS)]
+    left(broker, topic, f"{group}-table", group, values, 8)
+    ours = OursInPython(IN_PYTHON, tmp_path / "ours", broker, [topic], group)
+    ends.callback(ours.end)
+    with Peaks(ours) as peaks:
+        ours.start()
+    output = ours.output()
+    assert f"table {group}-table: {KEYS:,} keys begin with Goka's values" in output
+    print(f"{KEYS:,} keys: {peaks.seconds(READING, TAKEN):.0f} s; {peaks}")
+    with goka.Emitter([broker.address], topic, goka.String()) as emitter:
+        for number in (7, KEYS - 1):
+            emitter.emit(f"user-{number}", "click")
+    moved = Group(broker, group, [topic])
+    table = moved.ends(f"{group}-table")
+
+    def news() -> dict[str, bytes | None]:
+        return dict(moved.records([f"{group}-table"], table))
+
+    expected = {"user-7": b"8", f"user-{KEYS - 1}": b"1000"}
+    wait_until(lambda: news() == expected, lambda: f"{news()} {ours.output()}", WAIT_S, every=1.0)
+
+
+class Peaks:
+    """Looks at the processes of a program, and at its output, ten times a second."""
+
+    def __init__(self, program: Processor) -> None:
+        self._program, self._bytes, self._times = program, dict[str, int](), dict[str, float]()
+        self._over, self._thread = threading.Event(), threading.Thread(target=self._run)
+
+    def __enter__(self) -> "Peaks":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._look()
+        self._over.set()
+        self._thread.join()
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {size / 2**20:,.0f} MiB" for name, size in sorted(self._bytes.items()))
+
+    def seconds(self, begin: str, end: str) -> float:
+        """Return the time between two lines of the output."""
+        return self._times[end] - self._times[begin]
+
+    def _run(self) -> None:
+        while not self._over.wait(0.1):
+            self._look()
+
+    def _look(self) -> None:
+        output = self._program.output()
+        for line in (READING, TAKEN):
+            if line in output:
+                self._times.setdefault(line, time.monotonic())
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and (found := _peak(entry, str(self._program.directory))):
+                self._bytes[found[0]] = max(found[1], self._bytes.get(found[0], 0))
+
+
+def _peak(entry: Path, directory: str) -> tuple[str, int] | None:
+    """Return what a process is, if it is of a program, and how much memory it has needed at most."""
+    try:
+        if directory.encode() not in (entry / "environ").read_bytes():
+            return None
+        command = (entry / "cmdline").read_bytes().decode(errors="replace")
+        status = (entry / "status").read_text()
+    except OSError:
+        return None  # it has ended
+    names = {"java": "JVM", "daemon": "task", "wallaroo.worker": "worker", "gateway": "gateway", "egress": "egress"}
+    name = next((name for part, name in names.items() if part in command), "driver")
+    size = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return (name, int(size[1]) * 1024) if size else None
 
 
 def is_active(broker: Broker, group: str) -> bool:
