@@ -22,6 +22,7 @@ from support.goka import InPython, Processor, build_ours, build_own
 from support.kafka import Broker
 from support.run import TESTS, wait_until, wallaroo
 from wallaroo import goka
+from wallaroo_runtime.kafka.topic import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 PROGRAM, IN_PYTHON = TESTS / "support" / "goka_move", TESTS / "support" / "goka_move.py"
@@ -219,14 +220,15 @@ def test_a_running_group_moves(
 
 def left(broker: Broker, topic: str, table: str, group: str, values: Values, partitions: int) -> None:
     """Make what a processor leaves: records of its table, and offsets at the end of its input."""
-    for name in (topic, table):
-        broker.create(name, partitions)
+    broker.create(topic, partitions)
+    create_topic(broker.cluster, table, partitions, 1, {"cleanup.policy": "compact"})
+    begin = time.time_ns() // 1_000_000
     producer = Producer(
         {"bootstrap.servers": broker.address, "partitioner": "fnv1a", "queue.buffering.max.messages": 10_000_000}
     )
     for at, (partition, key, value) in enumerate(values):
         place = {} if partition is None else {"partition": partition}
-        producer.produce(table, value, key, timestamp=1_000_000 + at, **place)
+        producer.produce(table, value, key, timestamp=begin + at, **place)
     assert producer.flush(120) == 0
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": group, "enable.auto.commit": False})
     consumer.commit(offsets=[TopicPartition(topic, number, 0) for number in range(partitions)], asynchronous=False)
