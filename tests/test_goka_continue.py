@@ -5,6 +5,7 @@ or is killed, while nothing runs, and to ours, which is killed on its way at a d
 the end is computed of what Kafka has at the border: the last values, and all records from the committed offsets on.
 """
 
+import json
 import random
 import re
 import signal
@@ -54,6 +55,16 @@ class Ours(Processor):
             else:
                 return
         raise AssertionError(self.output()[-3000:])
+
+    def positions(self) -> Offsets:
+        """Return the offsets of its checkpoint, as docs/goka.md has them for the way back."""
+        (commits,) = self.directory.rglob("spark/commits")
+        last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+        _version, _head, *lines = (commits.parent / "offsets" / str(last)).read_text().splitlines()
+        topics = {
+            topic: places for line in lines if '"journal"' not in line for topic, places in json.loads(line).items()
+        }
+        return {(topic, int(number)): at for topic, places in topics.items() for number, at in places.items() if at}
 
     def refusal(self) -> str:
         """Start it; returns why it does not start."""
@@ -216,6 +227,8 @@ def test_a_running_group_moves(
     wait_until(lambda: dict(group.table()) == border.table(), ours.output, WAIT_S, every=1.0)
     time.sleep(2)
     assert dict(group.table()) == border.table()
+    ours.end()
+    assert {place: at for place, at in ours.positions().items() if place[0] in topics} == group.ends(*topics)
 
 
 def left(broker: Broker, topic: str, table: str, group: str, values: Values, partitions: int) -> None:

@@ -21,7 +21,8 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.group_state import form_of
 from wallaroo_runtime.lowering.state_log import latest_states
-from wallaroo_runtime.spark.goka import Input, check_some, double_of, line_of
+from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.spark.goka import Input, check_some, double_of, line_of, table_of
 from wallaroo_runtime.spark.goka_table import (
     VALUES,
     Found,
@@ -34,7 +35,7 @@ from wallaroo_runtime.spark.goka_table import (
     values_of,
 )
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.topology.model import KafkaSource
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource
 
 ROOT = Path(__file__).parents[2]
 CASE = ROOT / "tests" / "cases" / "goka_clicks"
@@ -158,6 +159,16 @@ def test_no_record_is_left_out_and_none_is_read_twice(data: st.DataObject) -> No
     assert json.loads(line_of("my-group", found)) == {
         "clicks": {str(number): committed.get(number, begins[number]) for number in begins}
     }
+
+
+def test_a_table_that_no_group_writes() -> None:
+    """Its states have another form, which only the program knows."""
+    topology = load_document(json.loads(DOCUMENT.read_bytes()))
+    (group, *_), plan = topology.pipelines, compile_topology(topology, shuffle_partitions=2)
+    sink = next(sink for sink in topology.sinks() if isinstance(sink, KafkaSink))
+    with pytest.raises(RunError) as caught:
+        table_of(plan, topology, group, sink)
+    assert "R788" in str(caught.value) and "whose states alone are known" in str(caught.value)
 
 
 COMMAND = "kafka-consumer-groups.sh --bootstrap-server b:1 --group my-group --topic clicks"

@@ -19,6 +19,10 @@ class StateForm(NamedTuple):
     write: Callable[[bytes], bytes]
 
 
+STATE = "GroupState"  # class of a group's state, in every language
+LANGUAGES = ("python", "go")
+
+
 def form_of(language: str) -> StateForm:
     r"""Return how the states of groups are written; `vectors/goka.json` has both forms as `table_states`.
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.key import readable
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.group_state import LANGUAGES, STATE
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.goka_table import Table, TableCount, load_tables
 from wallaroo_runtime.spark.kafka import EARLIEST, LATEST, KafkaAdmin, has_content, is_table
@@ -84,7 +85,7 @@ def continue_goka(
         inputs = [_asked(session, source, group.name) for source in _inputs(group)]
         table = next((sink for sink in group.sinks if is_table(sink) and has_content(session, sink)), None)
         if table is not None:
-            tables.append((table, _table(plan, topology, group, table)))
+            tables.append((table, table_of(plan, topology, group, table)))
         if table is not None or any(each.committed for each in inputs):
             check_some(group.name, inputs)
             lines |= {each.source.path: line_of(group.name, each) for each in inputs}
@@ -173,16 +174,23 @@ def _reset(group: str, source: KafkaSource, *partitions: int) -> str:
     return RESET.format(brokers=source.brokers[0], group=group, topic=topic)
 
 
-def _table(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> Table:
-    """Return how a table is read: as the group's inputs are, which have the same brokers and settings."""
-    like = _inputs(group)[0]
-    source = replace(
-        like, name=sink.name, topic=sink.topic, brokers=sink.brokers, start="start", partitions=None, table=True
-    )
-    step = next(step for step in group.steps if step.state is not None)
+def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> Table:
+    """Return how a table is read: as the group's inputs are, which have the same brokers and settings.
+
+    Raises:
+        RunError: R788, what writes the table is no group.
+    """
+    step = next((step for step in group.steps if step.state is not None), None)
+    component = topology.component(step.worker, f"{step.path}/state") if step else None
+    language = topology.worker(step.worker).language if step else ""
+    if step is None or component is None or not component.symbol.endswith(STATE) or language not in LANGUAGES:
+        fix = f"leave out --continue-goka; a step of the program's may read topic {sink.topic} and fill its states"
+        raise refused(group.name, "it is no group of Goka's API in Python or Go, whose states alone are known", fix)
+    like = replace(_inputs(group)[0], start="start", partitions=None, table=True)
+    source = replace(like, name=sink.name, topic=sink.topic, brokers=sink.brokers)
     nodes = (node for stage in plan.stages for node in stage.nodes if node.state)
     port = next(node.state_port for node in nodes if node.path == step.path)
-    return Table(source, port, topology.worker(step.worker).language)
+    return Table(source, port, language)
 
 
 def double_of(topic: str, count: TableCount) -> Diagnostic:
