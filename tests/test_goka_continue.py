@@ -17,8 +17,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from support.case import Case
 from support.goka import InPython, Processor, build_ours, build_own
 from support.kafka import Broker
 from support.run import TESTS, wait_until, wallaroo
@@ -26,6 +27,7 @@ from wallaroo import goka
 from wallaroo_runtime.kafka.topic import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
+CASE = Case("goka_clicks")
 PROGRAM, IN_PYTHON = TESTS / "support" / "goka_move", TESTS / "support" / "goka_move.py"
 POINTS = ["none:1", "task.after_table:1", "goka.after_tables:1", "goka.before_record:1", "goka.after_record:1"]
 # Keys of which messages come in one order alone: they may be deleted. Keys whose messages come back by the loop.
@@ -123,18 +125,23 @@ class Group:
         ends = self.ends(*topics)
         with self._consumer() as consumer:
             for place, end in ends.items():
-                consumer.assign([TopicPartition(*place, begin.get(place, 0))])
-                at = begin.get(place, 0)
-                while at < end:
-                    for record in consumer.consume(1000, 1.0):
-                        assert record.error() is None, record.error()
-                        if record.offset() < end:
-                            yield (record.key() or b"").decode(), record.value()
-                    at = max(at, *(each.offset for each in consumer.position([TopicPartition(*place)])))
+                for record in _read(consumer, TopicPartition(*place, begin.get(place, 0)), end):
+                    yield (record.key() or b"").decode(), record.value()
 
     def _consumer(self) -> Consumer:
         settings = {"bootstrap.servers": self.broker.address, "group.id": self.name, "enable.auto.commit": False}
         return Consumer({**settings, "auto.offset.reset": "earliest", "isolation.level": "read_committed"})
+
+
+def _read(consumer: Consumer, place: TopicPartition, end: int) -> Iterator[Message]:
+    """Yield the records of a partition before an offset."""
+    consumer.assign([place])
+    at = place.offset
+    while at < end:
+        found = consumer.consume(1000, 1.0)
+        assert not any(record.error() for record in found), [record.error() for record in found]
+        yield from (record for record in found if record.offset() < end)
+        at = max(at, *(each.offset for each in consumer.position([place])))
 
 
 class Border:
@@ -243,8 +250,13 @@ def left(broker: Broker, topic: str, table: str, group: str, values: Values, par
         place = {} if partition is None else {"partition": partition}
         producer.produce(table, value, key, timestamp=begin + at, **place)
     assert producer.flush(120) == 0
+    commit(broker, group, {(topic, number): 0 for number in range(partitions)})
+
+
+def commit(broker: Broker, group: str, offsets: Offsets) -> None:
+    """Commit offsets of a group."""
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": group, "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition(topic, number, 0) for number in range(partitions)], asynchronous=False)
+    consumer.commit(offsets=[TopicPartition(*place, at) for place, at in offsets.items()], asynchronous=False)
     consumer.close()
 
 
@@ -275,6 +287,33 @@ def test_values_that_goka_never_reads(broker: Broker, ends: ExitStack, tmp_path:
     ours.end()
     letters = wallaroo("dead-letters", "ls", tmp_path / "ours" / "checkpoint").stdout
     assert "bad" in letters and "error decoding value" in letters, letters
+
+
+def test_two_groups_of_which_one_joins(broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
+    """Each has its own offsets; the joined table is read from its start, and has no place among them."""
+    clicks, purchases, reports, table = "user-clicks", "purchases", "reports", "click-counts-table"
+    for topic in (purchases, reports):
+        broker.create(topic, 2)
+    values = [(None, b"Ann", b"5"), (None, b"Bob", b"7"), (None, b"Bob", None)]
+    left(broker, clicks, table, "click-counts", values, 3)
+    buyers = Group(broker, "buyers", [purchases])
+    with goka.Emitter([broker.address], purchases, goka.String()) as emitter:
+        for user in ("Ann", "Bob", "Ann"):
+            emitter.emit_sync(user, "an old hat")
+        commit(broker, "buyers", {(purchases, number): 0 for number in range(2)} | buyers.ends(purchases))
+        for user in ("Ann", "Bob"):
+            emitter.emit_sync(user, "a hat")
+    ours = OursInPython(CASE.app("python"), tmp_path / "ours", broker, [clicks], "")
+    ends.callback(ours.end)
+    ours.start()
+    expected = [("Ann", b"a hat after 5 clicks"), ("Bob", b"a hat after None clicks")]
+    wait_until(lambda: len(list(buyers.records([reports], {}))) >= len(expected), ours.output, WAIT_S, every=1.0)
+    with goka.Emitter([broker.address], clicks, goka.String()) as emitter:
+        for user in ("Ann", "Bob"):
+            emitter.emit(user, "clicked")
+    counts = Group(broker, "click-counts", [clicks])
+    wait_until(lambda: counts.values() == {"Ann": b"6", "Bob": b"1"}, ours.output, WAIT_S, every=1.0)
+    assert sorted(buyers.records([reports], {})) == expected
 
 
 def test_a_table_of_a_million_keys(broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
