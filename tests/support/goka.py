@@ -32,11 +32,15 @@ def build_ours(folder: Path, program: Path = PROGRAM) -> Path:
     return binary
 
 
-def build_own(folder: Path) -> Path:
-    """Build the program with the import paths of Goka, of the version that our module requires; returns the binary."""
+def build_own(folder: Path, program: Path = PROGRAM) -> Path:
+    """Build a program with the import paths of Goka, of the version that our module requires; returns the binary.
+
+    Lines that end with `// ours` are left out.
+    """
     source, binary = folder / "own", folder / "goka"
     source.mkdir()
-    text = (PROGRAM / "main.go").read_text(encoding="utf-8")
+    text = (program / "main.go").read_text(encoding="utf-8")
+    text = re.sub(r"(?m)^.*// ours\n", "", text)
     (source / "main.go").write_text(text.replace(f'"{OURS}', f'"{GOKA}'), encoding="utf-8")
     module = (GOKA_MODULE / "go.mod").read_text(encoding="utf-8")
     module = re.sub(r"(?m)^module .*$", "module wallaroo.local/own", module)

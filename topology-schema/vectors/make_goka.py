@@ -74,6 +74,17 @@ def group_state(value: bytes | None, joined: dict[str, bytes]) -> dict[str, Any]
     return {"value": None if value is None else value.hex(), "joined": shown, "hex": data.hex()}
 
 
+# A pickle as any that makes this state, and the form of messages of protobuf in Go: a tag, the name's length, the name.
+PYTHON_HEAD = b"cwallaroo.goka.state\nGroupState.from_bytes\n"
+GO_HEAD = bytes((72, 29)) + b"wallaroo.record.v1.GroupState"
+
+
+def table_state(value: bytes) -> dict[str, Any]:
+    data = field(1, value)
+    pickled = b"\x80\x04" + PYTHON_HEAD + b"B" + len(data).to_bytes(4, "little") + data + b"\x85R."
+    return {"value": value.hex(), "python": pickled.hex(), "go": (GO_HEAD + data).hex()}
+
+
 def goka_vectors() -> dict[str, Any]:
     assert {data: signed(murmur2(data)) for data in KNOWN_MURMUR2} == KNOWN_MURMUR2
     codecs = [
@@ -98,6 +109,7 @@ def goka_vectors() -> dict[str, Any]:
             group_state(None, {}), group_state(b"", {}), group_state(b"7", {}), group_state(None, {"users-table": b"Ann"}),
             group_state(b"x" * 200, {"b-table": b"", "a-table": b"\xff"}),
         ],
+        "table_states": [table_state(value) for value in (b"", b"7", b"\x00\xff", b"x" * 200)],
     }  # fmt: skip
 
 
@@ -107,4 +119,5 @@ def wrong_goka() -> dict[str, Any]:
         "codecs": [{"codec": "int64", "value": 1312, "hex": "0000000000000520"}],
         "partitions": [key | {"fnv1a": {count: place + 1 for count, place in key["fnv1a"].items()}}],
         "group_states": [group_state(b"7", {}) | {"hex": "0a0138"}],
+        "table_states": [table_state(b"7") | {"value": "38"}],
     }

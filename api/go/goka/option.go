@@ -173,6 +173,10 @@ func WithMurmur2() ProcessorOption { return own(func(o *poptions) { o.murmur2 = 
 // with [Serve]; one by default. [Processor.Run] asks the topic manager. Goka has no such option.
 func WithReplicas(count int) ProcessorOption { return own(func(o *poptions) { o.replicas = count }) }
 
+// WithContinueGoka lets the first run begin with what a processor of Goka's own has left in Kafka: the values of the group's table, and the
+// offsets that its consumer group has committed. That processor must have ended. Later runs go on as always. Goka has no such option.
+func WithContinueGoka() ProcessorOption { return WithRunArguments("--continue-goka") }
+
 // WithRunArguments adds arguments of `wallaroo run`, such as "--master" and "local[4]". Goka has no such option.
 func WithRunArguments(arguments ...string) ProcessorOption {
 	return own(func(o *poptions) { o.runArguments = append(o.runArguments, arguments...) })

@@ -109,3 +109,17 @@ func TestOneRuntimeForSeveralProcessors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestContinueGoka: the command that Run starts has the option; a script in its place says what it gets.
+func TestContinueGoka(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "wallaroo")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"R611 $*\"\nexit 4\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	processor := onTester(t, tester.New(t), named("a"), WithContinueGoka(), WithRunArguments("--quiet"))
+	t.Setenv("WALLAROO", script)
+	err := processor.Run(context.Background())
+	if err == nil || !strings.Contains(err.Error(), " --continue-goka --quiet") {
+		t.Error(err)
+	}
+}

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo.goka import Bytes, Codec, GroupState, Int64, Json, String, partition_of
+from wallaroo.serialization import Serializer
+from wallaroo.worker.value import PICKLED, ValueCodec
 
 VECTORS = Path(__file__).resolve().parents[3] / "topology-schema" / "vectors"
 CODECS: dict[str, Codec] = {"bytes": Bytes(), "string": String(), "int64": Int64()}
@@ -39,7 +41,17 @@ def check_state(case: Case) -> None:
     assert GroupState.from_bytes(bytes.fromhex(case["hex"])) == state
 
 
-CHECKS = {"codecs": check_codec, "partitions": check_partition, "group_states": check_state}
+def check_table_state(case: Case) -> None:
+    load = ValueCodec(Serializer()).loader(PICKLED)
+    assert load(bytes.fromhex(case["python"])) == GroupState(bytes.fromhex(case["value"]))
+
+
+CHECKS = {
+    "codecs": check_codec,
+    "partitions": check_partition,
+    "group_states": check_state,
+    "table_states": check_table_state,
+}
 
 
 @pytest.mark.parametrize("kind", CHECKS)

@@ -21,6 +21,8 @@ from wallaroo_runtime.checkpoint.integrity import SparkFiles, check_journal, che
 from wallaroo_runtime.checkpoint.manifest import (
     FORMAT_VERSION,
     MICROBATCH,
+    PENDING,
+    TAKEN,
     Directory,
     LocalDirectory,
     find_manifest,
@@ -65,6 +67,7 @@ class Checkpoint:
         rescaled: The micro-batches between which the state was rescaled.
         mode: How Spark runs it: `microbatch` or `realtime`.
         microbatch: Shuffle partitions and buckets of a converted checkpoint in micro-batches; empty: of no one.
+        goka: Whether what Goka's processors left is to be taken over, or was: `PENDING`, `TAKEN`; empty: neither.
     """
 
     path: Path
@@ -85,6 +88,7 @@ class Checkpoint:
     rescaled: tuple[int, int] = (-1, -1)
     mode: str = MICROBATCH
     microbatch: tuple[int, ...] = ()
+    goka: str = ""
 
     @classmethod
     def open(
@@ -98,6 +102,7 @@ class Checkpoint:
         remote: RemoteOptions = HERE,
         directory: Directory | None = None,
         mode: str = MICROBATCH,
+        continues_goka: bool = False,
     ) -> "Checkpoint":
         """Check what is in the directory against the topology, and record the topology.
 
@@ -110,9 +115,10 @@ class Checkpoint:
             remote: The remote gateways and egress.
             directory: Where its record is, if not in `place`.
             mode: How Spark is to run it.
+            continues_goka: Whether a new checkpoint begins with what Goka's processors left.
 
         Raises:
-            RunError: R757, it was begun in the other mode.
+            RunError: R757, it was begun in the other mode. R788, it was begun without what Goka's processors left.
                 R603, R604, R605, R615, R623, R650, or with `pin_code` R622; the directory is as before then.
                 R612, R619, R620, R631 or R698, a file is damaged or missing, or does not belong to the others.
                 R642 or R643 when a remote service must report what it holds.
@@ -127,6 +133,7 @@ class Checkpoint:
             ports=first_ports(topology),
             services=dict.fromkeys(service_names(remote), ""),
             mode=mode,
+            goka=PENDING if continues_goka else "",
         )
         manifest = find_manifest(opened.directory)
         if manifest is None:
@@ -179,9 +186,14 @@ class Checkpoint:
 
     def _adopt(self, manifest: Mapping[str, Any], remote: RemoteOptions) -> None:
         """Take over what the checkpoint was begun with."""
-        begun = mode_of(manifest)
+        begun, goka = mode_of(manifest), manifest.get("goka", "")
         if begun != self.mode:
             raise RunError.of("R757", path=self.directory, actual=begun, wanted=self.mode)
+        if self.goka and not goka:
+            fix = "leave out --continue-goka, or give a new --checkpoint"
+            reason = f"checkpoint {self.directory} was begun without it, and has states and positions of its own"
+            raise RunError.of("R788", name=self.topology.name, reason=reason, fix=fix)
+        self.goka = goka
         known: dict[str, str] = manifest.get("services", {})
         check_known(self.directory, known, remote)
         self.continues = True
@@ -192,6 +204,13 @@ class Checkpoint:
         self.rescaled, self.microbatch = (before, after), tuple(manifest.get("microbatch", ()))
         self.shuffle_partitions = manifest["shuffle_partitions"]
         self.buckets_per_partition = manifest["buckets_per_partition"]
+        if self.goka == PENDING:  # a run that was killed may have left a part of it
+            self.directory.remove(self.spark)
+
+    def taken_over(self, batch: int) -> None:
+        """Record that what Goka's processors left is in Spark's checkpoint, in a micro-batch that has no output."""
+        self.goka, self.rescaled = TAKEN, (-1, batch)
+        self._write()
 
     def _check_files(self) -> None:
         """Check what lies in the directory; what a remote gateway or egress has is checked when they answer."""
@@ -251,6 +270,7 @@ class Checkpoint:
             "topology": topology.document,
             **({"mode": self.mode} if self.mode != MICROBATCH else {}),
             **({"microbatch": list(self.microbatch)} if self.microbatch else {}),
+            **({"goka": self.goka} if self.goka else {}),
         }
 
 

@@ -1,6 +1,7 @@
 """Where `application.json` of a checkpoint lies: in a directory of this machine, or wherever Hadoop reaches."""
 
 import json
+import shutil
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,8 @@ from wallaroo_runtime.errors import RunError
 
 CHECKSUM = "crc32"
 FORMAT_VERSION = 2
+# What a checkpoint that begins with what Goka's processors left says of that: it is to be taken over, or was.
+PENDING, TAKEN = "pending", "taken"
 MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
 
@@ -28,7 +31,7 @@ class Directory(Protocol):
         """Give a file this content; a reader sees the old content or the new one."""
 
     def remove(self, name: str) -> None:
-        """Remove a file; nothing when there is no such file."""
+        """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
 
 
 class LocalDirectory:
@@ -60,8 +63,11 @@ class LocalDirectory:
         replace_file(self._path / name, content, durable=True)
 
     def remove(self, name: str) -> None:
-        """Remove a file; nothing when there is no such file."""
-        (self._path / name).unlink(missing_ok=True)
+        """Remove a file, or a directory and everything in it; nothing when there is no such thing."""
+        if (self._path / name).is_dir():
+            shutil.rmtree(self._path / name)
+        else:
+            (self._path / name).unlink(missing_ok=True)
 
 
 def sealed(manifest: Mapping[str, Any]) -> bytes:

@@ -15,7 +15,18 @@ from wallaroo_runtime.run.snapshot import Reporter, Snapshot
 
 NOTE = "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
 # Options that mean something on Spark alone, as argparse has them.
-ONLY_SPARK = ("checkpoint", "fresh", "pin_code", "conf", "worker_python", "kafka_jars", "gateway", "egress", "attach")
+ONLY_SPARK = (
+    "checkpoint",
+    "fresh",
+    "continue_goka",
+    "pin_code",
+    "conf",
+    "worker_python",
+    "kafka_jars",
+    "gateway",
+    "egress",
+    "attach",
+)
 PROGRESS_S = 1.0
 
 

@@ -15,6 +15,7 @@ OWN = {
     "--mode": True,
     "--checkpoint": True,
     "--fresh": False,
+    "--continue-goka": False,
     "--on-error": True,
     "--pin-code": False,
     "--stop-when-idle": True,

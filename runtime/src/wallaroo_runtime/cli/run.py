@@ -65,6 +65,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--mode", choices=["microbatch", "realtime"], default="microbatch", help=what)
     add("--checkpoint", metavar="DIR|URL", help="default: a directory of the application in ~/.local/state/wallaroo")
     add("--fresh", action="store_true", help="start over: remove what the checkpoint directory holds")
+    what = "a new checkpoint begins with the tables and offsets that Goka's own processors left"
+    add("--continue-goka", action="store_true", help=what)
     add("--on-error", choices=["dead_letter", "fail"], default="", help="when user code fails, unless its step says")
     add("--pin-code", action="store_true", help="refuse a checkpoint that was last run with other code")
     add("--stop-when-idle", type=float, metavar="SECONDS", help="stop when nothing came in for so long")
@@ -180,6 +182,12 @@ def run(arguments: argparse.Namespace) -> int:
     idle = arguments.stop_when_idle
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:
         raise wrong_usage(reason=f"--stop-when-idle {idle:g} is not a time", fix="give seconds, e.g. 10")
+    if arguments.fresh and arguments.continue_goka:
+        reason = "--fresh would count again what an earlier run has counted: Goka's offsets stay where they were"
+        raise wrong_usage(reason=reason, fix="leave out one of the two; --continue-goka is for a new checkpoint")
+    if arguments.continue_goka and arguments.mode == "realtime":
+        reason = "--continue-goka begins a checkpoint of micro-batches"
+        raise wrong_usage(reason=reason, fix="run it once without --mode, then `wallaroo state convert --to realtime`")
     app = app_of(arguments, "wallaroo run")
     tell_split(arguments.parts)
     if arguments.debug_port is not None:
@@ -225,6 +233,7 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
             location=location,
             fresh=arguments.fresh,
             pin_code=arguments.pin_code,
+            continues_goka=arguments.continue_goka,
         ),
         spark=SparkOptions(
             master=arguments.master,

@@ -40,12 +40,14 @@ class CheckpointOptions:
         location: The checkpoint, when it is at a URL of a file system that Hadoop knows; else empty.
         fresh: Whether to start over.
         pin_code: Whether to refuse a checkpoint that was last run with other code.
+        continues_goka: Whether a new one begins with the tables and offsets that Goka's own processors left.
     """
 
     path: Path | None = None
     location: str = ""
     fresh: bool = False
     pin_code: bool = False
+    continues_goka: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
@@ -46,21 +45,7 @@ def first_offsets(source: KafkaSource) -> dict[int, int]:
     return starts | first
 
 
-def checked_kafka(session: Any, topology: Topology, *, is_realtime: bool, is_new: bool) -> list[Diagnostic]:
-    """Check the topics in the way of the mode; returns findings about a new checkpoint.
-
-    Raises:
-        RunError: R672, R673 or R795.
-    """
-    from wallaroo_runtime.spark.kafka import check_kafka, tables_left
-
-    if is_realtime:  # `kafka_starts` has checked them
-        return list(_tables_left(topology)) if is_new else []
-    check_kafka(session, topology)
-    return tables_left(session, topology) if is_new else []
-
-
-def _tables_left(topology: Topology) -> Iterator[Diagnostic]:
+def tables_left(topology: Topology) -> Iterator[Diagnostic]:
     """Yield an R779 for each table of a group whose topic has records already; a new checkpoint has no states.
 
     Raises:

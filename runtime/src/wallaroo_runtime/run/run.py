@@ -27,6 +27,7 @@ from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, check_runnable, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
+from wallaroo_runtime.run.goka import begin_groups
 from wallaroo_runtime.run.hosted import hosted_workers, path_of
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
@@ -34,7 +35,7 @@ from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import check_realtime, realtime_bounds, realtime_settings, start_in_realtime
-from wallaroo_runtime.run.realtime_kafka import checked_kafka, kafka_starts
+from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
 from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.signals import RunStop, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
@@ -130,6 +131,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
             remote=options.remote,
             directory=_directory_of(options, topology, place),
             mode=options.mode,
+            continues_goka=options.checkpoint.continues_goka,
         )
         ending.opened()
         if not checkpoint.continues:
@@ -293,6 +295,7 @@ def _start(
         reporter = watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack)
     peers.launch(stack)
     from wallaroo_runtime.spark.failure import needing_java
+    from wallaroo_runtime.spark.kafka import check_kafka
     from wallaroo_runtime.spark.query import QueryOptions, start_query
     from wallaroo_runtime.spark.session import open_cluster, stop_session
 
@@ -307,9 +310,13 @@ def _start(
     if opened := open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
     with needing_java(logs / "spark.log"):
-        is_new = not (checkpoint.continues or options.checkpoint.fresh)
-        for finding in checked_kafka(session, topology, is_realtime=is_realtime, is_new=is_new):
-            reporter.warn(finding)
+        tells_left = not options.checkpoint.fresh
+        if is_realtime:  # `kafka_starts` has checked the topics
+            for finding in tables_left(topology) if tells_left and not checkpoint.continues else ():
+                reporter.warn(finding)
+        else:
+            check_kafka(session, topology)
+            begin_groups(session, plan, checkpoint, peers.journals, reporter, tells_left=tells_left)
     reporter.doing(STARTING, "starting the query and its workers")
     if watch is not None:
         watch.begin(peers)

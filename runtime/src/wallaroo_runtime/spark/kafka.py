@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -14,7 +14,7 @@ from wallaroo_runtime.kafka.client import connection_errors
 from wallaroo_runtime.kafka.java import PREFIX, java_options
 from wallaroo_runtime.kafka.offset import EARLIEST, LATEST, check_partitions, starting_offsets
 from wallaroo_runtime.spark.connector import uses_kafka
-from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, Topology, has_records
 
 FORMAT = "kafka"
 OFFSETS_PER_BATCH = 500_000
@@ -38,6 +38,7 @@ PATIENCE = {
 }
 ANSWER_S = 20
 POLICY, COMPACT = "cleanup.policy", "compact"  # of a table's topic
+NO_GROUP = "GroupIdNotFoundException"
 
 
 def read_kafka(session: SparkSession, source: KafkaSource) -> DataFrame:
@@ -117,13 +118,21 @@ def tables_left(session: SparkSession, topology: Topology) -> list[Diagnostic]:
     Raises:
         RunError: R672.
     """
-    sinks = [sink for sink in topology.sinks() if isinstance(sink, KafkaSink)]
-    tables = [sink for sink in sinks if sink.create and sink.create.options.get(POLICY) == COMPACT]
-    found = [sink for sink in tables if _has_records(session, sink)]
+    found = [sink for sink in topology.sinks() if is_table(sink) and has_content(session, sink)]
     return [Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0]) for sink in found]
 
 
-def _has_records(session: SparkSession, sink: KafkaSink) -> bool:
+def is_table(sink: Sink) -> TypeGuard[KafkaSink]:
+    """Say whether a sink is the table of a group."""
+    return isinstance(sink, KafkaSink) and sink.create is not None and sink.create.options.get(POLICY) == COMPACT
+
+
+def has_content(session: SparkSession, sink: KafkaSink) -> bool:
+    """Say whether a topic has records.
+
+    Raises:
+        RunError: R672.
+    """
     with KafkaAdmin(session, sink) as admin:
         try:
             numbers = admin.partitions(sink.topic)
@@ -196,13 +205,33 @@ class KafkaAdmin:
         found = self._get(self._client.listOffsets(self._map((key, spec) for key in keys.values())).all())
         return {number: int(found.get(key).offset()) for number, key in keys.items()}
 
-    def _get(self, future: Any) -> Any:
+    def members(self, group: str) -> int:
+        """Return how many members a consumer group has now."""
+        names = self._jvm.java.util.ArrayList()
+        names.add(group)
+        found = self._get(self._client.describeConsumerGroups(names).describedGroups().get(group), NO_GROUP)
+        return 0 if found is None else int(found.members().size())
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        """Return the offsets that a consumer group has committed, by partition; none where it has not."""
+        found = self._get(self._client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata(), NO_GROUP) or {}
+        pairs = ((place, found.get(place)) for place in found)
+        return {
+            int(place.partition()): int(position.offset())
+            for place, position in pairs
+            if place.topic() == topic and position is not None
+        }
+
+    def _get(self, future: Any, absent: str = "") -> Any:
+        """Return what Kafka answers; None when that is the error of this name."""
         seconds = self._jvm.java.util.concurrent.TimeUnit.SECONDS
         try:
             return future.get(ANSWER_S, seconds)
         except Py4JJavaError as error:
             cause = error.java_exception.getCause() or error.java_exception
             name, text = cause.getClass().getSimpleName(), cause.getMessage() or "no answer in time"
+            if name == absent:
+                return None
             if name == "UnknownTopicOrPartitionException":
                 topic, broker = self._part.topic, self._part.brokers[0]
                 raise RunError.of("R673", topic=topic, brokers=broker, reason="it does not exist") from error

@@ -1,0 +1,65 @@
+"""Where the groups of a new checkpoint begin: empty, or with what Goka's own processors have left in Kafka."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from wallaroo.fault import reach
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.manifest import PENDING
+from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.run.snapshot import Reporter
+from wallaroo_runtime.storage.place import JournalPlace
+
+STARTING = "starting"
+BATCH = 0  # the micro-batch that has the first states; it has no input and no output
+OFFSETS, CHECKSUM = f"offsets/{BATCH}", f"offsets/.{BATCH}.crc"
+
+
+def begin_groups(
+    session: Any,
+    plan: Plan,
+    checkpoint: Checkpoint,
+    journals: Sequence[JournalPlace],
+    reporter: Reporter,
+    *,
+    tells_left: bool,
+) -> None:
+    """Take over what Goka's processors left, if the checkpoint is to begin with that; else report what is there.
+
+    A run that is killed on the way leaves a checkpoint whose next run does it again: nothing in Kafka has changed.
+
+    Args:
+        session: Of Spark; that of the run.
+        plan: Of the checkpoint's topology.
+        checkpoint: Spark's own in it is empty, if it is new.
+        journals: Sources of the query.
+        reporter: Gets notes and findings.
+        tells_left: Whether records in tables' topics are reported, which a new checkpoint does not take over.
+
+    Raises:
+        RunError: R788 and whatever reading Kafka raises; the checkpoint is as before.
+    """
+    # Late: pyspark takes a second to import.
+    from wallaroo_runtime.spark.goka import continue_goka
+    from wallaroo_runtime.spark.kafka import tables_left
+
+    if checkpoint.goka != PENDING:
+        for finding in tables_left(session, checkpoint.topology) if tells_left and not checkpoint.continues else []:
+            reporter.warn(finding)
+        return
+    reporter.doing(STARTING, "reading the tables of Goka's groups")
+    spark = checkpoint.spark
+    begin = continue_goka(session, plan, checkpoint.topology, journals, f"{checkpoint.directory}/{spark}")
+    reach("goka.after_tables")
+    head = (checkpoint.directory.read(f"{spark}/{OFFSETS}") or b"").decode().split("\n")[:2]
+    checkpoint.directory.remove(f"{spark}/{CHECKSUM}")
+    checkpoint.directory.write(f"{spark}/{OFFSETS}", "\n".join([*head, *begin.lines]).encode())
+    os.sync()  # Spark leaves it to the system when its files are safe
+    reach("goka.before_record")
+    checkpoint.taken_over(BATCH)
+    reach("goka.after_record")
+    for note in begin.notes:
+        reporter.note(note)
+    for finding in begin.findings:
+        reporter.warn(finding)

@@ -1,0 +1,267 @@
+"""What Goka's own processors left, as a new checkpoint begins with it: values of tables, and offsets of inputs.
+
+tests/test_goka_continue.py has it with Goka's own processor, Kafka and Spark.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wallaroo.goka import GroupState
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.checkpoint.directory import Place
+from wallaroo_runtime.checkpoint.manifest import PENDING, TAKEN, read_manifest
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.lowering.group_state import form_of
+from wallaroo_runtime.lowering.state_log import latest_states
+from wallaroo_runtime.plan import compile_topology
+from wallaroo_runtime.spark.goka import Input, check_some, double_of, line_of, table_of
+from wallaroo_runtime.spark.goka_table import (
+    VALUES,
+    Found,
+    Last,
+    TableCount,
+    TableReader,
+    keep_last,
+    log_of,
+    take_chunk,
+    values_of,
+)
+from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource
+
+ROOT = Path(__file__).parents[2]
+CASE = ROOT / "tests" / "cases" / "goka_clicks"
+DOCUMENT = ROOT / "topology-schema" / "vectors" / "topologies" / "valid" / "records.json"
+COLUMNS = ("partition", "offset", "timestamp_ms", "key", "value")
+TYPES = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
+IDS, PORT = (3, 7, 11), 5
+KEYS = st.sampled_from([None, b"", b"a", b"b", b"c", b"\xff", "né".encode()])
+RECORDS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 9), KEYS, st.none() | st.binary(max_size=3)), max_size=40
+)
+SOURCE = KafkaSource(
+    path="0/sources/0", name="clicks", codec="native", worker="main", max_message_bytes=20, kind="kafka",
+    topic="clicks", brokers=("b:1",), start="end", options={}, content="record",
+)  # fmt: skip
+
+
+def batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    """Return records as Spark gives them."""
+    columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, kind) for column, kind in zip(columns, TYPES, strict=True)], names=list(COLUMNS)
+    )
+
+
+def newest(records: list[tuple[int, int, int, bytes, bytes | None]]) -> dict[bytes, bytes]:
+    """Return the table, in the plainest way: of the last records of each partition the newest."""
+    last = {(part, key): (time, part, value) for part, _, time, key, value in records}
+    found = {}
+    for key in {key for _, key in last}:
+        *_, value = max((each for (_, of), each in last.items() if of == key), key=lambda each: each[:2])
+        if value is not None:
+            found[key] = value
+    return found
+
+
+@settings(deadline=None)  # the first example imports much
+@given(RECORDS, st.integers(1, 400), st.integers(1, 6), st.randoms(use_true_random=False))
+def test_a_table_is_what_its_last_records_say(records: Any, chunk_bytes: int, rows: int, order: Any) -> None:
+    """Whatever goes into one batch, one chunk, and in which order chunks come."""
+    numbered = [(part, at, time, key or b"", value) for at, (part, time, key, value) in enumerate(records)]
+    raw = [(part, at, time, key, value) for at, (part, time, key, value) in enumerate(records)]
+    chunks: list[tuple[int, bytes]] = []
+    for part in range(3):  # a task reads a partition
+        own = [row for row in raw if row[0] == part]
+        batches = (batch(own[start : start + rows]) for start in range(0, len(own), rows))
+        for made in TableReader(PORT, IDS, chunk_bytes).run(batches):
+            assert set(made.column("kind").to_pylist()) == {VALUES}
+            assert set(made.column("task").to_pylist()) == {PORT}
+            chunks += zip(made.column("bucket").to_pylist(), made.column("payload").to_pylist(), strict=True)
+    order.shuffle(chunks)
+    found: dict[bytes, bytes] = {}
+    counts = TableCount()
+    for bucket in IDS:
+        last = Last()
+        for at, payload in chunks:
+            if at == bucket:
+                take_chunk(last, payload)
+        values, count = values_of(last)
+        assert not found.keys() & values.keys()
+        found |= values
+        counts = counts.plus(count)
+    assert found == newest(numbered)
+    assert (counts.keys, counts.size) == (len(found), sum(len(key) + len(value) for key, value in found.items()))
+
+
+def test_a_key_in_two_partitions_counts_as_one() -> None:
+    last = Last()
+    keep_last(last, 0, b"a", Found(9, 1000, b"old"))
+    keep_last(last, 0, b"a", Found(8, 3000, b"an earlier record"))
+    keep_last(last, 1, b"a", Found(0, 2000, b"new"))
+    keep_last(last, 0, b"gone", Found(10, 0, b"old"))
+    keep_last(last, 1, b"gone", Found(1, 1, None))
+    values, count = values_of(last)
+    assert values == {b"a": b"new"}
+    assert str(double_of("my-group-table", count)) == (
+        "R789 1 keys have values in several partitions of topic my-group-table, e.g. a; Goka keeps a state for each of "
+        "them, here the newest value counts\n"
+        "  fix: if another value is the right one, correct it with a message to the group's callback"
+    )
+
+
+@given(st.dictionaries(st.binary(max_size=4), st.binary(max_size=20), max_size=8), st.sampled_from(["python", "go"]))
+def test_a_log_has_the_states_of_its_tables(table: dict[bytes, bytes], language: str) -> None:
+    entries = log_of({PORT: table, PORT + 1: {b"other": b"1"}}, {PORT: language, PORT + 1: "go"}, 1)
+    states = latest_states(entries)
+    form = form_of(language)
+    assert states.pop((PORT + 1, b"other")) == (17, form_of("go").write(b"1"))
+    assert states == {(PORT, key): (form.encoding, form.write(value)) for key, value in table.items()}
+
+
+def test_a_large_value_is_in_pieces() -> None:
+    value = bytes(9_000_000)
+    entries = log_of({PORT: {b"large": value, b"small": b"1"}}, {PORT: "python"}, 1)
+    assert len(entries) > 2
+    assert latest_states(entries)[PORT, b"large"] == (16, form_of("python").write(value))
+    assert GroupState(value).to_bytes() in form_of("python").write(value)
+
+
+def said(found: Input) -> str:
+    with pytest.raises(RunError) as caught:
+        line_of("my-group", found)
+    return str(caught.value)
+
+
+@given(st.data())
+def test_no_record_is_left_out_and_none_is_read_twice(data: st.DataObject) -> None:
+    """Each partition begins at its committed offset; where there is none, nothing is skipped without a word."""
+    offsets = st.integers(0, 5)
+    begins, committed = (data.draw(st.dictionaries(st.integers(0, 3), offsets)) for _ in range(2))
+    ends = {number: begin + data.draw(offsets) for number, begin in begins.items()}
+    committed = {number: at for number, at in committed.items() if number in begins}
+    found = Input(replace(SOURCE, start=data.draw(st.sampled_from(["start", "end", "-2"]))), begins, ends, committed)
+    is_known = all(begins[number] <= at <= ends[number] for number, at in committed.items())
+    is_skipped = found.source.start != "start" and any(
+        begins[number] < ends[number] for number in begins if number not in committed
+    )
+    if not is_known or is_skipped:
+        assert "R788 my-group" in said(found)
+        return
+    assert json.loads(line_of("my-group", found)) == {
+        "clicks": {str(number): committed.get(number, begins[number]) for number in begins}
+    }
+
+
+def test_a_table_that_no_group_writes() -> None:
+    """Its states have another form, which only the program knows."""
+    topology = load_document(json.loads(DOCUMENT.read_bytes()))
+    (group, *_), plan = topology.pipelines, compile_topology(topology, shuffle_partitions=2)
+    sink = next(sink for sink in topology.sinks() if isinstance(sink, KafkaSink))
+    with pytest.raises(RunError) as caught:
+        table_of(plan, topology, group, sink)
+    assert "R788" in str(caught.value) and "whose states alone are known" in str(caught.value)
+
+
+COMMAND = "kafka-consumer-groups.sh --bootstrap-server b:1 --group my-group --topic clicks"
+
+
+def test_an_offset_that_the_topic_does_not_have() -> None:
+    assert said(Input(SOURCE, {0: 0, 1: 5}, {0: 3, 1: 9}, {0: 3, 1: 4})) == (
+        "R788 my-group cannot continue what Goka's own processors left; it has committed offset 4 of partition 1 of "
+        "clicks, which has 5 to 9\n"
+        f"  fix: set it with `{COMMAND}:1 --reset-offsets --execute` and --to-earliest or --to-latest"
+    )
+
+
+def test_partitions_without_an_offset() -> None:
+    found = Input(SOURCE, {0: 0, 1: 5, 2: 7, 3: 0}, {0: 3, 1: 9, 2: 7, 3: 1}, {0: 3})
+    assert said(found) == (
+        "R788 my-group cannot continue what Goka's own processors left; it has committed no offset of partitions of "
+        "clicks that have records: 1, 3\n"
+        f"  fix: `{COMMAND}:1,3 --reset-offsets --execute --to-latest` leaves them out, --to-earliest reads them"
+    )
+    assert line_of("my-group", replace(found, source=replace(SOURCE, start="start"))) == (
+        '{"clicks":{"0":3,"1":5,"2":7,"3":0}}'
+    )
+
+
+def test_offsets_that_kafka_has_dropped() -> None:
+    empty, read = Input(SOURCE, {0: 4}, {0: 4}, {}), Input(SOURCE, {0: 0}, {0: 3}, {})
+    check_some("my-group", [empty, empty])
+    check_some("my-group", [read, Input(SOURCE, {0: 0}, {0: 3}, {0: 2})])
+    with pytest.raises(RunError) as caught:
+        check_some("my-group", [empty, read])
+    assert str(caught.value) == (
+        "R788 my-group cannot continue what Goka's own processors left; its table has records, but it has committed no "
+        "offsets of clicks\n"
+        "  fix: Kafka drops those of a group that is idle for 7 days; set them with "
+        f"`{COMMAND} --reset-offsets --execute --to-datetime TIME`"
+    )
+
+
+def opened(path: Path, *, continues_goka: bool) -> Checkpoint:
+    place = Place.take(path)
+    try:
+        document = json.loads(DOCUMENT.read_bytes())
+        return Checkpoint.open(
+            place, load_document(document), shuffle_partitions=2, buckets_per_partition=4, continues_goka=continues_goka
+        )
+    finally:
+        place.release()
+
+
+def test_a_checkpoint_says_what_is_to_be_taken_over_until_it_was(tmp_path: Path) -> None:
+    begun = opened(tmp_path, continues_goka=True)
+    assert (begun.goka, begun.continues, read_manifest(tmp_path)["goka"]) == (PENDING, False, "pending")
+    (tmp_path / "spark" / "offsets").mkdir()
+    (tmp_path / "spark" / "offsets" / "0").write_text("v1")  # of a run that was killed
+    again = opened(tmp_path, continues_goka=False)
+    assert (again.goka, again.continues, list((tmp_path / "spark").iterdir())) == (PENDING, True, [])
+    again.taken_over(0)
+    (tmp_path / "spark" / "kept").touch()
+    for wanted in (True, False):  # a program asks for it at each start
+        later = opened(tmp_path, continues_goka=wanted)
+        assert (later.goka, later.rescaled) == (TAKEN, (-1, 0))
+    assert (tmp_path / "spark" / "kept").exists()
+
+
+def test_a_checkpoint_that_is_not_new(tmp_path: Path) -> None:
+    assert opened(tmp_path, continues_goka=False).goka == ""
+    before = (tmp_path / "application.json").read_bytes()
+    with pytest.raises(RunError) as caught:
+        opened(tmp_path, continues_goka=True)
+    assert str(caught.value) == (
+        "R788 Records cannot continue what Goka's own processors left; checkpoint "
+        f"{tmp_path} was begun without it, and has states and positions of its own\n"
+        "  fix: leave out --continue-goka, or give a new --checkpoint"
+    )
+    assert (tmp_path / "application.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            ["--fresh"],
+            "R608 --fresh would count again what an earlier run has counted: Goka's offsets stay where they were\n"
+            "  fix: leave out one of the two; --continue-goka is for a new checkpoint\n",
+        ),
+        (
+            ["--engine", "memory"],
+            "R608 --continue-goka means nothing with --engine memory\n"
+            "  fix: leave out --continue-goka, or --engine memory\n",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(options: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(CASE / "app.py"), "--continue-goka", *options]) == 2
+    assert capsys.readouterr().err == text
