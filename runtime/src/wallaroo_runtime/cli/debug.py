@@ -61,11 +61,14 @@ def _has_debugpy(python: str) -> bool:
         return True
 
 
-def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None = None) -> None:
+def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None = None) -> int:
     """Run the application with its first worker in this terminal.
 
     Args:
         port: Where debugpy listens for an editor; None: nowhere.
+
+    Returns:
+        The exit code, as `execute`.
 
     Raises:
         RunError: As `execute`; R608, it is an archive, or a program that debugpy does not know; or the worker does not
@@ -85,4 +88,4 @@ def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None =
         how = "q and c leave pdb" if is_python else f"`dlv attach {process}` stops it"
         how = f"debugpy listens at {LOOPBACK}:{port}" if port else how
         reporter.note(f'debug: worker "{name}" is process {process} in this terminal; no deadlines; {how}')
-        execute(replace(options, app=replace(app, attach={name: socket}), spark=spark), reporter)
+        return execute(replace(options, app=replace(app, attach={name: socket}), spark=spark), reporter)

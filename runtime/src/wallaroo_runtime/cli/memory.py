@@ -2,15 +2,16 @@
 
 import argparse
 import asyncio
-import signal
 import time
 from functools import partial
 
 from wallaroo_runtime.cli.parser import wrong_usage
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.server import MemoryServer
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.program.application import check_runnable, unused_addresses
+from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter, Snapshot
 
 NOTE = "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
@@ -19,8 +20,11 @@ ONLY_SPARK = ("checkpoint", "fresh", "pin_code", "conf", "worker_python", "kafka
 PROGRESS_S = 1.0
 
 
-def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -> None:
+def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -> int:
     """Run an application until it is stopped by a signal, or idle.
+
+    Returns:
+        The exit code: 0, or that of a signal that came before the application was initialized.
 
     Raises:
         RunError: R608, an option means nothing here; else it cannot start, or it failed.
@@ -31,6 +35,18 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -
             reason = f"{option} means nothing with --engine memory"
             raise wrong_usage(reason=reason, fix=f"leave out {option}, or --engine memory")
     reporter.note(NOTE)
+    with stop_signals() as stopped:
+        try:
+            _run(arguments, app, reporter, stopped)
+        except (KeyboardInterrupt, RunError) as error:
+            if not stopped.ended_start(error):
+                raise
+            reporter.event("stopped", BROKEN_OFF)
+            return stopped.exit_code
+    return 0
+
+
+def _run(arguments: argparse.Namespace, app: str, reporter: Reporter, stopped: RunStop) -> None:
     run = start(
         app,
         arguments.parts.app,
@@ -44,17 +60,16 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -
         reporter.warn(finding)
     try:
         check_runnable(run.topology)
-        asyncio.run(_serve(run, arguments.stop_when_idle, reporter))
+        asyncio.run(_serve(run, arguments.stop_when_idle, reporter, stopped))
     finally:
         run.close()
 
 
-async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter) -> None:
-    server, stopped = MemoryServer(run, reporter.warn), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopped: RunStop) -> None:
+    server = MemoryServer(run, reporter.warn)
     run.now_ms = time.time_ns() // 1_000_000
     addresses = await server.start()
+    stopped.is_started = True
     reporter.initialized(addresses, None)
     told = time.monotonic()
     while not stopped.is_set() and server.failure is None:

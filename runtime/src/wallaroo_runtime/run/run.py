@@ -35,7 +35,7 @@ from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import check_realtime, realtime_bounds, realtime_settings, start_in_realtime
 from wallaroo_runtime.run.running_state import states_of_run
-from wallaroo_runtime.run.signals import RunStop, ending_java, kept_signals, stop_signals
+from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
@@ -48,14 +48,17 @@ if TYPE_CHECKING:
     from wallaroo_runtime.spark.query import RunningQuery
     from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 
-STARTING, STOPPING = "starting", "stopping"
+STARTING, STOPPING, STOPPED = "starting", "stopping", "stopped"
 LOOK_S, QUIET_LOOK_S = 0.1, 0.5
 PROGRESS_S = 1.0
 SIGNALS_S = 1.0
 
 
-def execute(options: RunOptions, reporter: Reporter) -> None:
+def execute(options: RunOptions, reporter: Reporter) -> int:
     """Run an application until it is stopped by a signal, or idle.
+
+    Returns:
+        The exit code: 0, or that of a signal that came before the application was initialized.
 
     Raises:
         RunError: It cannot start, or it failed; everything that was started has ended.
@@ -66,7 +69,9 @@ def execute(options: RunOptions, reporter: Reporter) -> None:
         except (KeyboardInterrupt, RunError) as error:
             if not stopped.ended_start(error):
                 raise
-            reporter.note("stopped before it was ready")
+            reporter.event(STOPPED, BROKEN_OFF)
+            return stopped.exit_code
+    return 0
 
 
 class Ending(NamedTuple):
@@ -265,7 +270,7 @@ def _run(
         peers.egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
         for finding in flow.new_findings():
             reporter.warn(finding)
-        last = flow.snapshot("stopped")
+        last = flow.snapshot(STOPPED)
         reporter.progress(last)
         if (failure := flow.failure(last)) is not None:
             raise failure
