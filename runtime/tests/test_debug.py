@@ -130,9 +130,10 @@ def test_a_worker_that_does_not_start(tmp_path: Path, capfd: pytest.CaptureFixtu
     app = tmp_path / "twice_app.py"
     app.write_text(PROGRAM + "\nimport os\nif os.environ['WALLAROO_MODE'] == 'worker':\n    1 / 0\n")
     assert main(["run", str(app), "--debug", "--in", "127.0.0.1:0", "--out", "127.0.0.1:9"]) in (3, 4)
-    said = capfd.readouterr().err
+    out, said = capfd.readouterr()
     assert "ZeroDivisionError" in said
     assert "fix: " in said
+    assert out.splitlines() == [f"reading {app}", 'starting worker "main" in this terminal']
 
 
 @pytest.mark.jvm
@@ -169,5 +170,7 @@ def test_a_breakpoint_stops_in_the_terminal(tmp_path: Path) -> None:
     assert run.returncode == 0, said
     assert b"'hello!'" in said
     assert b'debug: worker "main" is process ' in said
+    phases = [b"reading /", b"starting worker ", b"starting Spark", b"starting the query", b"stopping: "]
+    assert [said.count(phase) for phase in phases] == [1] * len(phases), said
     assert b"stopped: in 1  out 1 " in said
     assert b"dead letters 0" in said

@@ -10,10 +10,9 @@ from importlib.util import find_spec
 
 from wallaroo_runtime.cli.parser import refuse_together, wrong_usage
 from wallaroo_runtime.monitor.access import LOOPBACK
-from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.debug import foreground
 from wallaroo_runtime.run.options import PARTITIONS, RunOptions
-from wallaroo_runtime.run.run import execute
+from wallaroo_runtime.run.run import STARTING, execute, load
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.spark.master import shuffle_partitions
 
@@ -75,7 +74,7 @@ def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None =
             start.
     """
     app = options.app
-    application = load_application(app.name, app.args, app.inputs, app.outputs)
+    application = load(app, reporter)
     if application.archive:
         raise wrong_usage(reason="--debug takes no archive", fix="give the program that was packed")
     spark = options.spark
@@ -83,9 +82,10 @@ def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None =
         # One task at a time: two threads at breakpoints would read the terminal in turns.
         conf = {PARTITIONS: str(shuffle_partitions(ANY)), **spark.conf}
         spark = replace(spark, master="local[1]", conf=conf)
+    reporter.doing(STARTING, f'starting worker "{application.topology.workers[0].name}" in this terminal')
     with foreground(application.topology, port, spark.worker_python) as (name, socket, process):
         is_python = application.topology.workers[0].language == "python"
         how = "q and c leave pdb" if is_python else f"`dlv attach {process}` stops it"
         how = f"debugpy listens at {LOOPBACK}:{port}" if port else how
         reporter.note(f'debug: worker "{name}" is process {process} in this terminal; no deadlines; {how}')
-        return execute(replace(options, app=replace(app, attach={name: socket}), spark=spark), reporter)
+        return execute(replace(options, app=replace(app, attach={name: socket}), spark=spark), reporter, application)

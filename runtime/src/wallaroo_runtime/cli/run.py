@@ -192,7 +192,7 @@ def run(arguments: argparse.Namespace) -> int:
         from wallaroo_runtime.cli.watch import check_watch
 
         check_watch(arguments)
-    reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet or arguments.debug)
+    reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet, is_shared=arguments.debug)
     with closing(reporter):
         return _run(arguments, app, reporter)
 

@@ -54,8 +54,11 @@ PROGRESS_S = 1.0
 SIGNALS_S = 1.0
 
 
-def execute(options: RunOptions, reporter: Reporter) -> int:
+def execute(options: RunOptions, reporter: Reporter, application: Application | None = None) -> int:
     """Run an application until it is stopped by a signal, or idle.
+
+    Args:
+        application: What `options` name, when it is loaded already.
 
     Returns:
         The exit code: 0, or that of a signal that came before the application was initialized.
@@ -65,7 +68,7 @@ def execute(options: RunOptions, reporter: Reporter) -> int:
     """
     with stop_signals() as stopped:
         try:
-            run_once(options, reporter, Ending(stopped))
+            run_once(options, reporter, Ending(stopped), application)
         except (KeyboardInterrupt, RunError) as error:
             if not stopped.ended_start(error):
                 raise
