@@ -108,15 +108,13 @@ def test_the_worker_has_the_interpreter_of_the_run(
 
 
 @pytest.mark.slow
-def test_an_interpreter_that_is_not_there_is_the_workers_finding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interpreter_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app = tmp_path / "ends_app.py"
     app.write_text(PROGRAM)
     command = ["run", str(app), "--debug-port", str(free_port()), "--worker-python", "/no/python"]
     command += ["--checkpoint", str(tmp_path / "checkpoint"), "--in", "127.0.0.1:0", "--out", "127.0.0.1:9"]
     assert main(command) == 4
-    assert "W404 worker binary /no/python cannot be executed; No such file or directory" in capsys.readouterr().err
+    assert "W432 --worker-python /no/python cannot run workers; No such file or directory" in capsys.readouterr().err
 
 
 def interpreter(folder: Path, script: str) -> str:

@@ -3,7 +3,6 @@
 import argparse
 import os
 import socket
-import subprocess
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
@@ -11,13 +10,13 @@ from importlib.util import find_spec
 from wallaroo_runtime.cli.parser import refuse_together, wrong_usage
 from wallaroo_runtime.monitor.access import LOOPBACK
 from wallaroo_runtime.program.debug import foreground
+from wallaroo_runtime.program.interpreter import check_interpreter, missing_modules
 from wallaroo_runtime.run.options import PARTITIONS, RunOptions
 from wallaroo_runtime.run.run import STARTING, execute, load
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.spark.master import shuffle_partitions
 
 ANY, PORTS = "local[*]", 65_536
-LOOK = "import sys; from importlib.util import find_spec; sys.exit(find_spec('debugpy') is None)"
 
 
 def check_debug(arguments: argparse.Namespace) -> None:
@@ -51,13 +50,8 @@ def check_debug(arguments: argparse.Namespace) -> None:
 
 
 def _has_debugpy(python: str) -> bool:
-    """Return whether an interpreter, empty: this one, finds debugpy; the worker reports one that cannot be executed."""
-    if not python:
-        return find_spec("debugpy") is not None
-    try:
-        return subprocess.run([python, "-c", LOOK], capture_output=True, check=False).returncode == 0
-    except OSError:
-        return True
+    """Return whether an interpreter, empty: this one, finds debugpy."""
+    return not missing_modules(python, ("debugpy",)) if python else find_spec("debugpy") is not None
 
 
 def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None = None) -> int:
@@ -78,6 +72,7 @@ def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None =
     if application.archive:
         raise wrong_usage(reason="--debug takes no archive", fix="give the program that was packed")
     spark = options.spark
+    check_interpreter(spark.worker_python, application.topology, is_here=True, is_packed=False)
     if spark.master == ANY:
         # One task at a time: two threads at breakpoints would read the terminal in turns.
         conf = {PARTITIONS: str(shuffle_partitions(ANY)), **spark.conf}

@@ -27,11 +27,13 @@ from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.program.application import Application, check_runnable, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
+from wallaroo_runtime.program.interpreter import check_interpreter
 from wallaroo_runtime.run.hosted import hosted_workers, path_of
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
+from wallaroo_runtime.run.past import tell_past
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import check_realtime, realtime_bounds, realtime_settings, start_in_realtime
 from wallaroo_runtime.run.running_state import states_of_run
@@ -110,8 +112,10 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
     for finding in unused_addresses(topology, app.inputs, app.outputs):
         reporter.warn(finding)
     check_runnable(topology)
+    is_here = bool(cores(options.spark.master))
+    check_interpreter(options.spark.worker_python, topology, is_here=is_here, is_packed=bool(application.archive))
     running = application._replace(topology=attached(topology, app.attach))
-    if application.archive and cores(options.spark.master):
+    if application.archive and is_here:
         check_platform(application.path, application.archive.manifest)
     check_services(options.checkpoint.location, options.remote)
     check_java()
@@ -362,26 +366,6 @@ def _beside(options: RunOptions, application: Application, stack: ExitStack) -> 
     stack.callback(workers.close)
     sources = filter(needs_worker, application.topology.sources())
     return {source.worker: workers.target(source.worker) for source in sources}
-
-
-def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> None:
-    """Report what a checkpoint has from earlier runs, and in what this one differs from them.
-
-    Args:
-        count: Messages that sources have taken so far; None: Spark reads sources, and keeps positions of them alone.
-    """
-    if checkpoint.continues:
-        past = "at the positions of its sources" if count is None else f"after {count:,} messages"
-        reporter.note(f"continuing from {checkpoint.directory}")
-        reporter.note(f"it goes on {past}; --fresh starts over")
-    if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
-        kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
-        remedy = "`wallaroo state rescale` changes it"
-        reporter.note(f"the checkpoint keeps its {kept} shuffle partitions; a new one would get {wanted}; {remedy}")
-    for name in checkpoint.changed_code:
-        reporter.note(f'the code of worker "{name}" is not that of the last run')
-    for change in checkpoint.changes:
-        reporter.note(f"changed since the last run: {change.text}")
 
 
 def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, watch: Watch | None) -> None:
