@@ -9,6 +9,7 @@ from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.monitor.access import new_token, parse_address
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.watched import ProgramFiles
+from wallaroo_runtime.run.fit import check_application, check_continues
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.run import LOOK_S, STOPPED, Ending, run_once
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
@@ -24,9 +25,9 @@ ENDS = {"R617"}  # of Spark's processes: nothing is left to go on with
 def execute_watched(options: RunOptions, reporter: Reporter) -> int:
     """Run an application until it is stopped by a signal, or idle; each change of its files starts it again.
 
-    A changed program that cannot be loaded, or whose workers do not start next to those that run, is reported, and the
-    run goes on with the one before. What fails later is reported, too, and the next change is another try. `--fresh`
-    concerns the first start that gets to the checkpoint.
+    A changed program that cannot be loaded, that its checkpoint refuses, or whose workers do not start next to those
+    that run, is reported, and the run goes on with the one before. What fails later is reported, too, and the next
+    change is another try. `--fresh` concerns the first start that gets to the checkpoint.
 
     Returns:
         The exit code: 0, or that of a signal that came before any program was initialized.
@@ -148,7 +149,11 @@ class Program:
         if self._loading is None or self._loading.is_alive():
             return False
         done, self._loading = self._loading, None
-        self.loaded = _runnable(done)
+        found = _runnable(done)
+        check_application(self._options, found)
+        if self.was_opened or not self._options.checkpoint.fresh:
+            check_continues(self._options, found)
+        self.loaded = found
         return True
 
     def close(self) -> None:

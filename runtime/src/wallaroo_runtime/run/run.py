@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.worker import trace
-from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirectory
-from wallaroo_runtime.checkpoint.url import check_answer, check_services, is_remote
+from wallaroo_runtime.checkpoint.url import check_answer, is_remote
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.endpoint import registered
 from wallaroo_runtime.peer.configuration import needs_worker, open_sources
@@ -24,10 +23,10 @@ from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.program.application import Application, check_runnable, load_application, unused_addresses
+from wallaroo_runtime.program.application import Application, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
-from wallaroo_runtime.program.interpreter import check_interpreter
+from wallaroo_runtime.run.fit import check_application
 from wallaroo_runtime.run.hosted import hosted_workers, path_of
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
@@ -35,7 +34,7 @@ from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.past import tell_past
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.run.realtime import check_realtime, realtime_bounds, realtime_settings, start_in_realtime
+from wallaroo_runtime.run.realtime import realtime_bounds, realtime_settings, start_in_realtime
 from wallaroo_runtime.run.running_state import states_of_run
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
@@ -111,19 +110,12 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
         reporter.warn(Diagnostic.of("R778", package=package))
     for finding in unused_addresses(topology, app.inputs, app.outputs):
         reporter.warn(finding)
-    check_runnable(topology)
-    is_here = bool(cores(options.spark.master))
-    check_interpreter(options.spark.worker_python, topology, is_here=is_here, is_packed=bool(application.archive))
+    check_application(options, application)
     running = application._replace(topology=attached(topology, app.attach))
-    if application.archive and is_here:
-        check_platform(application.path, application.archive.manifest)
-    check_services(options.checkpoint.location, options.remote)
     check_java()
     check_master(options.spark.master)
     is_realtime = options.mode == REALTIME
     if is_realtime:
-        location = options.checkpoint.location
-        check_realtime(topology, master=options.spark.master, location=location, remote=options.remote)
         options = replace(options, bounds=realtime_bounds(options.bounds))
     check_answer(options.checkpoint.location)
     place = Place.take(path_of(options.checkpoint, application))
