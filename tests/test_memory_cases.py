@@ -170,6 +170,9 @@ def test_both_languages_sum_drawn_records(steps: Steps) -> None:
                 app.visit("forget", b"%d" % step) if isinstance(step, int) else app.produce(step)
             assert not app.dead_letters
             records = [record for topic in ("forgotten", "sums-table") for record in app.topic(topic)]
+            table = {(each.key or b"").decode(): each.value for each in app.topic("sums-table")}
+            values = {key: state.value for key, state in app.states("sums").items() if state.value is not None}
+            assert values == {key: value for key, value in table.items() if value is not None}, language
         found = sorted(((each.topic, each.key or b"", each.value) for each in records), key=lambda line: line[:2])
         assert found == sorted(summed(steps), key=lambda line: line[:2]), language  # each key's order stays
 

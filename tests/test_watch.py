@@ -151,7 +151,7 @@ def test_a_program_that_was_broken_at_first_starts_over_where_that_was_asked_for
         run.wait_while_alive(lambda: told(run, "waiting") > 0, lambda: "it cannot be loaded")
         assert old.exists()
         after(run, lambda: not old.exists(), editor.write)
-        assert run.stop() == 0, run.said()
+        assert run.stop() in (0, 130), run.said()  # it may be ready by now
 
 
 @pytest.mark.jvm
