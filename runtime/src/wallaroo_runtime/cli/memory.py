@@ -5,16 +5,23 @@ import asyncio
 import time
 from functools import partial
 
+from wallaroo.kafka_record import KafkaRecord
 from wallaroo_runtime.cli.parser import wrong_usage
+from wallaroo_runtime.cli.record_input import RecordInput
+from wallaroo_runtime.cli.record_line import record_line
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.record import Record
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.server import MemoryServer
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.program.application import check_runnable, unused_addresses
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter, Snapshot
+from wallaroo_runtime.topology.model import has_records
 
 NOTE = "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
+HINT = "write records to standard input, a line each: TOPIC KEY VALUE; topics that are read: {}"
 # Options that mean something on Spark alone, as argparse has them.
 ONLY_SPARK = ("checkpoint", "fresh", "pin_code", "conf", "worker_python", "kafka_jars", "gateway", "egress", "attach")
 PROGRESS_S = 1.0
@@ -60,20 +67,33 @@ def _run(arguments: argparse.Namespace, app: str, reporter: Reporter, stopped: R
         reporter.warn(finding)
     try:
         check_runnable(run.topology)
-        asyncio.run(_serve(run, arguments.stop_when_idle, reporter, stopped))
+        asyncio.run(_serve(run, arguments.stop_when_idle, reporter, stopped, as_json=arguments.json))
     finally:
         run.close()
 
 
-async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopped: RunStop) -> None:
-    server = MemoryServer(run, reporter.warn)
+async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopped: RunStop, *, as_json: bool) -> None:
+    def show(record: KafkaRecord) -> None:
+        if as_json:
+            shown = Record(record.key, record.value, tuple(record.headers)).to_json()
+            print_json({"state": "running", "topic": record.topic, **shown})
+        else:
+            reporter.note(record_line(record))
+
+    server = MemoryServer(run, reporter.warn, show)
     run.now_ms = time.time_ns() // 1_000_000
     addresses = await server.start()
     stopped.is_started = True
     reporter.initialized(addresses, None)
+    topics = [source.place for source in run.topology.sources() if has_records(source)]
+    records = RecordInput(reporter.warn) if topics else None
+    if records is not None:
+        reporter.note(HINT.format(", ".join(dict.fromkeys(topics))))
     told = time.monotonic()
     while not stopped.is_set() and server.failure is None:
         await server.turn()
+        if records is not None and _fed(server, records) and len(topics) == sum(1 for _ in run.topology.sources()):
+            break
         now = time.monotonic()
         if now - told >= PROGRESS_S:
             told = now
@@ -84,6 +104,17 @@ async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopp
     if server.failure is not None:
         raise server.failure
     reporter.progress(_snapshot("stopped", run, server))
+
+
+def _fed(server: MemoryServer, records: RecordInput) -> bool:
+    """Process what has come on standard input; return whether that was all."""
+    while server.failure is None and (step := records.take()) is not None:
+        if isinstance(step, str):
+            name, _, metadata = step.partition(" ")
+            server.visit(name, metadata)
+        else:
+            server.produce(step)
+    return records.is_over
 
 
 def _snapshot(state: str, run: MemoryRun, server: MemoryServer) -> Snapshot:
