@@ -11,6 +11,7 @@ from support.case import NAMES, PROGRAMS, Case, payloads
 from wallaroo import KafkaRecord
 from wallaroo.experimental.stream import TIME
 from wallaroo.testing import Message, Record, Run, run
+from wallaroo_runtime.cli.case_topics import feed_records, topic_lines
 
 LATER = timedelta(hours=1)  # after which all windows are over
 
@@ -41,34 +42,10 @@ def lines(case: Case, outputs: list[Record]) -> list[str]:
     return [value.decode() for value in values]
 
 
-def records(app: Run, case: Case) -> None:
-    """Write the records of a case's input to their topics, and run its visits; an empty line ends a micro-batch."""
-    for block in (case.folder / "input.txt").read_text("utf-8").split("\n\n"):
-        lines = [line.split(" ") for line in block.splitlines()]
-        if lines[0][0] == "visit":
-            app.visit(lines[0][1], lines[0][2].encode())
-            continue
-        app.produce(map(record_of, lines))
-
-
-def record_of(words: list[str]) -> KafkaRecord:
-    """Return the record of `TOPIC KEY VALUE`; words with = after the first one of the value are headers."""
-    topic, key, *value = words
-    text = " ".join(word for word in value if "=" not in word)
-    headers = tuple((name, said.encode()) for name, _, said in (word.partition("=") for word in value) if said)
-    return KafkaRecord(topic, key.encode(), None if text == "-" else text.encode(), headers)
-
-
-def topic_lines(case: Case, app: Run) -> list[str]:
-    """Return the records of a case's topics as lines."""
-    found = [record for topic in case.setting("topics") for record in app.topic(topic)]
-    return [f"{each.topic} {(each.key or b'').decode()} {(each.value or b'-').decode()}" for each in found]
-
-
 def processed(case: Case, language: str) -> Run:
     with run(str(case.app(language)), case.arguments()) as app:
-        if case.setting("runner") == "goka":
-            records(app, case)
+        if case.has_records:
+            feed_records(case, app._engine)
             return app
         for number, inputs in enumerate(messages(case)):
             app.send(inputs, str(number))
@@ -89,12 +66,12 @@ def starts_processes(name: str, language: str) -> bool:
 def test_case_gives_the_expected_output(name: str, language: str) -> None:
     case = Case(name)
     app = processed(case, language)
-    found = topic_lines(case, app) if case.setting("runner") == "goka" else lines(case, app.records())
+    found = topic_lines(case, app._engine) if case.has_records else lines(case, app.records())
     assert case.arranged(found) == case.arranged(case.expected(language))
     assert len(app.dead_letters) == case.setting("dead_letters")
 
 
-GROUPS = {name: Case(name) for name in NAMES if Case(name).setting("runner") == "goka"}
+GROUPS = {name: Case(name) for name in NAMES if Case(name).has_records}
 
 
 @pytest.mark.slow
@@ -170,6 +147,9 @@ def test_both_languages_sum_drawn_records(steps: Steps) -> None:
                 app.visit("forget", b"%d" % step) if isinstance(step, int) else app.produce(step)
             assert not app.dead_letters
             records = [record for topic in ("forgotten", "sums-table") for record in app.topic(topic)]
+            table = {(each.key or b"").decode(): each.value for each in app.topic("sums-table")}
+            values = {key: state.value for key, state in app.states("sums").items() if state.value is not None}
+            assert values == {key: value for key, value in table.items() if value is not None}, language
         found = sorted(((each.topic, each.key or b"", each.value) for each in records), key=lambda line: line[:2])
         assert found == sorted(summed(steps), key=lambda line: line[:2]), language  # each key's order stays
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from support.run import TESTS
+from support.small_checkpoint import open_checkpoint, word_count
 from wallaroo.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
@@ -338,6 +339,30 @@ def described() -> Callable[[str, str, Any], None]:
 def test_pages_need_a_limit(options: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["state", "dump", ".", "totals", *options]) == 2
     assert capsys.readouterr().err.startswith(told)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(action="get", name="", is_json=False)
+@given(
+    action=st.sampled_from(["ls", "get", "dump"]),
+    name=st.sampled_from(sorted(word_count().states())).flatmap(lambda name: st.sampled_from([name + "s", name[1:]]))
+    | st.text("ab€ 1", min_size=1),
+    is_json=st.booleans(),
+)
+def test_a_state_that_is_not_there_is_reported_before_spark_starts(
+    tmp_path: Path, action: str, name: str, is_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    open_checkpoint(tmp_path)
+    arguments = ["state", action, str(tmp_path), name, *(["k"] if action == "get" else [])]
+    assert main([*arguments, *(["--json"] if is_json else [])]) == 1
+    out, err = capsys.readouterr()
+    known = ", ".join(f'"{each}"' for each in sorted(word_count().states()))
+    said = f'the application has no state "{name}"; it has {known}'
+    assert out == ""
+    if is_json:
+        assert [(finding["code"], finding["message"]) for finding in json.loads(err)] == [("R720", said)]
+    else:
+        assert err.splitlines()[0] == f"R720 {said}"
 
 
 def test_a_worker_of_an_archive_is_not_started(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import open_sources
 from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan.change import Impact
-from wallaroo_runtime.run.run import tell_past
+from wallaroo_runtime.run.past import tell_past
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.outbox import Outbox

@@ -108,15 +108,13 @@ def test_the_worker_has_the_interpreter_of_the_run(
 
 
 @pytest.mark.slow
-def test_an_interpreter_that_is_not_there_is_the_workers_finding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interpreter_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app = tmp_path / "ends_app.py"
     app.write_text(PROGRAM)
     command = ["run", str(app), "--debug-port", str(free_port()), "--worker-python", "/no/python"]
     command += ["--checkpoint", str(tmp_path / "checkpoint"), "--in", "127.0.0.1:0", "--out", "127.0.0.1:9"]
     assert main(command) == 4
-    assert "W404 worker binary /no/python cannot be executed; No such file or directory" in capsys.readouterr().err
+    assert "W432 --worker-python /no/python cannot run workers; No such file or directory" in capsys.readouterr().err
 
 
 def interpreter(folder: Path, script: str) -> str:
@@ -130,9 +128,10 @@ def test_a_worker_that_does_not_start(tmp_path: Path, capfd: pytest.CaptureFixtu
     app = tmp_path / "twice_app.py"
     app.write_text(PROGRAM + "\nimport os\nif os.environ['WALLAROO_MODE'] == 'worker':\n    1 / 0\n")
     assert main(["run", str(app), "--debug", "--in", "127.0.0.1:0", "--out", "127.0.0.1:9"]) in (3, 4)
-    said = capfd.readouterr().err
+    out, said = capfd.readouterr()
     assert "ZeroDivisionError" in said
     assert "fix: " in said
+    assert out.splitlines() == [f"reading {app}", 'starting worker "main" in this terminal']
 
 
 @pytest.mark.jvm
@@ -169,5 +168,7 @@ def test_a_breakpoint_stops_in_the_terminal(tmp_path: Path) -> None:
     assert run.returncode == 0, said
     assert b"'hello!'" in said
     assert b'debug: worker "main" is process ' in said
+    phases = [b"reading /", b"starting worker ", b"starting Spark", b"starting the query", b"stopping: "]
+    assert [said.count(phase) for phase in phases] == [1] * len(phases), said
     assert b"stopped: in 1  out 1 " in said
     assert b"dead letters 0" in said

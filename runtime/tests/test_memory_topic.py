@@ -1,15 +1,18 @@
 """Topics in memory: whole records that sinks write reach the sources of their topics."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import wallaroo
-from wallaroo import KafkaRecord, KafkaSinkConfig, KafkaSourceConfig
+from wallaroo import KafkaRecord, KafkaSinkConfig, KafkaSourceConfig, goka
 from wallaroo.application import Application
 from wallaroo.diagnostic import DiagnosticError
 from wallaroo.memory_topic import Topics, current, using
-from wallaroo.testing import run
+from wallaroo.testing import Run, run
 
 BROKERS = [("127.0.0.1", 9092)]
 
@@ -87,6 +90,66 @@ def test_a_record_of_other_types_is_refused() -> None:
         (finding,) = caught.value.diagnostics
         assert finding.code == "R721" and "cannot take KafkaRecord(" in finding.message
         app.produce([KafkaRecord("numbers", b"k", b"1")])
+
+
+LETTERS = "bersuml"
+misspelt = st.tuples(st.sampled_from(["numbers"]), st.integers(0, 6), st.sampled_from(LETTERS)).map(
+    lambda drawn: drawn[0][: drawn[1]] + drawn[2] + drawn[0][drawn[1] + 1 :]
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(misspelt | st.text("0123", min_size=1) | st.sampled_from(["numbers", "end"]), max_size=5))
+def test_a_topic_that_is_not_there_is_no_empty_one(names: list[str]) -> None:
+    with run(halving) as app:
+        for name in dict.fromkeys(names):
+            if name in ("numbers", "end"):
+                assert app.topic(name) == []
+            else:
+                _missing(app, name)
+
+
+def _missing(app: Run, name: str) -> None:
+    """Check what is said of a topic that the application does not have; one that is like no other may be made."""
+    is_close = not name.isdecimal()
+    fix = 'fix: did you mean "numbers"?' if is_close else "fix: name one of these"
+    said = f'R784 the application has no topic "{name}"; it has "end", "numbers"\n  {fix}'
+    with pytest.raises(DiagnosticError) as caught:
+        app.topic(name)
+    assert str(caught.value) == said
+    record = KafkaRecord(name, b"k", b"1")
+    if not is_close:
+        app.produce([record])
+        assert [each.value for each in app.topic(name)] == [b"1"]
+        return
+    with pytest.raises(DiagnosticError) as caught:
+        app.produce([record])
+    assert str(caught.value) == said
+
+
+def test_a_table_that_is_looked_up_has_a_topic() -> None:
+    def application_setup(args: list[str]) -> Application:
+        def count(ctx: goka.Context, message: str) -> None:
+            ctx.set_value(f"{message} {ctx.lookup('click-table', message)}")
+
+        edges = goka.input("clicks-table", goka.String(), count), goka.lookup("click-table", goka.String())
+        return goka.application(["127.0.0.1:9092"], goka.define_group("g", *edges, goka.persist(goka.String())))
+
+    with run(application_setup) as app:
+        assert app.topic("click-table") == []
+        app.produce(KafkaRecord("click-table", b"Ann", b"7"))
+        app.produce([KafkaRecord("clicks-table", b"k", b"Ann")])
+        assert app.topic("g-table")[-1].value == b"Ann 7"
+        assert app.states("g") == {"k": goka.GroupState(b"Ann 7")}
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([5, None, "text", b"bytes", ("numbers", b"k", b"1")]), min_size=1, max_size=3))
+def test_what_is_no_record_is_refused_and_leaves_nothing(others: list[Any]) -> None:
+    with run(halving) as app:
+        with pytest.raises(DiagnosticError, match="R721 .*expected a KafkaRecord"):
+            app.produce([KafkaRecord("numbers", b"k", b"4"), *others])
+        assert app.topic("numbers") == []
 
 
 def test_user_code_sees_the_topics_of_its_engine_alone() -> None:

@@ -66,6 +66,32 @@ def looked_at(seen: int) -> list[str]:
 
 
 @settings(deadline=None)
+@given(st.lists(st.sampled_from(EVENTS), max_size=12))
+def test_a_debugger_has_the_last_line_of_the_terminal(events: list[str]) -> None:
+    expected: list[str] = []
+    with terminal(200) as seen:
+        reporter = TextReporter(is_shared=True)
+        reporter.note("")
+        for event in events:
+            print("(Pdb) ", end="", file=sys.stderr, flush=True)  # what it writes stays, whatever comes after it
+            if event in ("doing", "shared"):
+                reporter.doing("starting", "starting Spark", is_shared=event == "shared")
+            elif event == "warn":
+                reporter.warn(FINDING)
+            elif event == "progress":
+                reporter.progress(SNAPSHOT)
+                reporter.output("main", "what the worker has printed itself")
+            else:
+                reporter.note(event)
+            first, *more = str(FINDING).splitlines() if event == "warn" else [event]
+            first = "starting Spark" if event in ("doing", "shared") else "" if event == "progress" else first
+            expected += [f"(Pdb) {first}", *more] if first else ["(Pdb) "]
+            if event == "progress":
+                print(file=sys.stderr, flush=True)  # the user's answer
+        assert looked_at(seen) == ["", *expected, ""]
+
+
+@settings(deadline=None)
 @given(st.integers(20, 130), st.lists(st.sampled_from(EVENTS), max_size=12), st.booleans())
 def test_a_message_never_continues_the_status_line(columns: int, events: list[str], closes: bool) -> None:
     expected: list[str] = []

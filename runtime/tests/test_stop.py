@@ -1,12 +1,16 @@
 """A process that many signals ask to end ends."""
 
+import signal
 import subprocess
 import sys
 import threading
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from wallaroo_runtime.run.signals import SIGNALS, RunStop
 from wallaroo_runtime.system.stop import Stop
 
 # A clock that sends signals without a pause, so that handlers interrupt each other, and what waits for them.
@@ -43,6 +47,34 @@ def test_many_signals_at_once(module: str) -> None:
             assert process.wait(60) == 7
         finally:
             process.kill()
+
+
+READY = "ready"
+
+
+@given(st.lists(st.sampled_from([*SIGNALS, READY]), max_size=5))
+def test_the_first_signal_of_a_start_decides_how_it_ends(events: list[signal.Signals | str]) -> None:
+    stopped = RunStop()
+    for at, event in enumerate(events):
+        before = [each for each in events[:at] if each != READY]
+        if event == READY:
+            stopped.is_started = True
+            continue
+        is_ready = READY in events[:at]
+        interrupts = event == signal.SIGINT if before else not is_ready
+        assert (_raised(stopped, event) is not None) == interrupts
+        assert stopped.ended_start(KeyboardInterrupt()) == (not before and not is_ready)
+        assert stopped.exit_code == 128 + (before[0] if before else event)
+        if interrupts and not is_ready:
+            return
+
+
+def _raised(stopped: RunStop, number: signal.Signals) -> KeyboardInterrupt | None:
+    try:
+        stopped.take(number)
+    except KeyboardInterrupt as error:
+        return error
+    return None
 
 
 def test_who_waits_is_woken() -> None:

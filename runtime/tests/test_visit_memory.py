@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import wallaroo
 from wallaroo.diagnostic import DiagnosticError
@@ -121,6 +123,21 @@ def test_fail_stops_the_application_at_a_visitor() -> None:
         with pytest.raises(DiagnosticError, match="R611"):
             app.visit("set failing", b"x")
         assert shown(app) == {"a": "1", "b": "2"}
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.text(max_size=4), st.integers() | st.none() | st.lists(st.integers(0, 255)))
+def test_a_text_is_the_value_of_a_visit_as_its_bytes_are(text: str, other: object) -> None:
+    shows = []
+    for metadata in (text, text.encode()):
+        with run(application) as app:
+            sent(app, "a=1", "b=2")
+            assert app.visit("set failing", metadata) == 2
+            shows.append((shown(app), [letter.error for letter in app.dead_letters]))
+            with pytest.raises(DiagnosticError) as caught:
+                app.visit("set failing", other)  # type: ignore[arg-type]
+            assert str(caught.value).startswith('R783 visit "set failing" cannot take ')
+    assert shows[0] == shows[1]
 
 
 def test_an_unknown_visit_is_refused() -> None:

@@ -60,6 +60,7 @@ SHARED = (
     "wallaroo.experimental.protocol",
     "wallaroo.experimental.transaction",
     "wallaroo.fault",
+    "wallaroo.goka.state",
     "wallaroo.handshake",
     "wallaroo.kafka_record",
     "wallaroo.key",

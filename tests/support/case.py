@@ -3,7 +3,7 @@
 What `case.toml` says is described in `wallaroo_runtime.cli.case`. Here `runner` says who runs a folder:
 test_run_cases.py for "tcp"; other runners have tests of their own. Theirs are output = "records" (of Kafka, "PARTITION
 KEY VALUE" with - for no key), inputs of kind "keyed" ("KEY VALUE") and "records" ("TOPIC KEY VALUE", an empty line
-ends a micro-batch), and `topics` of the runner "goka": the topics whose records are the output, "TOPIC KEY VALUE" with
+ends a micro-batch), and `topics` of a case of records: the topics whose records are the output, "TOPIC KEY VALUE" with
 - for no value. Where languages declare one thing by different steps, as groups of Goka, `topology.go.json` and
 `plan.go.txt` are the golden files of the programs in Go.
 """

@@ -68,6 +68,9 @@ func (g *group) prepareWorker(brokers []string) {
 func (g *group) useMemory(directory string) {
 	for _, e := range g.graph.LookupTables() {
 		g.memory[e.Topic()] = newMemoryTable(directory, e.Topic(), e.Codec())
+		if err := g.memory[e.Topic()].declare(); err != nil {
+			panic(fmt.Errorf("group %s: %w", g.graph.Group(), err))
+		}
 	}
 	g.count = 1
 	for _, topic := range g.graph.written() {

@@ -36,15 +36,20 @@ class Topics:
             table[key] = kept.value
         return kept
 
+    def __contains__(self, topic: object) -> bool:
+        return topic in self._records
+
     def records(self, topic: str) -> list[KafkaRecord]:
         """Return the records of a topic."""
-        return list(self._records[topic])
+        return list(self._records.get(topic, ()))
 
     def table(self, topic: str) -> dict[bytes, bytes]:
         """Return the last value of each key that has one."""
-        return self._tables[topic]
+        return self._tables.get(topic, {})
 
 
+# Topics that programs of this process look up as tables; a topology does not name them.
+looked_up: set[str] = set()
 _current: list[Topics] = []
 
 

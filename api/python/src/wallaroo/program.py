@@ -178,7 +178,7 @@ def _refuse_other(directory: str) -> None:
 
 
 def _import_failed(name: str, file: str, error: BaseException) -> NoReturn:
-    if isinstance(error, DiagnosticError):
+    if isinstance(error, DiagnosticError | KeyboardInterrupt):
         raise error
     at = raised_at(error)
     raise DiagnosticError(
@@ -195,7 +195,7 @@ def _set_up(setup: Any, function: str, args: list[str]) -> Application | Library
     try:
         with argument.given(args):
             result = setup(args)
-    except DiagnosticError:
+    except (DiagnosticError, KeyboardInterrupt):
         raise
     except BaseException as err:
         at = raised_at(err).shown()

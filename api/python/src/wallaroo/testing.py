@@ -174,7 +174,7 @@ class Run:
         """
         self._engine.send(messages, source)
 
-    def produce(self, records: Iterable[KafkaRecord]) -> None:
+    def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> None:
         """Write records to topics; each source with content "record" that reads one gets them, all in one micro-batch.
 
         What sinks with content "record" write to topics that such sources read is the next micro-batch, and so on until
@@ -184,26 +184,30 @@ class Run:
             records: With topic, key and value; partition, offset and time may be left out.
 
         Raises:
-            DiagnosticError: As `send`. Nothing of the micro-batch that fails counts.
+            DiagnosticError: As `send`; R784, a topic is misspelt. Nothing of the micro-batch that fails counts.
         """
         self._engine.produce(records)
 
     def topic(self, name: str) -> list[KafkaRecord]:
-        """Return the records that `produce`, and sinks with content "record", have written to a topic, in order."""
+        """Return the records that `produce`, and sinks with content "record", have written to a topic, in order.
+
+        Raises:
+            DiagnosticError: R784, the application has no such topic.
+        """
         return self._engine.topic(name)
 
-    def visit(self, name: str, metadata: bytes = b"") -> int:
+    def visit(self, name: str, metadata: bytes | str = b"") -> int:
         """Run the visitors of a visit for every key that has state, as `wallaroo visit` does.
 
         Args:
             name: Of the visit.
-            metadata: What the visitors get, too.
+            metadata: What the visitors get, too; a text as its bytes in UTF-8.
 
         Returns:
             For how many keys a visitor ran, dead letters among them.
 
         Raises:
-            DiagnosticError: As `send`; R720, no step takes the visit.
+            DiagnosticError: As `send`; R720, no step takes the visit; R783, the metadata are neither bytes nor a text.
         """
         return int(self._engine.visit(name, metadata).keys)
 
@@ -280,8 +284,8 @@ class Run:
             key: As the partition function returns it; none where there is one state only.
 
         Returns:
-            The object; of a window the accumulators of its open parts, oldest first; of other languages bytes. None:
-            the key has no state.
+            The object; of a window the accumulators of its open parts, oldest first; of a group of `wallaroo.goka`,
+            or of Goka in Go, a `wallaroo.goka.GroupState`; of other languages bytes. None: the key has no state.
 
         Raises:
             DiagnosticError: R720, there is no such state.

@@ -167,8 +167,7 @@ class Checkpoint:
 
     def _continue(self, manifest: Mapping[str, Any], remote: RemoteOptions, pin_code: bool) -> None:
         """Go on where an earlier run ended; nothing is written before all is accepted."""
-        if manifest["name"] != self.topology.name:
-            raise RunError.of("R603", path=self.directory, actual=manifest["name"], expected=self.topology.name)
+        _check_name(manifest, self.topology, self.directory)
         self._adopt(manifest, remote)
         self._check_files()
         before = load_document(manifest["topology"])
@@ -186,9 +185,8 @@ class Checkpoint:
 
     def _adopt(self, manifest: Mapping[str, Any], remote: RemoteOptions) -> None:
         """Take over what the checkpoint was begun with."""
-        begun, goka = mode_of(manifest), manifest.get("goka", "")
-        if begun != self.mode:
-            raise RunError.of("R757", path=self.directory, actual=begun, wanted=self.mode)
+        _check_mode(manifest, self.mode, self.directory)
+        goka = manifest.get("goka", "")
         if self.goka and not goka:
             fix = "leave out --continue-goka, or give a new --checkpoint"
             reason = f"checkpoint {self.directory} was begun without it, and has states and positions of its own"
@@ -272,6 +270,32 @@ class Checkpoint:
             **({"microbatch": list(self.microbatch)} if self.microbatch else {}),
             **({"goka": self.goka} if self.goka else {}),
         }
+
+
+def check_program(directory: Directory, topology: Topology, mode: str) -> None:
+    """Refuse a program with which `Checkpoint.open` would not go on; the checkpoint may be in use.
+
+    Raises:
+        RunError: R603, R604, R605, R615, R757; R612 or R698, its record is damaged.
+    """
+    manifest = find_manifest(directory)
+    if manifest is None:
+        return
+    _check_version(manifest, directory)
+    _check_name(manifest, topology, directory)
+    _check_mode(manifest, mode, directory)
+    check_states(manifest["states"], topology, str(directory))
+    safe_changes(load_document(manifest["topology"]), topology, str(directory))
+
+
+def _check_name(manifest: Mapping[str, Any], topology: Topology, directory: Directory) -> None:
+    if manifest["name"] != topology.name:
+        raise RunError.of("R603", path=directory, actual=manifest["name"], expected=topology.name)
+
+
+def _check_mode(manifest: Mapping[str, Any], mode: str, directory: Directory) -> None:
+    if (begun := mode_of(manifest)) != mode:
+        raise RunError.of("R757", path=directory, actual=begun, wanted=mode)
 
 
 def _check_version(manifest: Mapping[str, Any], directory: Directory) -> None:

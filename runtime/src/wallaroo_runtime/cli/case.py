@@ -15,6 +15,12 @@
     file = "input.txt"
     kind = "lines"            # a message for each line: "lines", "float32", "votes", "hex"
 
+Groups of Goka have topics: an input of kind "records" has a record for each line, `TOPIC KEY VALUE`, with
+`HEADER=VALUE` at the end where there are headers, and `-` for no value; an empty line ends a micro-batch, `visit NAME
+METADATA` runs visitors. The expected lines are records of the same form:
+
+    topics = ["my-group-table"]  # whose; none: all that the application writes, topic by topic
+
 The expected lines are in `expected.txt`, or in `expected.python.txt` and `expected.go.txt` where languages differ.
 """
 
@@ -36,7 +42,8 @@ else:
 
 FILE = "case.toml"
 ADDRESSES = ("127.0.0.1:7010", "127.0.0.1:7011", "127.0.0.1:7012")
-KINDS = ("lines", "float32", "votes", "hex", "keyed", "records")  # the last two are for other runners
+RECORDS = "records"
+KINDS = ("lines", "float32", "votes", "hex", RECORDS, "keyed")  # the last one is for another runner
 ENGINES = ("memory", "spark")
 VOTES = struct.Struct(">IsQ")
 TYPES: dict[str, type | tuple[type, ...]] = {
@@ -62,6 +69,11 @@ class Case:
     def setting(self, name: str, default: object = None) -> Any:
         """Return a value of case.toml."""
         return self.settings.get(name, default)
+
+    @property
+    def has_records(self) -> bool:
+        """Whether its input are records of topics."""
+        return any(item["kind"] == RECORDS for item in self.setting("input", []))
 
     def apps(self) -> dict[str, Path]:
         """Return what `wallaroo run` is given, by language.
@@ -178,7 +190,7 @@ def read_case(folder: Path, top: Path | None = None) -> Case:
         if not isinstance(item, dict) or set(item) != {"file", "kind"} or not all(map(_is_text, item.values())):
             raise bad(path, f"an input is {item!r}", 'write [[input]], file = "NAME" and kind = "lines"')
         if item["kind"] not in KINDS:
-            raise bad(path, f"there is no kind {item['kind']!r} of input", f"use {', '.join(KINDS[:4])}")
+            raise bad(path, f"there is no kind {item['kind']!r} of input", f"use {', '.join(KINDS[:5])}")
     return Case(folder, settings, top)
 
 

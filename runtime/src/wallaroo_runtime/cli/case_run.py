@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.cli.case import Case, Found, bad
+from wallaroo_runtime.cli.case_topics import feed_records, topic_lines
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer
 from wallaroo_runtime.memory.start import start
@@ -33,7 +34,9 @@ def in_memory(case: Case, app: Path) -> Found:
     """
     run = start(str(app), case.arguments())
     try:
-        for number, payloads in enumerate(case.inputs()):
+        if case.has_records:
+            feed_records(case, run)
+        for number, payloads in enumerate(() if case.has_records else case.inputs()):
             run.send(payloads, str(number))
         for number, source in enumerate(run.topology.sources()):
             if isinstance(source, GeneratorSource):
@@ -42,7 +45,8 @@ def in_memory(case: Case, app: Path) -> Found:
         count = sum(1 for _ in run.topology.sinks())
         values = [record.value or b"" for number in range(count) for record in run.records(str(number))]
         said = [f"{letter.code} {letter.step}: {letter.error}" for letter in run.letters[:MAX_LETTERS]]
-        return Found(case.lines(b"".join(values)), run.letter_count, said)
+        lines = topic_lines(case, run) if case.has_records else case.lines(b"".join(values))
+        return Found(lines, run.letter_count, said)
     finally:
         run.close()
 
@@ -137,4 +141,7 @@ def run_case(case: Case, app: Path, engine: str) -> Found:
         raise RunError.of(
             "R745", RUN, path=case.folder, reason=reason, fix='`wallaroo test` runs those of runner "tcp"'
         )
+    if case.has_records and engine == "spark":
+        fix = "leave out --engine spark; with Kafka: `wallaroo broker`, `wallaroo run`, `wallaroo topics emit`"
+        raise RunError.of("R745", RUN, path=case.folder, reason="records of topics are for --engine memory", fix=fix)
     return in_memory(case, app) if engine == "memory" else on_spark(case, app)

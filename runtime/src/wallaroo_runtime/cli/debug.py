@@ -3,22 +3,20 @@
 import argparse
 import os
 import socket
-import subprocess
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
 
 from wallaroo_runtime.cli.parser import refuse_together, wrong_usage
 from wallaroo_runtime.monitor.access import LOOPBACK
-from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.debug import foreground
+from wallaroo_runtime.program.interpreter import check_interpreter, missing_modules
 from wallaroo_runtime.run.options import PARTITIONS, RunOptions
-from wallaroo_runtime.run.run import execute
+from wallaroo_runtime.run.run import STARTING, execute, load
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.spark.master import shuffle_partitions
 
 ANY, PORTS = "local[*]", 65_536
-LOOK = "import sys; from importlib.util import find_spec; sys.exit(find_spec('debugpy') is None)"
 
 
 def check_debug(arguments: argparse.Namespace) -> None:
@@ -52,37 +50,37 @@ def check_debug(arguments: argparse.Namespace) -> None:
 
 
 def _has_debugpy(python: str) -> bool:
-    """Return whether an interpreter, empty: this one, finds debugpy; the worker reports one that cannot be executed."""
-    if not python:
-        return find_spec("debugpy") is not None
-    try:
-        return subprocess.run([python, "-c", LOOK], capture_output=True, check=False).returncode == 0
-    except OSError:
-        return True
+    """Return whether an interpreter, empty: this one, finds debugpy."""
+    return not missing_modules(python, ("debugpy",)) if python else find_spec("debugpy") is not None
 
 
-def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None = None) -> None:
+def execute_debugged(options: RunOptions, reporter: Reporter, port: int | None = None) -> int:
     """Run the application with its first worker in this terminal.
 
     Args:
         port: Where debugpy listens for an editor; None: nowhere.
+
+    Returns:
+        The exit code, as `execute`.
 
     Raises:
         RunError: As `execute`; R608, it is an archive, or a program that debugpy does not know; or the worker does not
             start.
     """
     app = options.app
-    application = load_application(app.name, app.args, app.inputs, app.outputs)
+    application = load(app, reporter)
     if application.archive:
         raise wrong_usage(reason="--debug takes no archive", fix="give the program that was packed")
     spark = options.spark
+    check_interpreter(spark.worker_python, application.topology, is_here=True, is_packed=False)
     if spark.master == ANY:
         # One task at a time: two threads at breakpoints would read the terminal in turns.
         conf = {PARTITIONS: str(shuffle_partitions(ANY)), **spark.conf}
         spark = replace(spark, master="local[1]", conf=conf)
+    reporter.doing(STARTING, f'starting worker "{application.topology.workers[0].name}" in this terminal')
     with foreground(application.topology, port, spark.worker_python) as (name, socket, process):
         is_python = application.topology.workers[0].language == "python"
         how = "q and c leave pdb" if is_python else f"`dlv attach {process}` stops it"
         how = f"debugpy listens at {LOOPBACK}:{port}" if port else how
         reporter.note(f'debug: worker "{name}" is process {process} in this terminal; no deadlines; {how}')
-        execute(replace(options, app=replace(app, attach={name: socket}), spark=spark), reporter)
+        return execute(replace(options, app=replace(app, attach={name: socket}), spark=spark), reporter, application)

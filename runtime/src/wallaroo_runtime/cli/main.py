@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments after the program's name; None: those of this process.
 
     Returns:
-        The exit code: 0, 1 run, 2 usage, 3 topology, 4 worker.
+        The exit code: 0, 1 run, 2 usage, 3 topology, 4 worker; 128 and the number of a signal that broke it off.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments

@@ -2,18 +2,26 @@
 
 import argparse
 import asyncio
-import signal
 import time
 from functools import partial
 
+from wallaroo.kafka_record import KafkaRecord
 from wallaroo_runtime.cli.parser import wrong_usage
+from wallaroo_runtime.cli.record_input import RecordInput
+from wallaroo_runtime.cli.record_line import record_line
+from wallaroo_runtime.cli.stamp import print_json
+from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.kafka.record import Record
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.server import MemoryServer
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.program.application import check_runnable, unused_addresses
+from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter, Snapshot
+from wallaroo_runtime.topology.model import has_records
 
 NOTE = "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
+HINT = "write records to standard input, a line each: TOPIC KEY VALUE; topics that are read: {}"
 # Options that mean something on Spark alone, as argparse has them.
 ONLY_SPARK = (
     "checkpoint",
@@ -30,8 +38,11 @@ ONLY_SPARK = (
 PROGRESS_S = 1.0
 
 
-def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -> None:
+def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -> int:
     """Run an application until it is stopped by a signal, or idle.
+
+    Returns:
+        The exit code: 0, or that of a signal that came before the application was initialized.
 
     Raises:
         RunError: R608, an option means nothing here; else it cannot start, or it failed.
@@ -42,6 +53,18 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -
             reason = f"{option} means nothing with --engine memory"
             raise wrong_usage(reason=reason, fix=f"leave out {option}, or --engine memory")
     reporter.note(NOTE)
+    with stop_signals() as stopped:
+        try:
+            _run(arguments, app, reporter, stopped)
+        except (KeyboardInterrupt, RunError) as error:
+            if not stopped.ended_start(error):
+                raise
+            reporter.event("stopped", BROKEN_OFF)
+            return stopped.exit_code
+    return 0
+
+
+def _run(arguments: argparse.Namespace, app: str, reporter: Reporter, stopped: RunStop) -> None:
     run = start(
         app,
         arguments.parts.app,
@@ -55,21 +78,33 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -
         reporter.warn(finding)
     try:
         check_runnable(run.topology)
-        asyncio.run(_serve(run, arguments.stop_when_idle, reporter))
+        asyncio.run(_serve(run, arguments.stop_when_idle, reporter, stopped, as_json=arguments.json))
     finally:
         run.close()
 
 
-async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter) -> None:
-    server, stopped = MemoryServer(run, reporter.warn), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopped: RunStop, *, as_json: bool) -> None:
+    def show(record: KafkaRecord) -> None:
+        if as_json:
+            shown = Record(record.key, record.value, tuple(record.headers)).to_json()
+            print_json({"state": "running", "topic": record.topic, **shown})
+        else:
+            reporter.note(record_line(record))
+
+    server = MemoryServer(run, reporter.warn, show)
     run.now_ms = time.time_ns() // 1_000_000
     addresses = await server.start()
+    stopped.is_started = True
     reporter.initialized(addresses, None)
+    topics = [source.place for source in run.topology.sources() if has_records(source)]
+    records = RecordInput(reporter.warn) if topics else None
+    if records is not None:
+        reporter.note(HINT.format(", ".join(dict.fromkeys(topics))))
     told = time.monotonic()
     while not stopped.is_set() and server.failure is None:
         await server.turn()
+        if records is not None and _fed(server, records) and len(topics) == sum(1 for _ in run.topology.sources()):
+            break
         now = time.monotonic()
         if now - told >= PROGRESS_S:
             told = now
@@ -80,6 +115,17 @@ async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter) -> No
     if server.failure is not None:
         raise server.failure
     reporter.progress(_snapshot("stopped", run, server))
+
+
+def _fed(server: MemoryServer, records: RecordInput) -> bool:
+    """Process what has come on standard input; return whether that was all."""
+    while server.failure is None and (step := records.take()) is not None:
+        if isinstance(step, str):
+            name, _, metadata = step.partition(" ")
+            server.visit(name, metadata)
+        else:
+            server.produce(step)
+    return records.is_over
 
 
 def _snapshot(state: str, run: MemoryRun, server: MemoryServer) -> Snapshot:

@@ -35,11 +35,12 @@ class TextReporter:
 
     Args:
         is_quiet: Whether neither that line nor what workers print is shown.
+        is_shared: Whether a debugger has the terminal: its prompt is the last line, and workers print there themselves.
     """
 
-    def __init__(self, *, is_quiet: bool = False) -> None:
-        self._is_quiet = is_quiet
-        self._line = StatusLine() if sys.stderr.isatty() and not is_quiet else None
+    def __init__(self, *, is_quiet: bool = False, is_shared: bool = False) -> None:
+        self._is_quiet, self._is_shared = is_quiet, is_shared
+        self._line = StatusLine() if sys.stderr.isatty() and not (is_quiet or is_shared) else None
 
     def note(self, text: str) -> None:
         """Print a line to stdout."""
@@ -48,7 +49,7 @@ class TextReporter:
 
     def output(self, worker: str, line: str) -> None:
         """Print the line to stdout, the worker's name in front; what a terminal would obey is escaped."""
-        if not self._is_quiet:
+        if not (self._is_quiet or self._is_shared):
             self.note(f"{worker} | {printable(line.expandtabs())}")
 
     def warn(self, finding: Diagnostic) -> None:

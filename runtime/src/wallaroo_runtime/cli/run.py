@@ -178,7 +178,7 @@ def location_of(arguments: argparse.Namespace) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the application; returns when it has been stopped or is idle."""
+    """Run the application; returns when it has been stopped or is idle, or a signal has broken off its start."""
     idle = arguments.stop_when_idle
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:
         raise wrong_usage(reason=f"--stop-when-idle {idle:g} is not a time", fix="give seconds, e.g. 10")
@@ -200,20 +200,18 @@ def run(arguments: argparse.Namespace) -> int:
         from wallaroo_runtime.cli.watch import check_watch
 
         check_watch(arguments)
-    reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet or arguments.debug)
+    reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet, is_shared=arguments.debug)
     with closing(reporter):
-        _run(arguments, app, reporter)
-    return 0
+        return _run(arguments, app, reporter)
 
 
-def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextReporter) -> None:
+def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextReporter) -> int:
     """Run the application on the engine that was asked for."""
     # Late: each engine imports much.
     if arguments.engine == "memory":
         from wallaroo_runtime.cli.memory import run_in_memory
 
-        run_in_memory(arguments, app, reporter)
-        return
+        return run_in_memory(arguments, app, reporter)
     from wallaroo_runtime.cli.debug import execute_debugged
     from wallaroo_runtime.run.options import AppOptions, CheckpointOptions, RunOptions, SparkOptions
     from wallaroo_runtime.run.reload import execute_watched
@@ -250,8 +248,5 @@ def _run(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextR
         monitor=monitor_of(arguments),
     )
     if arguments.debug:
-        execute_debugged(options, reporter, arguments.debug_port)
-    elif arguments.watch:
-        execute_watched(options, reporter)
-    else:
-        execute(options, reporter)
+        return execute_debugged(options, reporter, arguments.debug_port)
+    return execute_watched(options, reporter) if arguments.watch else execute(options, reporter)

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
@@ -44,9 +45,11 @@ def show_states(arguments: argparse.Namespace) -> int:
     """Print what the action asks for."""
     if arguments.action == "dump":
         _check(arguments)
-    from wallaroo_runtime.run.offline_state import open_states  # late: it imports gRPC
+    from wallaroo_runtime.run.offline_state import check_state, open_states  # late: they import gRPC
 
     place = location_of(arguments) or find_directory(arguments.checkpoint)
+    if (arguments.name or arguments.action != "ls") and isinstance(place, Path):
+        check_state(place, arguments.name)
     raw = arguments.action == "ls" or arguments.raw
     if not arguments.json:
         print("starting Spark, which reads the states", file=sys.stderr, flush=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from wallaroo.diagnostic import shown
 from wallaroo.frame import FRAMED, PLAIN, FrameHeader, read_frame, write_frame
@@ -23,8 +23,9 @@ from wallaroo_runtime.memory.channel import LocalChannel, LocalSplitter
 from wallaroo_runtime.memory.engine import Batch, Engine
 from wallaroo_runtime.memory.kafka_record import Numbering
 from wallaroo_runtime.memory.message import in_order, runs
+from wallaroo_runtime.memory.part import chosen, refused, unknown
 from wallaroo_runtime.memory.source_frame import tick_frame, value_frames, visit_frame, wire_frames
-from wallaroo_runtime.memory.state import read_states, state_names
+from wallaroo_runtime.memory.state import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import Feed
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.topology.model import (
@@ -43,15 +44,13 @@ from wallaroo_runtime.worker.split import WorkerSplitter
 
 FIRST_MS = 1_700_000_000_000  # where the clock of an application begins, so that it is the same each time
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # of one micro-batch
-
 STATE, VISIT, WHOLE = "state", "visit", "sink of whole records"
-P = TypeVar("P", Source, Sink)
 
 
 class MemoryRun:
     """An application that runs in this process.
 
-    Each call of `send`, `generate` and `advance` is a micro-batch, whose effects are there when it returns.
+    Each call of `send`, `generate` and `advance` is a micro-batch; its effects are there when it returns.
 
     Args:
         channels: The way to each worker.
@@ -125,7 +124,7 @@ class MemoryRun:
             raise
         self._follow()
 
-    def produce(self, records: Iterable[KafkaRecord]) -> None:
+    def produce(self, records: Iterable[KafkaRecord] | KafkaRecord) -> None:
         """Write records to topics; sources of whole records read them as one micro-batch.
 
         What sinks of whole records write to topics that such sources read is the next one, and so on until all is
@@ -135,14 +134,32 @@ class MemoryRun:
             records: Their topics, keys and values; partition, offset and time may be left out.
 
         Raises:
-            RunError: R721, a record is none; or as `send`. Nothing of the micro-batch that fails counts.
+            RunError: R721, a record is none; R784, its topic is misspelt; or as `send`. Nothing of the micro-batch that
+                fails counts.
         """
-        self._waiting = self._feed.write(records, self.now_ms)
+        written = [records] if isinstance(records, KafkaRecord) else list(records)
+        for topic in dict.fromkeys(each.topic for each in written if isinstance(each, KafkaRecord)):
+            self._check_topic(topic, is_new=True)
+        self._waiting = self._feed.write(written, self.now_ms)
         self._follow()
 
     def topic(self, name: str) -> list[KafkaRecord]:
-        """Return the records that `produce` and sinks of whole records have written to a topic, in order."""
+        """Return the records that `produce` and sinks of whole records have written to a topic, in order.
+
+        Raises:
+            RunError: R784, the application has no such topic.
+        """
+        self._check_topic(name, is_new=False)
         return self._feed.topics.records(name)
+
+    def _check_topic(self, topic: str, *, is_new: bool) -> None:
+        try:
+            self._feed.check(topic, is_new=is_new)
+        except RunError:
+            for channel in self._channels.values():
+                if not isinstance(channel, LocalChannel):
+                    channel.endpoints()  # it says when it starts what it looks up
+            self._feed.check(topic, is_new=is_new)
 
     def receive(self, source: Source, data: bytes, count: int) -> None:
         """Process whole messages as they came over the wire.
@@ -173,23 +190,26 @@ class MemoryRun:
             self._run([[tick_frame(self._sequence, self.now_ms)]])
             self._follow()
 
-    def visit(self, name: str, metadata: bytes = b"") -> VisitCount:
+    def visit(self, name: str, metadata: bytes | str = b"") -> VisitCount:
         """Run the visitors of a visit for every key that has state, as one micro-batch.
 
         Args:
             name: Of the visit.
-            metadata: What the visitors get, too.
+            metadata: What the visitors get, too; a text as its bytes in UTF-8.
 
         Returns:
             What it came to.
 
         Raises:
-            RunError: As `send`; R720, no step takes the visit.
+            RunError: As `send`; R720, no step takes the visit; R783, the metadata are neither bytes nor a text.
         """
         if name not in (known := self.topology.visits()):
-            raise _unknown(VISIT, name, known)
+            raise unknown(VISIT, name, known)
+        data = metadata.encode() if isinstance(metadata, str) else metadata
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise RunError.of("R783", USAGE, name=name, value=shown(metadata))
         sequence = self._sequence
-        visit = pb.Visit(id=sequence, name=name, metadata=metadata)
+        visit = pb.Visit(id=sequence, name=name, metadata=bytes(data))
         batch = self._run([[visit_frame(sequence, self.now_ms, visit)]])
         self._sequence += 1
         self._follow()
@@ -210,7 +230,7 @@ class MemoryRun:
         """
         part, count, ended = self.source(source), 0, False
         if not isinstance(part, GeneratorSource):
-            raise _refused(part, "a generator's messages", "messages are sent to it", "use send")
+            raise refused(part, "a generator's messages", "messages are sent to it", "use send")
         while not ended and (most is None or count < most):
             wanted = MOST_GENERATED if most is None else min(MOST_GENERATED, most - count)
             values, encoding, ended, reason = self._made(part, wanted)
@@ -245,7 +265,7 @@ class MemoryRun:
             RunError: R720, there is no such sink, or its encoder does not make whole records.
         """
         if not has_records(part := self.sink(sink)):
-            raise _unknown(WHOLE, sink, [each.name for each in self.topology.sinks() if has_records(each)])
+            raise unknown(WHOLE, sink, [each.name for each in self.topology.sinks() if has_records(each)])
         return [read_record(record.value or b"") for record in self._outputs[part.path]]
 
     def take(self) -> dict[str, list[Record]]:
@@ -256,14 +276,14 @@ class MemoryRun:
         return taken
 
     def states(self, name: str) -> dict[str | bytes, Any]:
-        """Return the states of all keys, as they are committed: objects in Python, else bytes.
+        """Return the states of all keys, as they are committed: objects in Python, states of groups, else bytes.
 
         Raises:
             RunError: R720, there is no such state.
         """
         calls = self._state_calls(name)
         found = read_states(self.plan, self._engine.store, name).items()
-        return {readable(key): calls.state(*state) if calls else state[1] for key, state in found}
+        return {readable(key): calls.state(*state) if calls else foreign_state(state[1]) for key, state in found}
 
     def state(self, name: str, key: Any) -> Any:
         """Return the state of a key, None when it has none; otherwise as `states`."""
@@ -271,38 +291,38 @@ class MemoryRun:
         found = read_states(self.plan, self._engine.store, name).get(key_bytes(key))
         if found is None:
             return None
-        return calls.state(*found) if calls else found[1]
+        return calls.state(*found) if calls else foreign_state(found[1])
 
     def source(self, name: str) -> Source:
         """Return the source of a name."""
-        return _chosen("source", list(self.topology.sources()), name)
+        return chosen("source", list(self.topology.sources()), name)
 
     def sink(self, name: str) -> Sink:
         """Return the sink of a name."""
-        return _chosen("sink", list(self.topology.sinks()), name)
+        return chosen("sink", list(self.topology.sinks()), name)
 
     def _frames(self, source: Source, messages: Sequence[Message], is_payload: bool) -> Iterator[bytes]:
         port = self.plan.ports[source.path]
         if isinstance(source, GeneratorSource):
-            raise _refused(source, shown(messages[0].value), "it makes its messages itself", "use generate")
+            raise refused(source, shown(messages[0].value), "it makes its messages itself", "use generate")
         if is_payload and type(source) is TcpSource:
             payloads = [message.value for message in messages]
             kind = source.framing.kind
             for payload in payloads if kind in KINDS else ():
                 if reason := misfit(kind, payload):
-                    raise _refused(source, shown(payload), reason, "send what its framing can have")
+                    raise refused(source, shown(payload), reason, "send what its framing can have")
             return wire_frames(source, port, payloads, self._sequence, now_ms=self.now_ms)
         if is_payload:
             return value_frames(source, port, messages, self._sequence, now_ms=self.now_ms, encoding=PLAIN)
         calls = self._calls(source.worker)
         if calls is None:
             fix = "send what its decoder reads, as bytes"
-            raise _refused(source, shown(messages[0].value), "its program does not run in this process", fix)
+            raise refused(source, shown(messages[0].value), "its program does not run in this process", fix)
         try:
             written = [calls.message_bytes(message.value) for message in messages]
         except Exception as error:
             fix = "send what can be pickled: messages travel between processes"
-            raise _refused(source, shown(messages[0].value), f"{type(error).__name__}: {error}", fix) from error
+            raise refused(source, shown(messages[0].value), f"{type(error).__name__}: {error}", fix) from error
         values = [Message(data, each.key, each.time_ms) for each, (_, data) in zip(messages, written, strict=True)]
         return value_frames(source, port, values, self._sequence, now_ms=self.now_ms, encoding=written[0][0])
 
@@ -311,7 +331,7 @@ class MemoryRun:
             return self._records.record(source, message, self.now_ms)
         except (TypeError, ValueError) as error:
             fix = "give it attributes of the types that KafkaRecord names"
-            raise _refused(source, shown(message.value), str(error), fix) from error
+            raise refused(source, shown(message.value), str(error), fix) from error
 
     def _made(self, source: GeneratorSource, wanted: int) -> Made:
         previous, encoding = self._generated.get(source.path, (None, 0))
@@ -376,22 +396,4 @@ class MemoryRun:
         for stage in self.plan.stages:
             if any(node.state == name for node in stage.nodes if node.state):
                 return self._calls(stage.worker)
-        raise _unknown(STATE, name, state_names(self.plan))
-
-
-def _chosen(what: str, parts: list[P], name: str) -> P:
-    found = [part for part in parts if part.name == name] or ([part for part in parts] if not name else [])
-    if name.isdecimal() and not found and int(name) < len(parts):
-        found = [parts[int(name)]]
-    if len(found) != 1:
-        raise _unknown(what, name, [part.name for part in parts])
-    return found[0]
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> RunError:
-    listed = ", ".join(f'"{each}"' for each in known) or "none"
-    return RunError.of("R720", USAGE, what=what, name=f'"{name}"' if name else "of this name", known=listed)
-
-
-def _refused(source: Source, value: str, reason: str, fix: str) -> RunError:
-    return RunError.of("R721", USAGE, source=source.name, value=value, reason=reason, fix=fix)
+        raise unknown(STATE, name, state_names(self.plan))

@@ -3,16 +3,31 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.errors import TOPOLOGY, RunError
+from wallaroo.kafka_record import KafkaRecord
+from wallaroo.worker.kafka_record import read_record
+from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError
 from wallaroo_runtime.gateway.connection import listen, real_address
 from wallaroo_runtime.gateway.framing import NEWLINE, Cutter, fixed_cutter, splitter_cut
 from wallaroo_runtime.memory.receiver import Receiver
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.service._proto import service_pb2 as pb
-from wallaroo_runtime.topology.model import GeneratorSource, Part, Sink, Source, TcpSink, TcpSource, Topology
+from wallaroo_runtime.topology.model import (
+    GeneratorSource,
+    Part,
+    Sink,
+    Source,
+    SparkSink,
+    TcpSink,
+    TcpSource,
+    Topology,
+    has_records,
+)
 
+TEST_KITS = {"python": "wallaroo.testing", "go": "wallarootest"}
+NOOP = "noop"
 READ_BYTES = 256 * 1024
 TURN_S = 0.1  # from one look at clock and generators to the next
 GENERATED = 1000  # messages of a generator in one turn
@@ -20,8 +35,16 @@ PENDING_BYTES = 64 * 1024 * 1024  # that wait for receivers before sources wait
 FINISH_S = 2.0
 
 
+def ignore(record: KafkaRecord) -> None:
+    """Show nothing."""
+
+
 class MemoryServer:
-    """Takes messages over TCP, processes them at once, and sends the output.
+    """Takes messages over TCP, processes them at once, and sends the output; records of topics come from its owner.
+
+    Args:
+        say: Called with what is wrong.
+        show: Called with each record that a sink has written to a topic.
 
     Attributes:
         emitted: Messages for sinks so far.
@@ -29,9 +52,12 @@ class MemoryServer:
         active_at: Monotonic time of the last message.
     """
 
-    def __init__(self, run: MemoryRun, say: Callable[[Diagnostic], None]) -> None:
+    def __init__(
+        self, run: MemoryRun, say: Callable[[Diagnostic], None], show: Callable[[KafkaRecord], None] = ignore
+    ) -> None:
         check_served(run.topology)
-        self.run, self._say = run, say
+        self.run, self._say, self._show = run, say, show
+        self._topics = {end.path: end.place for end in run.topology.sinks() if has_records(end)}
         self.received = self.emitted = 0
         self.began = self.active_at = time.monotonic()
         self.failure: RunError | None = None
@@ -52,8 +78,7 @@ class MemoryServer:
         Raises:
             RunError: R601.
         """
-        for sink in self.run.topology.sinks():
-            assert isinstance(sink, TcpSink)
+        for sink in self.run.topology.tcp_sinks():
             receiver = self._receivers[sink.path] = Receiver(sink, self._say)
             self._tasks.append(asyncio.create_task(receiver.run()))
         return [await self._listen(part) for part in self.run.topology.sources() if isinstance(part, TcpSource)]
@@ -64,6 +89,18 @@ class MemoryServer:
         for source in list(self._generators) if self.pending < PENDING_BYTES else []:
             self._do(lambda source=source: self._generate(source))  # type: ignore[misc]
         await asyncio.sleep(0 if self._generators else TURN_S)
+
+    def produce(self, records: list[KafkaRecord]) -> None:
+        """Process records of topics; what a user has misspelt is reported."""
+        self._do(lambda: self._produce(records), may_be_wrong=True)
+
+    def _produce(self, records: list[KafkaRecord]) -> None:
+        self.run.produce(records)
+        self._received(len(records))
+
+    def visit(self, name: str, metadata: str) -> None:
+        """Run visitors; a visit that is not there is reported."""
+        self._do(lambda: self.run.visit(name, metadata), may_be_wrong=True)
 
     async def stop(self) -> None:
         """Take nothing more, and give receivers a moment for what waits."""
@@ -136,17 +173,23 @@ class MemoryServer:
         self.received += count
         self.active_at = time.monotonic()
 
-    def _do(self, action: Callable[[], None]) -> None:
-        """Run a micro-batch and send what it gave; an error ends the run."""
+    def _do(self, action: Callable[[], object], *, may_be_wrong: bool = False) -> None:
+        """Run a micro-batch and send what it gave; an error ends the run, unless it is in what a user has typed."""
         if self.failure is not None:
             return
         try:
             action()
         except RunError as error:
-            self.failure = error
+            if not (may_be_wrong and error.exit_code == USAGE):
+                self.failure = error
+            for finding in error.diagnostics if self.failure is None else ():
+                self._say(finding)
         for path, records in self.run.take().items():
             self.emitted += len(records)
-            if records:
+            if path in self._topics:
+                for record in records:
+                    self._show(replace(read_record(record.value or b""), topic=self._topics[path]))
+            elif records and path in self._receivers:
                 self._receivers[path].put(b"".join(record.value or b"" for record in records))
 
 
@@ -164,11 +207,14 @@ def check_served(topology: Topology) -> None:
     """
     parts: list[Source | Sink] = [*topology.sources(), *topology.sinks()]
     for part in parts:
-        if not (type(part) in (TcpSource, TcpSink) or isinstance(part, GeneratorSource)):
-            raise not_served(part, f'kind "{part.kind}" with --engine memory')
+        is_served = type(part) in (TcpSource, TcpSink) or isinstance(part, GeneratorSource)
+        # A group that writes nothing ends in Spark's sink for nothing.
+        if not (is_served or has_records(part) or (isinstance(part, SparkSink) and part.place == NOOP)):
+            raise not_served(part, f'kind "{part.kind}" with --engine memory', topology.worker(part.worker).language)
 
 
-def not_served(part: Part, what: str) -> RunError:
+def not_served(part: Part, what: str, language: str) -> RunError:
     """Return the error for what only Spark runs."""
-    fix = "run it on Spark, or give it messages in a test with wallaroo.testing"
+    kit = TEST_KITS.get(language)
+    fix = "run it on Spark" + (f", or give it messages in a test with {kit}" if kit else "")
     return RunError.of("P304", TOPOLOGY, path=part.path, what=what, fix=fix)

@@ -1,9 +1,14 @@
 """Reads states out of their logs."""
 
+from wallaroo.goka.state import GroupState
 from wallaroo_runtime.lowering.state_log import latest_states
 from wallaroo_runtime.memory.store import Store
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.plan.stage import STATE_ENTRIES
+
+# How Go's worker writes a message of protobuf: a mark, the length of its name, the name, its bytes.
+PROTOBUF_MARK = 0x48
+GROUP_STATE = b"wallaroo.record.v1.GroupState"
 
 
 def read_states(plan: Plan, store: Store, name: str) -> dict[bytes, tuple[int, bytes]]:
@@ -15,6 +20,12 @@ def read_states(plan: Plan, store: Store, name: str) -> dict[bytes, tuple[int, b
             states = latest_states(entries)
             found.update({key: value for (port, key), value in states.items() if port in ports})
     return found
+
+
+def foreign_state(data: bytes) -> GroupState | bytes:
+    """Return a state of a program in another language: of a group what it holds, else its bytes."""
+    mark = bytes([PROTOBUF_MARK, len(GROUP_STATE)]) + GROUP_STATE
+    return GroupState.from_bytes(data.removeprefix(mark)) if data.startswith(mark) else data
 
 
 def state_names(plan: Plan) -> list[str]:

@@ -5,14 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
-from wallaroo.diagnostic import shown
+from wallaroo.diagnostic import closest, shown
 from wallaroo.kafka_record import KafkaRecord
-from wallaroo.memory_topic import Topics
+from wallaroo.memory_topic import Topics, looked_up
 from wallaroo.testing import Message
 from wallaroo.worker.kafka_record import write_record
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.topology.model import KafkaSource, Topology, has_records
+from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Topology, has_records
 
 Group = tuple[KafkaSource, list[Message]]
 
@@ -30,29 +31,60 @@ class Feed:
 
     def __init__(self, topology: Topology, directory: Path | None = None) -> None:
         self.topics, self._directory = Topics(), directory
+        kafka = [end for end in (*topology.sources(), *topology.sinks()) if isinstance(end, KafkaSource | KafkaSink)]
+        self._known = sorted({end.topic for end in kafka})
         self._readers: dict[str, list[KafkaSource]] = {}
         for source in topology.sources():
             if isinstance(source, KafkaSource) and has_records(source):
                 self._readers.setdefault(source.topic, []).append(source)
 
+    def check(self, topic: str, *, is_new: bool) -> None:
+        """Refuse a topic that the application does not have.
+
+        Args:
+            is_new: Whether it may be one that nobody reads, unless its name is nearly that of another.
+
+        Raises:
+            RunError: R784.
+        """
+        if topic in self._known or topic in self.topics or self._is_looked_up(topic):
+            return
+        close = closest(topic, self._known)
+        if is_new and not close:
+            return
+        known = ", ".join(f'"{each}"' for each in self._known) or "none"
+        fix = f'did you mean "{close}"?' if close else "name one of these"
+        raise RunError.of("R784", USAGE, topic=topic[:80], known=known, fix=fix)
+
+    def _is_looked_up(self, topic: str) -> bool:
+        """Return whether a program looks it up as a table: it says so itself, a topology does not name it."""
+        return topic in looked_up or (self._directory is not None and self._file(topic).exists())
+
+    def _file(self, topic: str) -> Path:
+        assert self._directory is not None
+        return self._directory / hashlib.sha256(topic.encode("utf-8", "surrogateescape")).hexdigest()
+
     def write(self, records: Iterable[KafkaRecord], now_ms: int) -> list[KafkaRecord]:
-        """Append records to their topics; returns those that some source reads, as it gets them."""
+        """Append records to their topics; returns those that some source reads, as it gets them.
+
+        Raises:
+            RunError: R721, one is no record; none is appended.
+        """
+        records = list(records)
+        for record in records:
+            _bytes(record)
         written = [self.topics.append(record, now_ms) for record in records]
         if self._directory is not None:
             for topic, group in groupby(written, key=attrgetter("topic")):
-                _append(self._directory / hashlib.sha256(topic.encode()).hexdigest(), group)
+                _append(self._file(topic), group)
         return [record for record in written if record.topic in self._readers]
 
     def messages(self, records: Sequence[KafkaRecord]) -> Iterator[Group]:
-        """Yield what each source gets of records, in their order; tables come first, as in every micro-batch.
-
-        Raises:
-            RunError: R721, an attribute of a record is of another type, or too large.
-        """
+        """Yield what each source gets of records, in their order; tables come first, as in every micro-batch."""
         groups = [(topic, list(group)) for topic, group in groupby(records, key=attrgetter("topic"))]
         pairs = [(source, group) for topic, group in groups for source in self._readers[topic]]
         for source, group in sorted(pairs, key=lambda pair: not pair[0].table):
-            yield source, [_message(source, record) for record in group]
+            yield source, [_message(record) for record in group]
 
 
 def _append(file: Path, records: Iterable[KafkaRecord]) -> None:
@@ -61,10 +93,18 @@ def _append(file: Path, records: Iterable[KafkaRecord]) -> None:
         opened.write(b"".join(len(data).to_bytes(4, "big") + data for data in found))
 
 
-def _message(source: KafkaSource, record: KafkaRecord) -> Message:
+def _message(record: KafkaRecord) -> Message:
+    return Message(_bytes(record), record.key or b"", record.timestamp_ms)
+
+
+def _bytes(record: Any) -> bytes:
+    fix = "give it attributes of the types that KafkaRecord names"
     try:
-        return Message(write_record(record), record.key or b"", record.timestamp_ms)
+        if not isinstance(record, KafkaRecord):
+            fix = 'produce records: KafkaRecord("TOPIC", b"KEY", b"VALUE")'
+            msg = f"expected a KafkaRecord, {type(record).__name__} found"
+            raise TypeError(msg)
+        return write_record(record)
     except (TypeError, ValueError) as error:
-        fix = "give it attributes of the types that KafkaRecord names"
-        values = {"source": source.name, "value": shown(record), "reason": error, "fix": fix}
-        raise RunError.of("R721", USAGE, **values) from error
+        source = record.topic if isinstance(record, KafkaRecord) else "of records"
+        raise RunError.of("R721", USAGE, source=source, value=shown(record), reason=error, fix=fix) from error

@@ -22,12 +22,21 @@ from wallaroo_runtime.checkpoint.manifest import (
 )
 from wallaroo_runtime.checkpoint.rescale import plan_of
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.run.state_query import StateQuery
+from wallaroo_runtime.run.state_query import StateQuery, state_named, states_of
 from wallaroo_runtime.spark.java import check_java
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 
 RAW = "give --raw, which shows the bytes of states and starts no worker"
+
+
+def check_state(place: Path, name: str) -> None:
+    """Refuse the name of a state that the files of a checkpoint do not know; Spark takes seconds to say it.
+
+    Raises:
+        RunError: R616, R698, there is no checkpoint; R720, no such state.
+    """
+    state_named(states_of(plan_of(read_manifest(place))), name)
 
 
 @contextmanager

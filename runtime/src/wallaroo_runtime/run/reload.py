@@ -9,9 +9,10 @@ from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.monitor.access import new_token, parse_address
 from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.watched import ProgramFiles
+from wallaroo_runtime.run.fit import check_application, check_continues
 from wallaroo_runtime.run.options import RunOptions
-from wallaroo_runtime.run.run import LOOK_S, Ending, run_once
-from wallaroo_runtime.run.signals import RunStop, stop_signals
+from wallaroo_runtime.run.run import LOOK_S, STOPPED, Ending, run_once
+from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.run.trial import try_workers
 from wallaroo_runtime.system.child import Children
@@ -21,12 +22,15 @@ WAIT = "waiting for a change of the program"
 ENDS = {"R617"}  # of Spark's processes: nothing is left to go on with
 
 
-def execute_watched(options: RunOptions, reporter: Reporter) -> None:
+def execute_watched(options: RunOptions, reporter: Reporter) -> int:
     """Run an application until it is stopped by a signal, or idle; each change of its files starts it again.
 
-    A changed program that cannot be loaded, or whose workers do not start next to those that run, is reported, and the
-    run goes on with the one before. What fails later is reported, too, and the next change is another try. `--fresh`
-    concerns the first start that gets to the checkpoint.
+    A changed program that cannot be loaded, that its checkpoint refuses, or whose workers do not start next to those
+    that run, is reported, and the run goes on with the one before. What fails later is reported, too, and the next
+    change is another try. `--fresh` concerns the first start that gets to the checkpoint.
+
+    Returns:
+        The exit code: 0, or that of a signal that came before any program was initialized.
 
     Raises:
         RunError: The first start failed for what is not the program's, or Spark has ended.
@@ -41,9 +45,10 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> None:
         except (KeyboardInterrupt, RunError) as error:
             if not stopped.ended_start(error):
                 raise
-            reporter.note("stopped before it was ready")
+            reporter.event(STOPPED, BROKEN_OFF)
         finally:
             program.close()
+        return 0 if program.was_ready or not stopped.is_set() else stopped.exit_code
 
 
 def _run_once(options: RunOptions, reporter: Reporter, program: "Program", ending: Ending) -> bool:
@@ -144,7 +149,11 @@ class Program:
         if self._loading is None or self._loading.is_alive():
             return False
         done, self._loading = self._loading, None
-        self.loaded = _runnable(done)
+        found = _runnable(done)
+        check_application(self._options, found)
+        if self.was_opened or not self._options.checkpoint.fresh:
+            check_continues(self._options, found)
+        self.loaded = found
         return True
 
     def close(self) -> None:

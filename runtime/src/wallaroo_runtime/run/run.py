@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.worker import trace
-from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.directory import Place
 from wallaroo_runtime.checkpoint.manifest import REALTIME, Directory, LocalDirectory
-from wallaroo_runtime.checkpoint.url import check_answer, check_services, is_remote
+from wallaroo_runtime.checkpoint.url import check_answer, is_remote
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.monitor.endpoint import registered
 from wallaroo_runtime.peer.configuration import needs_worker, open_sources
@@ -24,20 +23,22 @@ from wallaroo_runtime.plan.bucket import BUCKETS_PER_PARTITION
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS
 from wallaroo_runtime.plan.stage import Plan
-from wallaroo_runtime.program.application import Application, check_runnable, load_application, unused_addresses
+from wallaroo_runtime.program.application import Application, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
+from wallaroo_runtime.run.fit import check_application
 from wallaroo_runtime.run.goka import begin_groups
 from wallaroo_runtime.run.hosted import hosted_workers, path_of
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
 from wallaroo_runtime.run.observe import Watch, start_watch
 from wallaroo_runtime.run.options import AppOptions, RunOptions
+from wallaroo_runtime.run.past import tell_past
 from wallaroo_runtime.run.peers import Peers
-from wallaroo_runtime.run.realtime import check_realtime, realtime_bounds, realtime_settings, start_in_realtime
+from wallaroo_runtime.run.realtime import realtime_bounds, realtime_settings, start_in_realtime
 from wallaroo_runtime.run.realtime_kafka import kafka_starts, tables_left
 from wallaroo_runtime.run.running_state import states_of_run
-from wallaroo_runtime.run.signals import RunStop, ending_java, kept_signals, stop_signals
+from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, ending_java, kept_signals, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.run.worker_output import WorkerOutput
@@ -50,25 +51,33 @@ if TYPE_CHECKING:
     from wallaroo_runtime.spark.query import RunningQuery
     from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 
-STARTING, STOPPING = "starting", "stopping"
+STARTING, STOPPING, STOPPED = "starting", "stopping", "stopped"
 LOOK_S, QUIET_LOOK_S = 0.1, 0.5
 PROGRESS_S = 1.0
 SIGNALS_S = 1.0
 
 
-def execute(options: RunOptions, reporter: Reporter) -> None:
+def execute(options: RunOptions, reporter: Reporter, application: Application | None = None) -> int:
     """Run an application until it is stopped by a signal, or idle.
+
+    Args:
+        application: What `options` name, when it is loaded already.
+
+    Returns:
+        The exit code: 0, or that of a signal that came before the application was initialized.
 
     Raises:
         RunError: It cannot start, or it failed; everything that was started has ended.
     """
     with stop_signals() as stopped:
         try:
-            run_once(options, reporter, Ending(stopped))
+            run_once(options, reporter, Ending(stopped), application)
         except (KeyboardInterrupt, RunError) as error:
             if not stopped.ended_start(error):
                 raise
-            reporter.note("stopped before it was ready")
+            reporter.event(STOPPED, BROKEN_OFF)
+            return stopped.exit_code
+    return 0
 
 
 class Ending(NamedTuple):
@@ -103,17 +112,12 @@ def run_once(options: RunOptions, reporter: Reporter, ending: Ending, applicatio
         reporter.warn(Diagnostic.of("R778", package=package))
     for finding in unused_addresses(topology, app.inputs, app.outputs):
         reporter.warn(finding)
-    check_runnable(topology)
+    check_application(options, application)
     running = application._replace(topology=attached(topology, app.attach))
-    if application.archive and cores(options.spark.master):
-        check_platform(application.path, application.archive.manifest)
-    check_services(options.checkpoint.location, options.remote)
     check_java()
     check_master(options.spark.master)
     is_realtime = options.mode == REALTIME
     if is_realtime:
-        location = options.checkpoint.location
-        check_realtime(topology, master=options.spark.master, location=location, remote=options.remote)
         options = replace(options, bounds=realtime_bounds(options.bounds))
     check_answer(options.checkpoint.location)
     place = Place.take(path_of(options.checkpoint, application))
@@ -269,7 +273,7 @@ def _run(
         peers.egress.stop()  # it delivers what is there, for some seconds if need be; the rest is the next run's
         for finding in flow.new_findings():
             reporter.warn(finding)
-        last = flow.snapshot("stopped")
+        last = flow.snapshot(STOPPED)
         reporter.progress(last)
         if (failure := flow.failure(last)) is not None:
             raise failure
@@ -362,26 +366,6 @@ def _beside(options: RunOptions, application: Application, stack: ExitStack) -> 
     stack.callback(workers.close)
     sources = filter(needs_worker, application.topology.sources())
     return {source.worker: workers.target(source.worker) for source in sources}
-
-
-def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> None:
-    """Report what a checkpoint has from earlier runs, and in what this one differs from them.
-
-    Args:
-        count: Messages that sources have taken so far; None: Spark reads sources, and keeps positions of them alone.
-    """
-    if checkpoint.continues:
-        past = "at the positions of its sources" if count is None else f"after {count:,} messages"
-        reporter.note(f"continuing from {checkpoint.directory}")
-        reporter.note(f"it goes on {past}; --fresh starts over")
-    if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
-        kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
-        remedy = "`wallaroo state rescale` changes it"
-        reporter.note(f"the checkpoint keeps its {kept} shuffle partitions; a new one would get {wanted}; {remedy}")
-    for name in checkpoint.changed_code:
-        reporter.note(f'the code of worker "{name}" is not that of the last run')
-    for change in checkpoint.changes:
-        reporter.note(f"changed since the last run: {change.text}")
 
 
 def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: Ending, watch: Watch | None) -> None:

@@ -11,6 +11,8 @@ from wallaroo_runtime.spark.virtual_machine import VirtualMachine
 from wallaroo_runtime.system.stop import Stop
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALLED = 128
+BROKEN_OFF = "stopped before it was ready"
 
 
 class RunStop(Stop):
@@ -23,7 +25,7 @@ class RunStop(Stop):
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_started, self._is_impatient = False, False
+        self.is_started, self._is_impatient, self._number = False, False, 0
 
     def take(self, number: int, frame: FrameType | None = None) -> None:
         """Handle a signal: a second SIGINT interrupts whatever goes on, the first signal the start.
@@ -32,10 +34,16 @@ class RunStop(Stop):
             KeyboardInterrupt: Something is to be interrupted.
         """
         is_first = not self.is_set()
+        self._number = self._number or number
         self.set()
         self._is_impatient = not is_first and number == signal.SIGINT
         if self._is_impatient or (is_first and not self.is_started):
             raise KeyboardInterrupt
+
+    @property
+    def exit_code(self) -> int:
+        """That of a start which a signal has ended, as shells count it: 130 after SIGINT, 143 after SIGTERM."""
+        return SIGNALLED + self._number
 
     def ended_start(self, error: BaseException) -> bool:
         """Say whether an error is that a signal has ended the start, and Java with it; that is no failure."""

@@ -76,10 +76,10 @@ class Reporter(Protocol):
         """
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
-        """Report that a watched program has changed, and what becomes of it.
+        """Report that a watched program has changed and what becomes of it, or that a start was broken off.
 
         Args:
-            state: `changed`, `kept` or `waiting`.
+            state: `changed`, `kept`, `waiting` or `stopped`.
             text: The same in words.
             findings: What is wrong with the program.
         """

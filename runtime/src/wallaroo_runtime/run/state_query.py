@@ -65,7 +65,7 @@ class StateQuery:
 
     def __init__(self, plan: Plan, logs: Logs, shower: Callable[[str], Shower] | None) -> None:
         self._plan, self._logs, self._shower = plan, logs, shower
-        self.states = {state.name: state for state in _states_of(plan)}
+        self.states = states_of(plan)
 
     @property
     def names(self) -> list[str]:
@@ -161,10 +161,7 @@ class StateQuery:
         return batch, list(self._shown(state, rows)), following
 
     def _state(self, name: str) -> StateOf:
-        if name not in self.states:
-            known = ", ".join(f'"{each}"' for each in sorted(self.states)) or "none"
-            raise RunError.of("R720", what="state", name=f'"{name[:80]}"', known=known)
-        return self.states[name]
+        return state_named(self.states, name)
 
     def _rows(
         self, state: StateOf, choice: StateChoice, batch: int, bucket_ids: tuple[int, ...] = ()
@@ -199,6 +196,23 @@ class StateQuery:
             if error.diagnostics[0].code != "W416":
                 raise
             return None
+
+
+def state_named(states: Mapping[str, StateOf], name: str) -> StateOf:
+    """Return the state of a name.
+
+    Raises:
+        RunError: R720, there is none.
+    """
+    if name not in states:
+        known = ", ".join(f'"{each}"' for each in sorted(states)) or "none"
+        raise RunError.of("R720", what="state", name=f'"{name[:80]}"', known=known)
+    return states[name]
+
+
+def states_of(plan: Plan) -> dict[str, StateOf]:
+    """Return the states of a plan by their names."""
+    return {state.name: state for state in _states_of(plan)}
 
 
 def _choice(state: StateOf, prefix: str, after: str, limit: int | None) -> StateChoice:

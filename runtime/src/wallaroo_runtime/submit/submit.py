@@ -22,9 +22,9 @@ from wallaroo_runtime.worker.launch import status_text
 CLUSTER_KINDS = ("yarn", "k8s://")
 LIMIT, WINDOW_S = 10, 600.0
 BACKOFF = Backoff(1.0, 30.0)
-INTERRUPTED = 130
-# What a driver says of a fault that the next one would find again.
-FINAL = frozenset({0, USAGE, TOPOLOGY, INTERRUPTED})
+INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+# What a driver says of a fault that the next one would find again, or of a signal that ended its start.
+FINAL = frozenset({0, USAGE, TOPOLOGY, INTERRUPTED, TERMINATED})
 
 
 def check_deploy_mode(master: str, deploy_mode: str) -> None:
@@ -88,7 +88,7 @@ class DriverKeeper:
         self._command, self._says_ready, self._restarts = list(command), says_ready, restarts
         self._stopped = threading.Event()
         self._child: subprocess.Popen[str] | None = None
-        self._was_ready = False
+        self._was_ready, self._missed = False, 0
 
     def run(self) -> int:
         """Run until the driver ends for good; returns its exit code.
@@ -132,6 +132,8 @@ class DriverKeeper:
             preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509 - no other thread runs
         )  # fmt: skip
         assert child.stdout is not None
+        if self._missed:
+            child.send_signal(self._missed)
         with child.stdout:
             for line in child.stdout:
                 self._was_ready |= self._says_ready(line)
@@ -140,5 +142,7 @@ class DriverKeeper:
 
     def _forward(self, number: int, frame: Any) -> None:
         self._stopped.set()
-        if self._child is not None and self._child.poll() is None:
+        if self._child is None or self._child.poll() is not None:
+            self._missed = number  # by the driver that may be starting now
+        else:
             self._child.send_signal(number)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.system.process import dying_with_parent
-from wallaroo_runtime.worker.spec import WorkerSpec
+from wallaroo_runtime.worker.interpreter import refused
+from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER, WorkerSpec
 
 SOCKET, FAILURE = "worker.sock", "failure.json"
 MAX_FAILURE_BYTES = 4 * 1024 * 1024
@@ -91,6 +92,8 @@ def explain_refusal(spec: WorkerSpec, error: OSError) -> Diagnostic:
     if not Path(spec.directory).is_dir():
         reason, fix = f"its directory {spec.directory} does not exist", "emit the topology again where the program is"
         return Diagnostic.of("W401", worker=spec.name, reason=reason, fix=fix)
+    if spec.python and spec.command[0] == PYTHON_PLACEHOLDER:
+        return refused(spec.python, error)
     machine = _machine_of(path)
     if error.errno == errno.ENOEXEC and machine and machine != platform.machine():
         return Diagnostic.of("W405", path=path, actual=machine, expected=platform.machine())

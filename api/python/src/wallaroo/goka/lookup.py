@@ -25,6 +25,7 @@ class Lookups:
     ) -> None:
         self._brokers, self._tables = list(brokers), list(tables)
         self._partitioner, self._options = partitioner, dict(options)
+        memory_topic.looked_up.update(self._tables)
         self._views: dict[str, View] = {}
         self._lock, self._is_running = threading.Lock(), False
 

@@ -1,0 +1,72 @@
+"""Runs a case whose input are records of topics, in this process."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from wallaroo.kafka_record import KafkaRecord
+from wallaroo_runtime.cli.case import Case, bad
+from wallaroo_runtime.cli.record_line import parse_record, record_line
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.memory.run import MemoryRun
+
+VISIT = "visit "
+
+
+def feed_records(case: Case, run: MemoryRun) -> None:
+    """Write the records of a case's files to their topics, and run its visits, in their order.
+
+    Raises:
+        RunError: R745, a file cannot be read; R782, a line is no record; or the application cannot go on.
+    """
+    for item in case.setting("input", []):
+        for step in steps(case.folder / item["file"]):
+            if isinstance(step, str):
+                name, _, metadata = step.partition(" ")
+                run.visit(name, metadata)
+            else:
+                run.produce(step)
+
+
+def steps(path: Path) -> Iterator[list[KafkaRecord] | str]:
+    """Yield the micro-batches of a file, which an empty line ends, and its visits: name and metadata.
+
+    Raises:
+        RunError: R745, R782.
+    """
+    batch: list[KafkaRecord] = []
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise bad(path, str(error), "correct the file, or its kind in case.toml") from error
+    for number, line in enumerate([*lines, ""], 1):
+        is_visit = line.startswith(VISIT)
+        if line and not is_visit:
+            batch.append(record_of(line, number, str(path)))
+            continue
+        if batch:
+            yield batch
+            batch = []
+        if is_visit:
+            yield line.removeprefix(VISIT)
+
+
+def record_of(line: str, number: int, source: str) -> KafkaRecord:
+    """Return the record of a line.
+
+    Raises:
+        RunError: R782.
+    """
+    try:
+        return parse_record(line)
+    except ValueError as error:
+        raise RunError.of("R782", USAGE, number=number, source=source, reason=error) from error
+
+
+def topic_lines(case: Case, run: MemoryRun) -> list[str]:
+    """Return the records of the case's topics; it names none: of all that the application writes.
+
+    Raises:
+        RunError: R784, there is no such topic.
+    """
+    written = dict.fromkeys(sink.place for sink in run.topology.sinks() if sink.kind == "kafka")
+    return [record_line(record) for topic in case.setting("topics", [*written]) for record in run.topic(topic)]

@@ -1,0 +1,34 @@
+"""Finds the parts of an application that a test names, and says which there are."""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.topology.model import Sink, Source
+
+P = TypeVar("P", Source, Sink)
+
+
+def chosen(what: str, parts: list[P], name: str) -> P:
+    """Return the part of a name, or of a position.
+
+    Raises:
+        RunError: R720, there is none, or more than one.
+    """
+    found = [part for part in parts if part.name == name] or ([part for part in parts] if not name else [])
+    if name.isdecimal() and not found and int(name) < len(parts):
+        found = [parts[int(name)]]
+    if len(found) != 1:
+        raise unknown(what, name, [part.name for part in parts])
+    return found[0]
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> RunError:
+    """Return the error for a part that the application does not have."""
+    listed = ", ".join(f'"{each}"' for each in known) or "none"
+    return RunError.of("R720", USAGE, what=what, name=f'"{name}"' if name else "of this name", known=listed)
+
+
+def refused(source: Source, value: str, reason: str, fix: str) -> RunError:
+    """Return the error for a message that a source does not take."""
+    return RunError.of("R721", USAGE, source=source.name, value=value, reason=reason, fix=fix)

@@ -1,0 +1,66 @@
+"""The interpreter of `--worker-python`: whether it can run the workers of an application, and why not."""
+
+import subprocess
+import sys
+
+from wallaroo_runtime.errors import USAGE, WORKER, RunError
+from wallaroo_runtime.topology.model import Topology
+from wallaroo_runtime.worker.interpreter import OPTION, refused
+from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
+
+NEEDED = {"wallaroo": "wallaroo-spark[worker]", "grpc": "grpcio"}
+FIND_S = 60.0
+LOOK = """
+import sys
+from importlib.util import find_spec
+print(*(name for name in sys.argv[1:] if not find_spec(name)))
+"""
+
+
+def check_interpreter(python: str, topology: Topology, *, is_here: bool, is_packed: bool) -> None:
+    """Refuse what `--worker-python` names where it cannot run the application's workers.
+
+    Args:
+        python: What it names; empty: nothing.
+        is_here: Whether the workers are processes of this machine, so that there is something to look at.
+        is_packed: Whether they bring their own libraries.
+
+    Raises:
+        RunError: R608, the application has no worker in Python; W432, it cannot run one.
+    """
+    if not python:
+        return
+    if not any(worker.command[0] == PYTHON_PLACEHOLDER for worker in topology.workers):
+        reason = f'{OPTION} is for workers in Python; "{topology.name}" has none'
+        fix = f"leave out {OPTION}; the Python of Spark's own tasks is --conf spark.pyspark.python=PATH"
+        raise RunError.of("R608", USAGE, reason=reason, fix=fix)
+    if not is_here:
+        return
+    if missing := missing_modules(python, () if is_packed else tuple(NEEDED)):
+        fix = f"`{python} -m pip install '{NEEDED[missing[0]]}'`, or give an interpreter that has it"
+        raise RunError.of("W432", WORKER, path=python, reason=f"it has no module {missing[0]}", fix=fix)
+
+
+def missing_modules(python: str, names: tuple[str, ...]) -> list[str]:
+    """Return which of these modules an interpreter does not find.
+
+    Raises:
+        RunError: W432, it cannot be executed, or is no Python.
+    """
+    try:
+        done = subprocess.run([python, "-c", LOOK, *names], capture_output=True, check=False, timeout=FIND_S)
+    except OSError as error:
+        raise RunError([refused(python, error)], WORKER) from error
+    except subprocess.TimeoutExpired:
+        done = None
+    if done is None or done.returncode:
+        reason = f"it did not answer within {FIND_S:g} s" if done is None else f"asked with -c, {_ending(done)}"
+        fix = f"give the path of a Python interpreter, e.g. {sys.executable}"
+        raise RunError.of("W432", WORKER, path=python, reason=reason, fix=fix)
+    found = done.stdout.decode(errors="replace").split()
+    return [name for name in names if name in found]
+
+
+def _ending(done: "subprocess.CompletedProcess[bytes]") -> str:
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return f"it exited with status {done.returncode}" + (f": {said[-1]}" if said else "")

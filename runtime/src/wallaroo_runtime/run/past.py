@@ -1,0 +1,24 @@
+"""What a run says first of the runs before it."""
+
+from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.run.snapshot import Reporter
+
+
+def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> None:
+    """Report what a checkpoint has from earlier runs, and in what this one differs from them.
+
+    Args:
+        count: Messages that sources have taken so far; None: Spark reads sources, and keeps positions of them alone.
+    """
+    if checkpoint.continues:
+        past = "at the positions of its sources" if count is None else f"after {count:,} messages"
+        reporter.note(f"continuing from {checkpoint.directory}")
+        reporter.note(f"it goes on {past}; --fresh starts over")
+    if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
+        kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
+        remedy = "`wallaroo state rescale` changes it"
+        reporter.note(f"the checkpoint keeps its {kept} shuffle partitions; a new one would get {wanted}; {remedy}")
+    for name in checkpoint.changed_code:
+        reporter.note(f'the code of worker "{name}" is not that of the last run')
+    for change in checkpoint.changes:
+        reporter.note(f"changed since the last run: {change.text}")
