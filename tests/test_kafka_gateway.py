@@ -20,6 +20,7 @@ from support.kafka_gateway import DEADLINE_S, TopicGateway
 from support.run import wait_until
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER
+from wallaroo_runtime.lowering.sink_record import SinkRecord
 from wallaroo_runtime.run.realtime_kafka import first_offsets
 from wallaroo_runtime.topology.model import KafkaSource
 
@@ -87,7 +88,7 @@ def test_each_committed_record_is_journaled_once_whatever_kills_the_gateway(
     source, topic = random.Random(seed), new_topic(broker, partitions)
     gateway = TopicGateway(tmp_path_factory.mktemp("drawn"), broker.address)
     gateway.read(topic, dict.fromkeys(range(partitions), 0))
-    writer = Writer(broker, topic, source, partitions)
+    writer, journaled = Writer(broker, topic, source, partitions), list[SinkRecord]()
     for _ in range(4):
         fault = (
             {"WALLAROO_FAULT": f"{source.choice(POINTS)}:{source.randrange(1, 12)}"} if source.random() < 0.6 else {}
@@ -96,14 +97,16 @@ def test_each_committed_record_is_journaled_once_whatever_kills_the_gateway(
         for _ in range(source.randrange(4)):
             writer.write()
         time.sleep(source.uniform(0.2, 1.5))
+        journaled += gateway.processed()  # segments go, and the gateway must know what they said
+        time.sleep(source.uniform(0.0, 2.0))
         gateway.end()
     gateway.start()
     writer.write()
     wait_until(lambda: gateway.status().get("kafka", [{}])[0].get("at_end"), gateway.log, DEADLINE_S)
-    gateway.wait_messages(sum(map(len, writer.kept.values())))
+    gateway.wait_messages(sum(map(len, writer.kept.values())) - len(journaled))
     assert gateway.end(signal.SIGTERM) == 0, gateway.log()
     found: Sent = {number: [] for number in range(partitions)}
-    for record in gateway.records():
+    for record in [*journaled, *gateway.processed()]:
         assert record.partition is not None
         found[record.partition].append((record.key, record.value))
     assert found == writer.kept

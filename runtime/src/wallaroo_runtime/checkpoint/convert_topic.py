@@ -56,6 +56,6 @@ class Topics:
         past.save()
 
     def _past(self) -> Past:
-        past = Past(self._journal, self._generators, self.ports.values())
+        past = Past(self._journal, self._generators, (), self.ports.values())
         past.advance(JournalReader(self._journal).end().offset)
         return past

@@ -73,8 +73,10 @@ class Gateway:
         try:
             writer = JournalWriter(self._journal, limits.segment_bytes, moved)
             connectors = [source for source in config.sources if source.framing == CONNECTOR]
-            generators, streams = config.generators, (*connectors, *config.kafka)
-            past = Past(self._journal, [each.port for each in generators], [each.port for each in streams])
+            generators = config.generators
+            past = Past(
+                self._journal, *([each.port for each in part] for part in (generators, connectors, config.kafka))
+            )
             if past.is_needed:
                 past.advance(writer.safe.offset)
             points = {each.port: points_of(each, past) for each in config.kafka}

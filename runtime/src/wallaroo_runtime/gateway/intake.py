@@ -293,7 +293,7 @@ class Intake:
 
     def _remember(self, offset: int) -> None:
         if self.past.is_needed:
-            self.past.advance(offset)
+            self.past.move(offset)
         else:
             self.past.pass_over(offset)
         self.past.save()

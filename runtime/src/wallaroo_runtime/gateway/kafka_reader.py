@@ -27,13 +27,18 @@ _NAME = POINT_HEADER.decode()
 
 @dataclass(frozen=True, slots=True)
 class ReadFrame:
-    """Messages that become one frame; with them it has how far their partitions are read."""
+    """Messages that become one frame.
+
+    Attributes:
+        points: The next offset of each partition in it; the last message of each has it as a header, too.
+    """
 
     count: int
     flags: int
     parts: list[bytes]
     timestamp_ms: int
     size: int
+    points: Mapping[int, int]
 
 
 class Rows:
@@ -88,7 +93,8 @@ class Rows:
         headers = [own + point for own, point in zip(self._headers, points, strict=True)]
         earliest, columns = columns_of(self._values, self._keys, self._times, headers)
         flags, parts = encode_body(columns.pop("values"), **columns)
-        return ReadFrame(count, flags, parts, earliest, sum(map(len, parts)))
+        reached = {partition: point for partition, (_, point) in self._last.items()}
+        return ReadFrame(count, flags, parts, earliest, sum(map(len, parts)), reached)
 
 
 class KafkaReader:

@@ -78,8 +78,9 @@ class KafkaSources:
     def _take(self, reader: KafkaReader) -> None:
         while reader.frames and self._intake.accepts:
             frame = reader.frames.popleft()
-            port = reader.config.port
-            self._intake.take_columns(port, frame.count, frame.flags, frame.parts, timestamp_ms=frame.timestamp_ms)
+            port, time_ms = reader.config.port, frame.timestamp_ms
+            taken = self._intake.take_columns(port, frame.count, frame.flags, frame.parts, timestamp_ms=time_ms)
+            self._intake.past.note(taken, port, frame.points)
             self._messages[port] += frame.count
             reader.took(frame)
         if reader.error is not None and not reader.frames:

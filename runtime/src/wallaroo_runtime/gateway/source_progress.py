@@ -8,9 +8,10 @@ removed, what its frames say is kept in a small file.
 
 import base64
 import struct
+from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from wallaroo.frame import FrameHeader, read_frame, split_frames
 from wallaroo_runtime.durable.file import replace_file
@@ -43,6 +44,15 @@ def _has_point(headers: bytes) -> bool:
     return headers[-_POINT.size - len(_POINT_START) : -_POINT.size] == _POINT_START
 
 
+class HasEnd(Protocol):
+    """A frame that knows where it ends in the journal: -1, it is not written yet."""
+
+    end: int
+
+
+Noted = tuple[HasEnd, int, Mapping[int, int]]  # a frame, its port, its points
+
+
 class Last(NamedTuple):
     """The last message of a generator.
 
@@ -61,7 +71,8 @@ class Past:
     Args:
         directory: The journal; its writer exists.
         generators: Ports of generator sources.
-        connectors: Ports of sources with streams: of connectors, and of topics.
+        connectors: Ports of connector sources.
+        topics: Ports of Kafka sources, whose streams are partitions.
 
     Attributes:
         values: Port of a generator to its last message.
@@ -71,12 +82,16 @@ class Past:
         RunError: R612, file or journal are damaged.
     """
 
-    def __init__(self, directory: Path, generators: Iterable[int], connectors: Iterable[int]) -> None:
+    def __init__(
+        self, directory: Path, generators: Iterable[int], connectors: Iterable[int], topics: Iterable[int] = ()
+    ) -> None:
         self._directory, self._path = directory, directory / NAME
         self._generators, self._connectors = frozenset(generators), frozenset(connectors)
+        self._streams = self._connectors | {*topics}
         self._offset = 0
+        self._noted: deque[Noted] = deque()
         self.values: dict[int, Last] = {}
-        self.points: dict[int, dict[int, int]] = {port: {} for port in self._connectors}
+        self.points: dict[int, dict[int, int]] = {port: {} for port in self._streams}
         segments = list_segments(directory)
         begin = segments[0].base if segments else 0
         self._load()
@@ -87,7 +102,7 @@ class Past:
     @property
     def is_needed(self) -> bool:
         """Whether any source must know anything."""
-        return bool(self._generators or self._connectors)
+        return bool(self._generators or self._streams)
 
     def advance(self, end: int) -> None:
         """Read the journal up to an offset, a frame boundary."""
@@ -98,6 +113,19 @@ class Past:
                 self._fold(header, data, at)
         self._offset = max(self._offset, end)
 
+    def note(self, frame: HasEnd, port: int, points: Mapping[int, int]) -> None:
+        """Take note of what a frame of a topic says, which is about to be written: `move` need not read it then."""
+        self._noted.append((frame, port, points))
+
+    def move(self, offset: int) -> None:
+        """Do what `advance` does, to an offset that is safe; frames are read only where not all of them were noted."""
+        if self._generators or self._connectors:
+            self.advance(offset)
+        while self._noted and 0 <= self._noted[0][0].end <= offset:
+            _, port, points = self._noted.popleft()
+            self.points[port].update(points)
+        self._offset = max(self._offset, offset)
+
     def pass_over(self, offset: int) -> None:
         """Take note that no source must know anything of what comes before an offset."""
         self._offset = max(self._offset, offset)
@@ -107,7 +135,7 @@ class Past:
             return
         if header.port in self._generators:
             self.values[header.port] = Last(read_frame(data, at).values()[-1], header.encoding)
-        elif header.port in self._connectors:
+        elif header.port in self._streams:
             for value in filter(_has_point, read_frame(data, at).headers):
                 stream, point = _POINT.unpack(value[-_POINT.size :])
                 self.points[header.port][stream] = point
@@ -139,5 +167,5 @@ class Past:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError.of("R612", path=self._path, offset=0, reason=str(error)) from error
         self.values = {port: value for port, value in values.items() if port in self._generators}
-        for port in self._connectors & points.keys():
+        for port in self._streams & points.keys():
             self.points[port] = {int(stream): int(point) for stream, point in points[port].items()}
