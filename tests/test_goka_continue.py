@@ -307,13 +307,18 @@ def test_two_groups_of_which_one_joins(broker: Broker, ends: ExitStack, tmp_path
     ends.callback(ours.end)
     ours.start()
     expected = [("Ann", b"a hat after 5 clicks"), ("Bob", b"a hat after None clicks")]
-    wait_until(lambda: len(list(buyers.records([reports], {}))) >= len(expected), ours.output, WAIT_S, every=1.0)
+
+    def reported() -> list[tuple[str, bytes | None]]:
+        return sorted(buyers.records([reports], {}))
+
+    wait_until(lambda: reported() == expected, lambda: f"{reported()} {ours.output()}", WAIT_S, every=1.0)
     with goka.Emitter([broker.address], clicks, goka.String()) as emitter:
         for user in ("Ann", "Bob"):
             emitter.emit(user, "clicked")
     counts = Group(broker, "click-counts", [clicks])
-    wait_until(lambda: counts.values() == {"Ann": b"6", "Bob": b"1"}, ours.output, WAIT_S, every=1.0)
-    assert sorted(buyers.records([reports], {})) == expected
+    counted = {"Ann": b"6", "Bob": b"1"}
+    wait_until(lambda: counts.values() == counted, lambda: f"{counts.values()} {ours.output()}", WAIT_S, every=1.0)
+    assert reported() == expected
 
 
 def test_a_table_of_a_million_keys(broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
