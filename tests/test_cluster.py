@@ -167,7 +167,7 @@ def test_driver_killed_and_restarted_on_another_host(
         sender.start()  # the gateway does not need a driver
         with stream, deployment.run(archive, receiver, verb="run") as run:
             run.ready()
-            assert f"continuing from {deployment.checkpoint}" in "".join(run.errors)
+            assert f"continuing from {deployment.checkpoint}" in "".join(run.output)
             run.wait_while_alive(lambda: receiver.size >= size, lambda: f"{size} bytes, have {receiver.size}", LONG_S)
             sender.join()
             run.wait_for("messages_processed", MESSAGES)

@@ -88,7 +88,7 @@ def test_a_driver_killed_goes_on_from_hdfs(hadoop: Hadoop, site: Site) -> None:
             first.send(payload(PARTS[1]))
             assert ended(first) == -signal.SIGKILL
         with site.run(app, receiver, checkpoint=place) as second:
-            assert f"continuing from {place}" in "".join(second.errors)
+            assert f"continuing from {place}" in "".join(second.output)
             receiver.wait_for_lines(len(counted(PARTS[0] + PARTS[1])), second)
             # The repeated micro-batch has replaced that state: what could not be renamed would still be there.
             states = [name for name in hadoop.files("/killed/spark/state") if "changelog" in name]

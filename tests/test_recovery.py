@@ -131,7 +131,8 @@ def test_worker_killed_while_a_call_is_in_flight(language: str, tmp_path: Path) 
             recorded += victim == pid
         assert len(killed) == KILLS
         assert recorded >= 5
-        assert 'worker "main", process ' in (said := "".join(run.errors)) and "it was ended by SIGKILL" in said
+        notes = [str(report.get("note")) for report in run.reports]
+        assert any(each.startswith('worker "main", process ') and "it was ended by SIGKILL" in each for each in notes)
         assert_exact(receiver.lines(), expected)
         assert run.last("dead_letters") == 0
         assert run.stop() == 0, run.said()

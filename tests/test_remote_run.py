@@ -41,7 +41,7 @@ def test_a_driver_killed_and_started_elsewhere_goes_on(site: Site, language: str
         site.gateways[""].end(signal.SIGKILL)
         site.gateways[""].start()
         with site.run(app, receiver) as second:
-            assert f"continuing from file://{site.folder}/checkpoint" in "".join(second.errors)
+            assert f"continuing from file://{site.folder}/checkpoint" in "".join(second.output)
             second.send(framed(text.encode() for text in parts[2]))
             site.egress.end(signal.SIGKILL)
             second.send(framed(text.encode() for text in parts[3]))

@@ -119,7 +119,8 @@ def test_a_bad_case_is_explained(name: str, project: Path, capsys: pytest.Captur
 
 def test_without_a_case_or_an_application(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", str(tmp_path)]) == 2
-    assert "there is no case.toml in or below it" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "there is no case.toml in or below it\n  fix: write one" in said and "`go test ./...` run tests" in said
     (tmp_path / "case.toml").write_text("")
     assert main(["test", str(tmp_path)]) == 2
     assert "it has no application\n  fix: say where it is in case.toml" in capsys.readouterr().err

@@ -152,7 +152,7 @@ def test_validate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert (code, out) == (2, "")
     assert err == f"R616 {missing} cannot be read; there is no such file\n  fix: check the path\n"
     code, _, err = run(capsys, "validate", str(tmp_path))
-    assert (code, err.split("; ")[1].splitlines()[0]) == (2, "the directory has no .go file")
+    assert (code, err.split("; ")[1].splitlines()[0]) == (2, "the directory has neither a .go file nor app.py")
 
 
 def test_validate_compares_the_interface_hash_and_prints_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

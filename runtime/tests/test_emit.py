@@ -92,7 +92,7 @@ def test_go_programs_binaries_and_topologies(here: Path) -> None:
         ("word_cuont.py", "there is no such file or module; did you mean word_count.py?"),
         ("word_cuont", "there is no such file or module; did you mean word_count.py?"),
         ("nothing/like/it", "there is no such file or module"),
-        ("empty", "the directory has no .go file"),
+        ("empty", "the directory has neither a .go file nor app.py"),
     ],
 )
 def test_what_is_not_there(here: Path, app: str, reason: str) -> None:

@@ -108,7 +108,10 @@ def test_the_test_of_a_project_passes(language: str, command: Sequence[str], tmp
     ran(("git", "add", "--all"), tmp_path / "counter")
     names = ran(("git", "ls-files"), tmp_path / "counter").split()
     kinds = {Path(name).suffix or Path(name).name for name in names}
-    assert kinds <= {".go", ".py", ".mod", ".md", ".gitignore", ".json", ".toml", ".editorconfig"}, names
+    assert ran((sys.executable, "-m", "wallaroo_runtime.cli.driver", "test", "."), tmp_path / "counter").endswith(
+        "1 passed\n"
+    )
+    assert kinds <= {".go", ".py", ".txt", ".mod", ".md", ".gitignore", ".json", ".toml", ".editorconfig"}, names
 
 
 @pytest.mark.parametrize("language", ["python", "go", "mixed"])

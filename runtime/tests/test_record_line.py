@@ -13,7 +13,7 @@ from wallaroo_runtime.cli.record_input import RecordInput
 from wallaroo_runtime.cli.record_line import parse_record, record_line
 
 TEXTS = st.text("ab= -\"0x\\'é€\n\t", max_size=8).map(str.encode)
-DATA = TEXTS | st.binary(max_size=5) | st.sampled_from([b"", b"-", b"visit", b"0xff", b'"', b"a=b", b"two  words"])
+DATA = TEXTS | st.binary(max_size=5) | st.sampled_from([b"", b"-", b"visit", b"0xff", b'"', b"a=b", b"a  b", b"b a=b"])
 HEADERS = st.lists(st.tuples(st.sampled_from(["h", "name", "né"]), DATA), max_size=2).map(tuple)
 TOPICS = st.sampled_from(["user-clicks", "my-group-table", "a.b_c"])
 RECORDS = st.builds(KafkaRecord, TOPICS, st.none() | DATA, st.none() | DATA, HEADERS)

@@ -1,6 +1,7 @@
 """What a run shows while it starts, runs and ends: on a terminal of a drawn width, in a pipe, as JSON."""
 
 import fcntl
+import io
 import json
 import os
 import pty
@@ -155,6 +156,38 @@ def test_a_line_each_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr() == ("compiling Go in .\nstarting Spark\n", "")
     TextReporter(is_quiet=True).doing("starting", "starting Spark")
     assert capsys.readouterr() == ("", "")
+
+
+@given(st.lists(st.sampled_from(["note", "doing", "stopping", "trying", "changed", "ready", "progress"]), max_size=12))
+def test_all_that_a_run_says_as_json_has_a_state_and_a_time(events: list[str]) -> None:
+    stdout, sys.stdout = sys.stdout, io.StringIO()
+    try:
+        reporter, expected, state = JsonReporter(), list[tuple[str, str]](), "starting"
+        for event in events:
+            if event == "note":
+                reporter.note("a note")
+                expected.append((state, "note"))
+            elif event in ("doing", "stopping", "trying"):
+                said = "starting" if event == "doing" else event
+                reporter.doing(said, "something")
+                expected.append((said, "doing"))
+                state = state if event == "trying" else said
+            elif event == "changed":
+                reporter.event("changed", "it has")
+                expected.append(("changed", "text"))
+            elif event == "ready":
+                reporter.initialized([], None)
+                expected.append(("initialized", "sources"))
+                state = "running"
+            else:
+                reporter.progress(SNAPSHOT)
+                expected.append(("running", "lag"))
+        lines = sys.stdout.getvalue().splitlines()
+    finally:
+        sys.stdout = stdout
+    found = [json.loads(line) for line in lines]
+    assert [(each["state"], name) for each, (_, name) in zip(found, expected, strict=True) if name in each] == expected
+    assert all("time" in each for each in found)
 
 
 def test_every_state_is_an_object_with_a_time(capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,7 @@ class Life:
         """Run the application, or run it again."""
         if self.run is not None:
             self.run.close()
-            self.said += self.run.errors
+            self.said += self.run.errors + self.run.output
         faults = {"WALLAROO_FAULT": ",".join(self.faults), "WALLAROO_FAULT_DIR": str(self.fired)}
         self.run = Run(self.app, self.ledger, self.checkpoint, *self._options, source=self.source, **faults)
         return self.run
@@ -108,7 +108,7 @@ class Life:
 
     def restarts(self, name: str) -> int:
         """Count how often drivers said that gateway or egress was started again."""
-        said = self.said + (self.run.errors if self.run else [])
+        said = self.said + (self.run.errors + self.run.output if self.run else [])
         return sum(f"the {name} ended unexpectedly" in line and "started again" in line for line in said)
 
     def members(self, role: str) -> list[int]:

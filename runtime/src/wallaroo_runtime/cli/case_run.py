@@ -78,9 +78,10 @@ def _driven(case: Case, child: "subprocess.Popen[str]", framings: list[str]) -> 
     for line in child.stdout:
         if not line.startswith("{"):
             continue
-        last = json.loads(line)
-        if last["state"] == "initialized":
-            for payloads, framing, source in zip(case.inputs(), framings, last["sources"], strict=False):
+        said = json.loads(line)
+        last = said if "dead_letters" in said else last
+        if said["state"] == "initialized":
+            for payloads, framing, source in zip(case.inputs(), framings, said["sources"], strict=False):
                 _send(source["address"], b"".join(map(framer(framing), payloads) if framing in KINDS else payloads))
     if child.wait(DEADLINE_S) or last.get("state") != "stopped":
         raise bad(case.folder, f"the run ended with {child.returncode}; see above", "correct what it says")

@@ -1,17 +1,20 @@
 """`wallaroo explain FILE|APP|CODE`: show the stages of an application, or what the code of a finding means."""
 
 import argparse
-import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from wallaroo.diagnostic import catalogue
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
 from wallaroo_runtime.cli.parser import usage_error
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import explain
 from wallaroo_runtime.plan.realtime import in_realtime
+from wallaroo_runtime.plan.stage import Plan
 from wallaroo_runtime.spark.master import shuffle_partitions
+from wallaroo_runtime.topology.model import Topology
 
 CODE = re.compile(r"[A-Za-z][0-9]{3}\Z")
 KINDS = {
@@ -37,40 +40,69 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("file", metavar="FILE|APP|CODE", help=f"{WHAT}; or the code of a finding, e.g. R601")
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark master that it would run on")
     add_app_options(parser)
-    parser.add_argument("--json", action="store_true", help="a code's entry as JSON; findings as a JSON array")
+    parser.add_argument(
+        "--json", action="store_true", help="plan, or a code's entry, as a JSON object; findings as an array"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan, or the entry of the code."""
     if CODE.match(arguments.file):
-        print(meaning(arguments.file.upper(), as_json=arguments.json))
+        entry = _entry(arguments.file.upper())
+        print_json(entry) if arguments.json else print(meaning(entry["code"]))
         return 0
     topology = read_topology(arguments.file, arguments)
     plan = compile_topology(topology, shuffle_partitions=shuffle_partitions(arguments.master))
+    if arguments.json:
+        print_json(_plan_json(plan, topology))
+        return 0
     print(explain(plan, topology), end="")
     print("\nin real-time mode (--mode realtime)")
     print("\n".join(f"  {line}" for line in in_realtime(plan, topology)))
     return 0
 
 
-def meaning(code: str, *, as_json: bool) -> str:
+def _plan_json(plan: Plan, topology: Topology) -> dict[str, Any]:
+    stages = [
+        {
+            "id": stage.id,
+            "level": level,
+            "worker": stage.worker,
+            "nodes": [{"kind": node.kind.name.lower(), "path": node.path} for node in stage.nodes],
+        }
+        for level, found in enumerate(plan.levels)
+        for stage in found
+    ]
+    numbers = {"shuffle_partitions": plan.shuffle_partitions, "buckets": plan.bucket_count}
+    return {"application": plan.application, **numbers, "stages": stages, "realtime": [*in_realtime(plan, topology)]}
+
+
+def _entry(code: str) -> Mapping[str, Any]:
+    """Return what the error catalogue has of a code.
+
+    Raises:
+        RunError: R608, nothing.
+    """
+    entry = catalogue().get(code)
+    if entry is None:
+        reason = f"{code} is no code of the error catalogue"
+        raise usage_error(reason, code, catalogue(), "", "wallaroo explain")
+    return entry
+
+
+def meaning(code: str) -> str:
     """Return what the error catalogue says about a code.
 
     Raises:
         RunError: R608, the catalogue does not have it.
 
     Example:
-        >>> print(meaning("T203", as_json=False))
+        >>> print(meaning("T203"))
         T203 duplicate_pipeline: about the meaning of a program or topology
           pipeline "<name>" is declared twice
           fix: give each pipeline a name of its own
     """
-    entry = catalogue().get(code)
-    if entry is None:
-        reason = f"{code} is no code of the error catalogue"
-        raise usage_error(reason, code, catalogue(), "", "wallaroo explain")
-    if as_json:
-        return json.dumps(entry, ensure_ascii=False)
+    entry = _entry(code)
     lines = [f"{code} {entry['name']}: about {KINDS[code[:2]]}", f"  {_filled(entry['message'])}"]
     lines += [f"  cause: {cause}" for cause in entry.get("causes", ())]
     fix = _filled(entry["fix"])

@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from wallaroo_runtime.cli.document import WHAT, add_app_options, read_topology, split_document
+from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.plan.graph import dot, mermaid
 
 FORMATS = {"mermaid": mermaid, "dot": dot}
@@ -17,10 +18,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("file", metavar="FILE|APP", help=WHAT)
     add_app_options(parser)
     parser.add_argument("--format", choices=list(FORMATS), default="mermaid", help="default: mermaid")
-    parser.add_argument("--json", action="store_true", help="write findings as a JSON array")
+    parser.add_argument("--json", action="store_true", help="a JSON object with the text; findings as a JSON array")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the drawing's text."""
-    print(FORMATS[arguments.format](read_topology(arguments.file, arguments)), end="")
+    text = FORMATS[arguments.format](read_topology(arguments.file, arguments))
+    if arguments.json:
+        print_json({"format": arguments.format, "text": text})
+    else:
+        print(text, end="")
     return 0

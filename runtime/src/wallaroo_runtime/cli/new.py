@@ -14,7 +14,8 @@ IGNORED = {language: "__pycache__/\n.venv/\n" for language in ("python", "mixed"
 NEXT = {"python": ("python -m pytest", "wallaroo run app.py"), "go": ("go test ./...", "wallaroo run .")}
 NEXT["mixed"] = NEXT["python"]
 GO = {"go": "", "mixed": "words"}  # where the Go program is, which knows by itself what git shall ignore
-FOLDERS = {"words.go": GO["mixed"]}
+CASE, COMMON = "cases/words", "common"
+FOLDERS = {"words.go": GO["mixed"], **dict.fromkeys(("case.toml", "input.txt", "expected.txt"), CASE)}
 
 
 def add_parser(subparsers: Any) -> None:
@@ -68,7 +69,8 @@ def write(language: str, directory: Path) -> list[Path]:
     written = []
     for file, text in editor_files(language).items():
         written.append(_written(directory / file, text))
-    for template in sorted((TEMPLATES / language).glob(f"*{SUFFIX}")):
+    found = [template for kind in (language, COMMON) for template in (TEMPLATES / kind).glob(f"*{SUFFIX}")]
+    for template in sorted(found, key=lambda template: template.name):
         file = template.name.removesuffix(SUFFIX)
         text = template.read_text(encoding="utf-8").replace("{name}", name)
         written.append(_written(directory / FOLDERS.get(file, "") / file, text))
@@ -79,7 +81,7 @@ def write(language: str, directory: Path) -> list[Path]:
 
 def _written(path: Path, text: str) -> Path:
     """Write a file, and its folder where that is missing."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
 

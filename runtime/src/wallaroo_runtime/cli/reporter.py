@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.cli.stamp import print_json
@@ -13,6 +14,7 @@ from wallaroo_runtime.run.snapshot import Snapshot
 
 READY = "Application has successfully initialized."
 INITIALIZED = "initialized"
+STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
 
 
 def says_ready(line: str) -> bool:
@@ -119,11 +121,14 @@ def _of_this_run(snapshot: Snapshot) -> str:
 
 
 class JsonReporter:
-    """Writes one JSON object a line to stdout for each state of the run and each progress; all else to stderr."""
+    """Writes one JSON object a line to stdout for all that a run says, each with its state; findings go to stderr."""
+
+    def __init__(self) -> None:
+        self._state = "starting"
 
     def note(self, text: str) -> None:
-        """Print a line to stderr."""
-        print(text, file=sys.stderr, flush=True)
+        """Print an object with the text."""
+        self._print(self._state, note=text)
 
     def output(self, worker: str, line: str) -> None:
         """Show nothing: programs read the logs."""
@@ -134,17 +139,19 @@ class JsonReporter:
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
         """Print an object with the state and what is done."""
-        print_json({"state": state, "doing": what})
+        self._print(state, doing=what)
+        # A changed program is tried while the one before it runs.
+        self._state = state if state in (STARTING, STOPPING) else self._state
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
         """Print an object with the state, and the findings that have led to it."""
-        print_json({"state": state, "text": text, "findings": [finding.to_json() for finding in findings]})
+        self._print(state, text=text, findings=[finding.to_json() for finding in findings])
 
     def initialized(self, addresses: list[tuple[str, str]], checkpoint: Path | None) -> None:
         """Print an object with the addresses."""
         sources = [{"name": name, "address": address} for name, address in addresses]
-        place = str(checkpoint) if checkpoint else None
-        print_json({"state": INITIALIZED, "checkpoint": place, "sources": sources})
+        self._print(INITIALIZED, checkpoint=str(checkpoint) if checkpoint else None, sources=sources)
+        self._state = RUNNING
 
     def progress(self, snapshot: Snapshot) -> None:
         """Print the numbers."""
@@ -152,3 +159,6 @@ class JsonReporter:
 
     def close(self) -> None:
         """Nothing is left to do."""
+
+    def _print(self, state: str, **values: Any) -> None:
+        print_json({"state": state, **values})

@@ -54,7 +54,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "app",
         metavar="APP",
         nargs="?",
-        help="Python file or module, Go directory, worker binary, topology file, archive",
+        help="Python file, module or folder with app.py, Go directory, worker binary, topology file, archive",
     )
     add = parser.add_argument
     add("--application-module", metavar="MODULE", help="the same as APP")

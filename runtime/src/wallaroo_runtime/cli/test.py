@@ -17,6 +17,7 @@ from wallaroo_runtime.cli.stamp import print_json
 from wallaroo_runtime.errors import RUN
 
 MAX_LINES = 60
+FIX = "write one, as `wallaroo test --help` shows; `python -m pytest` and `go test ./...` run tests in programs"
 
 
 class Outcome(NamedTuple):
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _found(directory: Path) -> list[Case]:
     files = [directory / FILE] if (directory / FILE).is_file() else sorted(directory.glob(f"**/{FILE}"))
     if not files:
-        raise bad(directory, f"there is no {FILE} in or below it", "see `wallaroo test --help` for what a case has")
+        raise bad(directory, f"there is no {FILE} in or below it", FIX)
     return [read_case(file.parent, directory) for file in files]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable
 
 from wallaroo.diagnostic import Diagnostic
@@ -35,7 +36,7 @@ class Receiver:
                 _, writer = await asyncio.open_connection(self.sink.host or "localhost", self.sink.port)
             except OSError as error:
                 if not backoff.count:
-                    reason = error.strerror or str(error)
+                    reason = os.strerror(error.errno) if error.errno else str(error)
                     self._say(Diagnostic.of("R613", sink=self.sink.name, address=self.sink.place, reason=reason))
                 await asyncio.sleep(backoff.next())
                 continue

@@ -15,6 +15,7 @@ from wallaroo.program import is_file, split_app
 from wallaroo_runtime.errors import USAGE, WORKER, RunError
 from wallaroo_runtime.worker.launch import ELF_BYTES, elf_machine
 
+MAIN = "app.py"  # of a folder with a program in Python, as `wallaroo new` writes it
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 
@@ -48,8 +49,8 @@ def resolve(app: str) -> App:
     """Return what an application argument names; nothing is run or imported.
 
     Args:
-        app: A Python file or module, either with `:function`; a Go package directory; a worker binary; a topology
-            file (`.json`); an archive (`.tar.gz`).
+        app: A Python file or module, either with `:function`, or the folder of an `app.py`; a Go package directory; a
+            worker binary; a topology file (`.json`); an archive (`.tar.gz`).
 
     Raises:
         RunError: There is no such thing (R609), or the binary cannot run here (W404, W405).
@@ -66,6 +67,8 @@ def resolve(app: str) -> App:
         return App(AppKind.PYTHON_FILE, str(file.absolute()), str(file.absolute()) + function)
     if path.is_dir() and any(path.glob("*.go")):
         return App(AppKind.GO_DIRECTORY, str(path.absolute()))
+    if (inside := path / MAIN).is_file():
+        return App(AppKind.PYTHON_FILE, str(inside.absolute()), str(inside.absolute()))
     if path.is_file():
         return _binary(path.absolute())
     if _MODULE.match(target) and not is_file(target):
@@ -106,7 +109,7 @@ def _binary(path: Path) -> App:
 
 def _reason(app: str, path: Path) -> str:
     if path.is_dir():
-        return "the directory has no .go file"
+        return f"the directory has neither a .go file nor {MAIN}"
     return f"there is no such file or module{hint(path)}"
 
 
