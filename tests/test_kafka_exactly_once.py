@@ -100,6 +100,8 @@ class Delivery:
             frame = encode_frame(values, keys=[b"k"], key_indexes=[0] * count, port=PORT)
             self.live.append(Entry(OUTPUT, PORT, 0, skip=skip, sequence=first, content=frame))
             self.sent += [(b"k", value) for value in values[skip:]]
+        if drawn.random() < 0.7:  # a transaction ends after it, and then more comes
+            self.live.append(Entry(OUTPUT, PORT + 1, 0, content=encode_frame([b"of another sink"], port=PORT + 1)))
         self.live.sync()
 
     def committed(self) -> list[tuple[bytes | None, bytes | None]]:

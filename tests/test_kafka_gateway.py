@@ -98,7 +98,7 @@ def test_each_committed_record_is_journaled_once_whatever_kills_the_gateway(
             writer.write()
         time.sleep(source.uniform(0.2, 1.5))
         journaled += gateway.processed()  # segments go, and the gateway must know what they said
-        time.sleep(source.uniform(0.0, 1.5))
+        time.sleep(source.uniform(0.0, 2.0))
         gateway.end()
     gateway.start()
     writer.write()

@@ -61,9 +61,8 @@ def test_topics_can_run_that_the_gateway_reads_and_the_egress_writes() -> None:
     source["options"] = {"kafka.fetch.min.bytes": "1", "minPartitions": "3"}
     del sink["exactly_once"]
     assert found_in(document) == [
-        f'option minPartitions of source "{source["name"]}", which is for Spark: the gateway reads here'
-        "/pipelines/0/sources/0",
-        f'the kafka sink "{sink["name"]}", which Spark writes since it has no exactly_once/pipelines/0/sinks/0',
+        f'option minPartitions of source "{source["name"]}", which is for Spark: the gateway reads here/0/sources/0',
+        f'the kafka sink "{sink["name"]}", which Spark writes since it has no exactly_once/0/sinks/0',
     ]
 
 

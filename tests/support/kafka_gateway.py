@@ -31,7 +31,7 @@ class TopicGateway:
     def __init__(self, directory: Path, brokers: str) -> None:
         self.directory, self.brokers = directory, brokers
         self.kafka: list[dict[str, Any]] = []
-        self.more: dict[str, Any] = {"segment_bytes": 100_000, "fsync_interval_ms": 1}
+        self.more: dict[str, Any] = {"segment_bytes": 5000, "fsync_interval_ms": 1}
         self.process: subprocess.Popen[bytes] | None = None
         self.done = self.read_to = 0
 
