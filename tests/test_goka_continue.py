@@ -291,8 +291,9 @@ def test_values_that_goka_never_reads(broker: Broker, ends: ExitStack, tmp_path:
     assert "bad" in letters and "error decoding value" in letters, letters
 
 
-def test_two_groups_of_which_one_joins(broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
-    """Each has its own offsets; the joined table is read from its start, and has no place among them."""
+@pytest.mark.parametrize("is_new", [False, True])
+def test_two_groups_of_which_one_joins(is_new: bool, broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
+    """Each has its own offsets, or begins as the program says; the joined table is read from its start."""
     clicks, purchases, reports, table = "user-clicks", "purchases", "reports", "click-counts-table"
     for topic in (purchases, reports):
         broker.create(topic, 2)
@@ -302,13 +303,17 @@ def test_two_groups_of_which_one_joins(broker: Broker, ends: ExitStack, tmp_path
     with goka.Emitter([broker.address], purchases, goka.String()) as emitter:
         for user in ("Ann", "Bob", "Ann"):
             emitter.emit_sync(user, "an old hat")
-        commit(broker, "buyers", {(purchases, number): 0 for number in range(2)} | buyers.ends(purchases))
+        if not is_new:
+            commit(broker, "buyers", {(purchases, number): 0 for number in range(2)} | buyers.ends(purchases))
         for user in ("Ann", "Bob"):
             emitter.emit_sync(user, "a hat")
     ours = OursInPython(CASE.app("python"), tmp_path / "ours", broker, [clicks], "")
     ends.callback(ours.end)
     ours.start()
     expected = [("Ann", b"a hat after 5 clicks"), ("Bob", b"a hat after None clicks")]
+    if is_new:
+        expected += [("Ann", b"an old hat after 5 clicks")] * 2 + [("Bob", b"an old hat after None clicks")]
+    expected.sort()
 
     def reported() -> list[tuple[str, bytes | None]]:
         return sorted(buyers.records([reports], {}))
@@ -321,6 +326,8 @@ def test_two_groups_of_which_one_joins(broker: Broker, ends: ExitStack, tmp_path
     counted = {"Ann": b"6", "Bob": b"1"}
     wait_until(lambda: counts.values() == counted, lambda: f"{counts.values()} {ours.output()}", WAIT_S, every=1.0)
     assert reported() == expected
+    ours.end()
+    broker.delete(clicks, purchases, reports, table)  # and the offsets of their partitions
 
 
 def test_a_table_of_a_million_keys(broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
