@@ -7,14 +7,13 @@ the end is computed of what Kafka has at the border: the last values, and all re
 
 import json
 import random
-import re
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
@@ -22,6 +21,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from support.case import Case
 from support.goka import InPython, Processor, build_ours, build_own
 from support.kafka import Broker
+from support.peak import Peaks
 from support.run import TESTS, wait_until, wallaroo
 from wallaroo import goka
 from wallaroo_runtime.kafka.topic import create_topic
@@ -35,7 +35,7 @@ DELETED, LOOPED, PLAIN = ["", "d1", "né"], ["again-1", "again-2"], [f"user-{num
 MESSAGES, WAIT_S, KEYS = 300, 300.0, 1_000_000
 READING, TAKEN = "reading the tables of Goka's groups", "keys begin with Goka's values"
 Offsets = dict[tuple[str, int], int]
-Values = Iterable[tuple[int | None, bytes | None, bytes | None]]  # of a table: partition, key, value
+Values = Iterable[tuple[int | None, bytes, bytes | None]]  # of a table: partition, key, value
 
 
 class Ours(Processor):
@@ -246,10 +246,12 @@ def left(broker: Broker, topic: str, table: str, group: str, values: Values, par
     producer = Producer(
         {"bootstrap.servers": broker.address, "partitioner": "fnv1a", "queue.buffering.max.messages": 10_000_000}
     )
+    refused: list[Any] = []
     for at, (partition, key, value) in enumerate(values):
-        place = {} if partition is None else {"partition": partition}
-        producer.produce(table, value, key, timestamp=begin + at, **place)
-    assert producer.flush(120) == 0
+        place: dict[str, Any] = {} if partition is None else {"partition": partition}
+        told = lambda error, _: refused.append(error) if error else None  # noqa: E731
+        producer.produce(table, value, key, timestamp=begin + at, on_delivery=told, **place)
+    assert (producer.flush(120), refused) == (0, [])
     commit(broker, group, {(topic, number): 0 for number in range(partitions)})
 
 
@@ -265,7 +267,7 @@ def test_values_that_goka_never_reads(broker: Broker, ends: ExitStack, tmp_path:
     group, topic = "strange", "strange-clicks"
     twice = next(key for key in map(str, range(100)) if goka.partition_of(key.encode(), 3) == 2).encode()
     values = [
-        *((None, b"a", b"5"), (None, b"b", b"7"), (None, b"b", None), (None, b"bad", b"no number"), (None, None, b"3")),
+        *((None, b"a", b"5"), (None, b"b", b"7"), (None, b"b", None), (None, b"bad", b"no number"), (None, b"", b"3")),
         *((0, twice, b"20"), (1, twice, b"30"), (None, b"idle", b"1")),
     ]
     left(broker, topic, f"{group}-table", group, values, 3)
@@ -289,8 +291,9 @@ def test_values_that_goka_never_reads(broker: Broker, ends: ExitStack, tmp_path:
     assert "bad" in letters and "error decoding value" in letters, letters
 
 
-def test_two_groups_of_which_one_joins(broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
-    """Each has its own offsets; the joined table is read from its start, and has no place among them."""
+@pytest.mark.parametrize("is_new", [False, True])
+def test_two_groups_of_which_one_joins(is_new: bool, broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
+    """Each has its own offsets, or begins as the program says; the joined table is read from its start."""
     clicks, purchases, reports, table = "user-clicks", "purchases", "reports", "click-counts-table"
     for topic in (purchases, reports):
         broker.create(topic, 2)
@@ -300,13 +303,17 @@ def test_two_groups_of_which_one_joins(broker: Broker, ends: ExitStack, tmp_path
     with goka.Emitter([broker.address], purchases, goka.String()) as emitter:
         for user in ("Ann", "Bob", "Ann"):
             emitter.emit_sync(user, "an old hat")
-        commit(broker, "buyers", {(purchases, number): 0 for number in range(2)} | buyers.ends(purchases))
+        if not is_new:
+            commit(broker, "buyers", {(purchases, number): 0 for number in range(2)} | buyers.ends(purchases))
         for user in ("Ann", "Bob"):
             emitter.emit_sync(user, "a hat")
     ours = OursInPython(CASE.app("python"), tmp_path / "ours", broker, [clicks], "")
     ends.callback(ours.end)
     ours.start()
     expected = [("Ann", b"a hat after 5 clicks"), ("Bob", b"a hat after None clicks")]
+    if is_new:
+        expected += [("Ann", b"an old hat after 5 clicks")] * 2 + [("Bob", b"an old hat after None clicks")]
+    expected.sort()
 
     def reported() -> list[tuple[str, bytes | None]]:
         return sorted(buyers.records([reports], {}))
@@ -319,6 +326,8 @@ def test_two_groups_of_which_one_joins(broker: Broker, ends: ExitStack, tmp_path
     counted = {"Ann": b"6", "Bob": b"1"}
     wait_until(lambda: counts.values() == counted, lambda: f"{counts.values()} {ours.output()}", WAIT_S, every=1.0)
     assert reported() == expected
+    ours.end()
+    broker.delete(clicks, purchases, reports, table)  # and the offsets of their partitions
 
 
 def test_a_table_of_a_million_keys(broker: Broker, ends: ExitStack, tmp_path: Path) -> None:
@@ -328,7 +337,7 @@ def test_a_table_of_a_million_keys(broker: Broker, ends: ExitStack, tmp_path: Pa
     left(broker, topic, f"{group}-table", group, values, 8)
     ours = OursInPython(IN_PYTHON, tmp_path / "ours", broker, [topic], group)
     ends.callback(ours.end)
-    with Peaks(ours) as peaks:
+    with Peaks(ours, READING, TAKEN) as peaks:
         ours.start()
     output = ours.output()
     assert f"table {group}-table: {KEYS:,} keys begin with Goka's values" in output
@@ -344,58 +353,6 @@ def test_a_table_of_a_million_keys(broker: Broker, ends: ExitStack, tmp_path: Pa
 
     expected = {"user-7": b"8", f"user-{KEYS - 1}": b"1000"}
     wait_until(lambda: news() == expected, lambda: f"{news()} {ours.output()}", WAIT_S, every=1.0)
-
-
-class Peaks:
-    """Looks at the processes of a program, and at its output, ten times a second."""
-
-    def __init__(self, program: Processor) -> None:
-        self._program, self._bytes, self._times = program, dict[str, int](), dict[str, float]()
-        self._over, self._thread = threading.Event(), threading.Thread(target=self._run)
-
-    def __enter__(self) -> "Peaks":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._look()
-        self._over.set()
-        self._thread.join()
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name} {size / 2**20:,.0f} MiB" for name, size in sorted(self._bytes.items()))
-
-    def seconds(self, begin: str, end: str) -> float:
-        """Return the time between two lines of the output."""
-        return self._times[end] - self._times[begin]
-
-    def _run(self) -> None:
-        while not self._over.wait(0.1):
-            self._look()
-
-    def _look(self) -> None:
-        output = self._program.output()
-        for line in (READING, TAKEN):
-            if line in output:
-                self._times.setdefault(line, time.monotonic())
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and (found := _peak(entry, str(self._program.directory))):
-                self._bytes[found[0]] = max(found[1], self._bytes.get(found[0], 0))
-
-
-def _peak(entry: Path, directory: str) -> tuple[str, int] | None:
-    """Return what a process is, if it is of a program, and how much memory it has needed at most."""
-    try:
-        if directory.encode() not in (entry / "environ").read_bytes():
-            return None
-        command = (entry / "cmdline").read_bytes().decode(errors="replace")
-        status = (entry / "status").read_text()
-    except OSError:
-        return None  # it has ended
-    names = {"java": "JVM", "daemon": "task", "wallaroo.worker": "worker", "gateway": "gateway", "egress": "egress"}
-    name = next((name for part, name in names.items() if part in command), "driver")
-    size = re.search(r"VmHWM:\s+(\d+) kB", status)
-    return (name, int(size[1]) * 1024) if size else None
 
 
 def is_active(broker: Broker, group: str) -> bool:
