@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.case import NAMES, PROGRAMS, Case, payloads
+from support.memory_query import query_of
 from wallaroo import KafkaRecord
 from wallaroo.experimental.stream import TIME
 from wallaroo.testing import Message, Record, Run, run
@@ -152,6 +153,19 @@ def test_both_languages_sum_drawn_records(steps: Steps) -> None:
             assert values == {key: value for key, value in table.items() if value is not None}, language
         found = sorted(((each.topic, each.key or b"", each.value) for each in records), key=lambda line: line[:2])
         assert found == sorted(summed(steps), key=lambda line: line[:2]), language  # each key's order stays
+
+
+@pytest.mark.slow
+@settings(max_examples=8, deadline=None)
+@given(amounts=st.dictionaries(st.sampled_from(["Ann", "né", "x y"]), st.integers(-1000, 1000), min_size=1))
+def test_people_see_states_of_groups_as_their_codecs_read_them(amounts: dict[str, int]) -> None:
+    case = GROUPS["goka_sum"]
+    for language in case.languages:
+        with run(str(case.app(language)), case.arguments()) as app:
+            app.produce(KafkaRecord("deposits", key.encode(), b"%d" % amount) for key, amount in amounts.items())
+            _, rows = query_of(app._engine).page("sums")
+            found = {row["key"]: row["value"] for row in rows}
+        assert found == {key: {"value": amount, "joined": {}} for key, amount in amounts.items()}, language
 
 
 # What the feature table names: a row's proof is one test.

@@ -14,16 +14,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from support.memory_query import BATCH, MemoryLogs, query_of
 from support.run import TESTS
 from support.small_checkpoint import open_checkpoint, word_count
 from wallaroo.frame import encode_frame
-from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
 from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.state_query import print_states
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.state_choice import StateChoice, StateRow
-from wallaroo_runtime.memory.channel import LocalChannel
+from wallaroo_runtime.lowering.state_choice import StateChoice
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.monitor.board import Board
@@ -31,47 +30,11 @@ from wallaroo_runtime.monitor.server import Server
 from wallaroo_runtime.run.offline_state import Showers
 from wallaroo_runtime.run.state_query import StateQuery, key_text, keys_of
 from wallaroo_runtime.topology.load import load_document
-from wallaroo_runtime.worker.show import Shown, WorkerShower, shown_of
 
 ARGS = ["--in", "127.0.0.1:7010,127.0.0.1:7011,127.0.0.1:7012", "--out", "127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004"]
 KEYS = st.text("ab€1 ", min_size=1, max_size=3).map(str.strip).filter(bool) | st.sampled_from(["0xff", "0x12ab", "0xz"])
 TEXTS = st.lists(st.lists(KEYS, min_size=1, max_size=4).map(",".join), max_size=12)
-BATCH = 4
 VECTORS = TESTS.parent / "topology-schema" / "vectors" / "topologies" / "valid"
-
-
-class MemoryLogs:
-    """The logs of a run in memory."""
-
-    def __init__(self, run: MemoryRun) -> None:
-        self.run, self.asked = run, list[tuple[int, ...]]()
-
-    def batch(self) -> int:
-        return BATCH
-
-    def rows(self, stage: str, choice: StateChoice, batch: int, bucket_ids: tuple[int, ...] = ()) -> Iterator[StateRow]:
-        assert batch == BATCH
-        self.asked.append(bucket_ids)
-        found = [row for log in self.run._engine.store.logs(stage) for row in choice.rows(log)]
-        yield from sorted(found)[: choice.limit] if choice.limit is not None else found
-
-
-class LocalShower:
-    """Asks the worker of this process."""
-
-    def __init__(self, channel: LocalChannel) -> None:
-        self._calls = channel.calls
-
-    def show(self, stage: pb.Stage, entries: Any) -> Shown:
-        return shown_of("main", self._calls.show_state(pb.ShowStateRequest(stage=stage, entries=entries)))
-
-
-def query_of(run: MemoryRun) -> StateQuery:
-    channel = run._channels["main"]
-    if isinstance(channel, LocalChannel):
-        return StateQuery(run.plan, MemoryLogs(run), lambda worker: LocalShower(channel))
-    target = channel.endpoints().connection.target
-    return StateQuery(run.plan, MemoryLogs(run), lambda worker: WorkerShower(target, worker))
 
 
 @pytest.fixture(scope="module", params=["python", pytest.param("go", marks=pytest.mark.slow)])

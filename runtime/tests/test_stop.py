@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.signals import SIGNALS, RunStop
 from wallaroo_runtime.system.stop import Stop
 
@@ -64,6 +65,7 @@ def test_the_first_signal_of_a_start_decides_how_it_ends(events: list[signal.Sig
         interrupts = event == signal.SIGINT if before else not is_ready
         assert (_raised(stopped, event) is not None) == interrupts
         assert stopped.ended_start(KeyboardInterrupt()) == (not before and not is_ready)
+        assert stopped.ended_start(RunError.of("R611", reason="", fix="")) == (not before and not is_ready)
         assert stopped.exit_code == 128 + (before[0] if before else event)
         if interrupts and not is_ready:
             return

@@ -19,6 +19,7 @@ func application(brokers []string, groups []*group) *stream.Application {
 	for _, g := range groups {
 		g.declare(app, brokers, sources)
 	}
+	showing(app, groups)
 	return app
 }
 

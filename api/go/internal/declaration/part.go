@@ -135,7 +135,8 @@ type State struct {
 	Class   string // type of the objects that Builder makes
 	ByKey   bool   // each message brings its key
 	Keys    []topology.Key
-	Closed  bool // keys outside Keys make dead letters
+	Closed  bool                // keys outside Keys make dead letters
+	Show    func(state any) any // what people see of a state; nil: the state itself
 }
 
 // Aggregation is what a window does with its messages. Accumulators are immutable but for Update, which may change the

@@ -25,6 +25,9 @@ func (x *Executor) Show(entries [][]byte) (states []*pb.ShownState, err error) {
 				if windows, ok := value.(*window.State); ok {
 					value = windows.Accumulators()
 				}
+				if owner := x.stepOf(table.Port); owner != nil && owner.step.State != nil && owner.step.State.Show != nil {
+					value = owner.step.State.Show(value)
+				}
 				states = append(states, &pb.ShownState{Port: uint32(table.Port), Key: []byte(entry.Key), Json: shown.JSON(value)})
 			})
 			return nil

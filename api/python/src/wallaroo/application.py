@@ -94,6 +94,7 @@ class State:
         unknown: What other keys do, `create` or `dead_letter`.
         is_by_message: Whether the key is the one that the message carries.
         is_absent: Says of a changed state whether the key no longer has one; None: every state is one.
+        show: Returns what people see of a state; None: the state itself.
     """
 
     name: str
@@ -104,6 +105,7 @@ class State:
     unknown: str = CREATE
     is_by_message: bool = False
     is_absent: Callable[[Any], bool] | None = None
+    show: Callable[[Any], Any] | None = None
 
 
 @dataclass(slots=True)

@@ -46,11 +46,14 @@ class RunStop(Stop):
         return SIGNALLED + self._number
 
     def ended_start(self, error: BaseException) -> bool:
-        """Say whether an error is that a signal has ended the start, and Java with it; that is no failure."""
+        """Say whether an error is that a signal has ended the start, or parts of it; that is no failure.
+
+        All processes of a terminal get the signal: any of them may end first, and its end is then an error here.
+        """
         if self.is_started or self._is_impatient:
             return False
         if isinstance(error, RunError):
-            return self.is_set() and all(finding.code == "R617" for finding in error.diagnostics)
+            return self.is_set()
         return isinstance(error, KeyboardInterrupt)
 
 

@@ -199,7 +199,12 @@ class _Groups(Declaration):
         visits = tuple(edge.topic for edge in graph.visitors)
         call = Call("state_computation_multi", graph.group, run.with_state, True, names, visits, run.visit)
         state = model.State(
-            graph.group, GroupState, GroupState, is_by_message=True, is_absent=lambda state: bool(state.is_empty)
+            graph.group,
+            GroupState,
+            GroupState,
+            is_by_message=True,
+            is_absent=lambda state: bool(state.is_empty),
+            show=run.shown,
         )
         step = self.step(pipeline, place, graph, call, inputs, state, "")
         self.note(step.path + "/state", GroupState, graph.location)

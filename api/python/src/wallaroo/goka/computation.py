@@ -66,6 +66,15 @@ class GroupComputation:
         context = self._run(record, state)
         return ([], False) if context is None else (context.outputs, context.is_changed)
 
+    def shown(self, state: GroupState) -> dict[str, Any]:
+        """Return a state as people see it: what the codecs of the edges make of its bytes, or these."""
+        table = self._graph.group_table
+        joined = {edge.topic: edge.codec for edge in self._graph.joint_tables}
+        return {
+            "value": None if table is None else _decoded(table.codec, state.value),
+            "joined": {topic: _decoded(joined.get(topic), data) for topic, data in state.joined.items()},
+        }
+
     def without_state(self, record: KafkaRecord) -> list[Output]:
         """Run a record of a group that keeps nothing; returns what it wrote."""
         context = self._run(record, None)
@@ -127,3 +136,10 @@ class GroupComputation:
         else:
             state.joined[record.topic] = after
         return after != before
+
+
+def _decoded(codec: Any, data: bytes | None) -> Any:
+    try:
+        return data if codec is None or data is None else codec.decode(data)
+    except Exception:
+        return data  # of another version of the program

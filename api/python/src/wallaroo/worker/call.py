@@ -4,7 +4,7 @@ import pickle
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -120,11 +120,19 @@ class CallRunner:
                 log = self._empty()
                 log.read(request.entries)
                 log.end_log()
+                shows = self._shows(request.stage)
                 for port, key, value in log.values(self.state):
-                    reply.states.add(port=port, key=key, json=shown_json(value))
+                    show = shows.get(port)
+                    reply.states.add(port=port, key=key, json=shown_json(show(value) if show else value))
         except Exception as err:
             return pb.ShowStateReply(failure=failure_of(err))
         return reply
+
+    def _shows(self, stage: pb.Stage) -> dict[int, Callable[[Any], Any] | None]:
+        """Return by port what people see of the states that a stage keeps, where that is not the state itself."""
+        steps = {step.path: step for line in self._program.application.pipelines for step in line.steps}
+        states = {node.state_port: steps[node.path].state for node in stage.nodes if node.path in steps}
+        return {port: state.show for port, state in states.items() if state is not None}
 
     @contextmanager
     def _idle(self) -> Iterator[None]:
