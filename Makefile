@@ -75,13 +75,13 @@ docs: $(VENV)/.docs ## the documentation site into build/site, readable without 
 run: setup ## set up, then count the words of a text in Python and in Go, over TCP
 	$(BIN)/python tests/main_job.py
 
-bench: ready ## words per second from the journal to the outbox, and latency; a group on Goka's processor and on ours
+bench: ready ## words/s from the journal to the outbox; both modes and Spark's own operators; Goka's processor and ours
 	$(BIN)/python tests/bench/word_count.py
-	$(BIN)/python tests/bench/latency.py
+	$(BIN)/python tests/bench/realtime.py --seconds 10 --messages 200000 --spark
 	$(BIN)/python tests/bench/goka.py --short
 
 bench-realtime: ready ## latency over minutes, throughput and idle cost in both modes, with a picture
-	$(BIN)/python tests/bench/realtime.py --picture docs/latency.svg
+	$(BIN)/python tests/bench/realtime.py --spark --picture docs/latency.svg
 
 bench-goka: ready ## a counting group on Goka's own processor and on ours, on the same broker
 	$(BIN)/python tests/bench/goka.py
