@@ -1,0 +1,59 @@
+"""What a gateway knows of topics without reading frames again: the same as what the frames say."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wallaroo.frame import PLAIN, encode_body
+from wallaroo_runtime.gateway.source_progress import Past, point_headers
+from wallaroo_runtime.storage.journal.writer import JournalWriter
+
+TOPIC, GENERATOR = 3, 4
+Step = tuple[dict[int, int], bool]  # points of a frame, and whether all before it is processed then
+
+
+@dataclass
+class Written:
+    """A frame: where it ends; -1: it is not written yet."""
+
+    end: int = -1
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.dictionaries(st.integers(0, 3), st.integers(0, 1 << 40), min_size=1), st.booleans())),
+    st.booleans(),
+)
+def test_what_was_noted_is_what_frames_say(steps: list[Step], has_generator: bool) -> None:
+    with TemporaryDirectory() as name:
+        journal = Path(name)
+        generators = [GENERATOR] if has_generator else []
+        writer, expected = JournalWriter(journal, segment_bytes=1), dict[int, int]()
+        past = Past(journal, generators, (), [TOPIC])
+        for points, is_processed in steps:
+            frame = Written()
+            past.note(frame, TOPIC, points)
+            headers = point_headers(len(points), {each: (at, points[each]) for at, each in enumerate(points)})
+            flags, parts = encode_body([b"x"] * len(points), headers=headers)
+            before = writer.end.offset
+            if is_processed:  # as the intake does before segments go: the frame itself is not written yet
+                past.move(before)
+                past.save()
+                assert past.points[TOPIC] == expected
+            writer.append(TOPIC, len(points), parts, 0, flags, PLAIN)
+            writer.sync()
+            frame.end = writer.end.offset
+            expected |= points
+        end = writer.end.offset
+        past.move(end)
+        past.save()
+        writer.close()
+        assert past.points[TOPIC] == expected
+        for segment in journal.glob("*.journal"):  # what is left is the file alone
+            if int(segment.name.removesuffix(".journal")) < end:
+                segment.unlink()
+        found = Past(journal, generators, (), [TOPIC])
+        assert found.points[TOPIC] == expected
