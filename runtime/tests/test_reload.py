@@ -66,6 +66,7 @@ class Kept(JsonReporter):
     """Keeps what a run says of its program."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.states: list[str] = []
         self.codes: list[str] = []
 
