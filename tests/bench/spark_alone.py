@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from paced import Bench, Receiver
@@ -45,8 +46,11 @@ class SparkRun:
         wait_until(checked, what, WAIT_S)
 
 
+@dataclass
 class SparkBench(Bench):
     """The same with Spark's own operators."""
+
+    found: dict[bytes, int] = field(default_factory=dict)  # the last total of each word
 
     def messages(self, lines: Iterable[bytes]) -> bytes:
         """Return lines as lines."""
@@ -54,7 +58,6 @@ class SparkBench(Bench):
 
     def wait(self) -> None:
         """Wait for the last total of each word."""
-        found: dict[bytes, int] = {}
         seen, rest = 0, b""
 
         def is_there() -> bool:
@@ -64,8 +67,8 @@ class SparkBench(Bench):
             *lines, rest = (rest + b"".join(block for _, block in blocks)).split(b"\n")
             for line in lines:
                 word, _, total = line.partition(b" => ")
-                found[word] = int(total)
-            return all(found.get(word) == total for word, total in self.totals.items())
+                self.found[word] = int(total)
+            return all(self.found.get(word) == total for word, total in self.totals.items())
 
         self.run.wait_while_alive(is_there, lambda: "the last totals")
 
