@@ -136,7 +136,7 @@ class Feed:
         before = self._at if entry.offset == self._at.live else replace(self._at, live=entry.offset, live_byte=0)
         data, lengths = _without(data, lengths, before.live_byte)
         self._at = replace(_moved_live(before, len(lengths), len(data)), live=entry.end, live_byte=0)
-        return Piece(data, lengths, before, self._at, is_live=True)
+        return Piece(data, lengths, before, self._at, frame=frame, is_live=True)
 
     def _record(self, record: Record) -> Iterator[Piece]:
         if record.number != self._at.record:
