@@ -153,11 +153,7 @@ class MemoryRun:
         return self._feed.topics.records(name)
 
     def check_topic(self, topic: str, *, is_new: bool) -> None:
-        """Refuse a topic that is misspelt, or, unless it may be new, one that nobody has.
-
-        Raises:
-            RunError: R784.
-        """
+        """Raise R784 for a topic that is misspelt, or, unless it may be new, one that nobody has."""
         try:
             self._feed.check(topic, is_new=is_new)
         except RunError:
