@@ -126,6 +126,16 @@ def test_without_a_case_or_an_application(tmp_path: Path, capsys: pytest.Capture
     assert "it has no application\n  fix: say where it is in case.toml" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("directory", ["cases", "cases/small", "."])
+def test_an_application_is_found_up_to_the_working_directory(
+    directory: str, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    assert main(["test", directory]) == 0, capsys.readouterr()
+    monkeypatch.chdir(project / "cases")
+    assert main(["test", "small"]) == 2
+
+
 KEYED = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)).map("{0[0]} {0[1]}".format), max_size=6)
 
 

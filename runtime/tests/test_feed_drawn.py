@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from wallaroo.frame import encode_frame
 from wallaroo_runtime.egress.feed import Feed
+from wallaroo_runtime.egress.kafka_sink import written
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.position import Delivered
@@ -33,6 +34,34 @@ def test_messages_and_bytes_are_counted_once(frames: list[list[bytes]], seed: in
         live.close()
     assert sent == b"".join(value for values in frames for value in values)
     assert (position.messages, position.live_messages) == (sum(map(len, frames)),) * 2
+
+
+@settings(deadline=None, max_examples=50)
+@given(FRAMES, st.integers(0, 1 << 32))
+def test_records_are_written_once(frames: list[list[bytes]], seed: int) -> None:
+    """Kafka takes pieces whole: with keys, from the first message that has not left, also in a run in milliseconds."""
+    random = Random(seed)
+    skips = [random.randrange(len(values)) for values in frames]
+    with TemporaryDirectory() as folder:
+        outbox = Path(folder) / "outbox"
+        outbox.mkdir()
+        live = LiveLog(outbox, Path(folder), segment_bytes=2000)
+        for number, (values, skip) in enumerate(zip(frames, skips, strict=True)):
+            content = encode_frame(values, keys=[b"%d" % number], key_indexes=[0] * len(values), port=PORT)
+            live.append(Entry(OUTPUT, PORT, skip=skip, sequence=10 * number, count=1, content=content))
+        feed, found, position = Feed(outbox, PORT, Delivered()), [], Delivered()
+        while pieces := feed.several(random.randint(1, 9)):
+            found += [(record.key, record.value) for record in written(pieces, are_whole=False)]
+            position = pieces[-1].after
+        feed.close()
+        live.close()
+    expected = [
+        (b"%d" % number, value)
+        for number, (values, skip) in enumerate(zip(frames, skips, strict=True))
+        for value in values[skip:]
+    ]
+    assert found == expected
+    assert position.messages == len(expected)
 
 
 def deliver(outbox: Path, random: Random) -> tuple[Delivered, bytes]:

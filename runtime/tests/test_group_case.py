@@ -148,10 +148,12 @@ def test_a_run_in_memory_takes_records_and_shows_what_is_written(
 
 @pytest.mark.slow
 def test_a_run_in_memory_goes_on_after_a_line_that_is_wrong(project: Path) -> None:
-    done = ran(project / "app.py", "clicks Ann\nclickss Ann a\nvisit nosuch\nclicks Ann a\n")
+    text = "clicks Ann\nclicks Bob a\nclickss Ann a\nclicks Bob a\nvisit nosuch\nclicks Ann a\n"
+    done = ran(project / "app.py", text)
     assert done.returncode == 0, done.stderr
     assert [line[:5] for line in done.stderr.splitlines() if line[0] == "R"] == ["R782 ", "R784 ", "R720 "]
     assert "counts-table Ann 1\n" in done.stdout
+    assert "counts-table Bob 2\n" in done.stdout  # it is in one micro-batch with the misspelt topic
 
 
 @pytest.mark.slow

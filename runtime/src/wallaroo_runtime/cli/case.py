@@ -2,7 +2,8 @@
 
 `case.toml` describes a folder; every line of it may be left out:
 
-    app = "../app.py"         # none: app.py or the .go files of the folder, else of the nearest folder above
+    app = "../app.py"         # none: app.py or the .go files of the folder, else of the nearest above,
+                              # up to DIR or, if that is above DIR, the working directory
     order = "key"             # "key": rising within a key, the first word of a line; "any": as lines, in any order
     dead_letters = 2          # how many there are; none: 0
     output = "lines"          # "lines"; "votes": 13 bytes each; "hex": frames of u32 length, shown as hex digits

@@ -66,7 +66,9 @@ def _found(directory: Path) -> list[Case]:
     files = [directory / FILE] if (directory / FILE).is_file() else sorted(directory.glob(f"**/{FILE}"))
     if not files:
         raise bad(directory, f"there is no {FILE} in or below it", FIX)
-    return [read_case(file.parent, directory) for file in files]
+    here = Path.cwd()
+    top = here if here in directory.resolve().parents else directory
+    return [read_case(file.parent, top) for file in files]
 
 
 def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[Outcome]:

@@ -166,7 +166,7 @@ class KafkaSink(Sink):
                 sync_directory(self._directory)
             if self.live is not None and end.live_needed > self.live.safe:
                 self.live.sync()  # Kafka would keep what a loss of power takes away here
-            session.write(_records(pieces, self._target.records), end)
+            session.write(written(pieces, self._target.records), end)
             reach("egress.kafka_committed")
         self._take(pieces, end, durable=self._is_due(pieces))
 
@@ -190,11 +190,14 @@ def _is_same(place: Delivered, end: Delivered) -> bool:
     return counts == (end.messages, end.total_bytes, end.live_messages)
 
 
-def _records(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
+def written(pieces: list[Piece], are_whole: bool) -> Iterator[SinkRecord]:
     """Yield what is to be written of pieces; of whole records the values are the records."""
     for piece in pieces:
-        if piece.frame is None or not piece.lengths:
+        if not piece.lengths:
             continue
+        if piece.frame is None:
+            message = "a piece has messages and no frame: they would count as delivered"
+            raise ValueError(message)
         # What was delivered of the frame before is at its beginning.
         if are_whole:
             yield from map(whole_record, list(piece.frame.values())[-len(piece.lengths) :])

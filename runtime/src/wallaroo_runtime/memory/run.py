@@ -139,7 +139,7 @@ class MemoryRun:
         """
         written = [records] if isinstance(records, KafkaRecord) else list(records)
         for topic in dict.fromkeys(each.topic for each in written if isinstance(each, KafkaRecord)):
-            self._check_topic(topic, is_new=True)
+            self.check_topic(topic, is_new=True)
         self._waiting = self._feed.write(written, self.now_ms)
         self._follow()
 
@@ -149,10 +149,11 @@ class MemoryRun:
         Raises:
             RunError: R784, the application has no such topic.
         """
-        self._check_topic(name, is_new=False)
+        self.check_topic(name, is_new=False)
         return self._feed.topics.records(name)
 
-    def _check_topic(self, topic: str, *, is_new: bool) -> None:
+    def check_topic(self, topic: str, *, is_new: bool) -> None:
+        """Raise R784 for a topic that is misspelt, or, unless it may be new, one that nobody has."""
         try:
             self._feed.check(topic, is_new=is_new)
         except RunError:

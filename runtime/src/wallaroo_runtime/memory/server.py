@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.kafka_record import KafkaRecord
@@ -91,8 +92,12 @@ class MemoryServer:
         await asyncio.sleep(0 if self._generators else TURN_S)
 
     def produce(self, records: list[KafkaRecord]) -> None:
-        """Process records of topics; what a user has misspelt is reported."""
-        self._do(lambda: self._produce(records), may_be_wrong=True)
+        """Process records of topics; a topic that a user has misspelt is reported, and the others go on."""
+        for topic in dict.fromkeys(record.topic for record in records):
+            if not self._do(partial(self.run.check_topic, topic, is_new=True), may_be_wrong=True):
+                records = [record for record in records if record.topic != topic]
+        if records:
+            self._do(lambda: self._produce(records), may_be_wrong=True)
 
     def _produce(self, records: list[KafkaRecord]) -> None:
         self.run.produce(records)
@@ -173,12 +178,18 @@ class MemoryServer:
         self.received += count
         self.active_at = time.monotonic()
 
-    def _do(self, action: Callable[[], object], *, may_be_wrong: bool = False) -> None:
-        """Run a micro-batch and send what it gave; an error ends the run, unless it is in what a user has typed."""
+    def _do(self, action: Callable[[], object], *, may_be_wrong: bool = False) -> bool:
+        """Run a micro-batch and send what it gave; an error ends the run, unless it is in what a user has typed.
+
+        Returns:
+            Whether there was no error.
+        """
         if self.failure is not None:
-            return
+            return False
+        is_done = False
         try:
             action()
+            is_done = True
         except RunError as error:
             if not (may_be_wrong and error.exit_code == USAGE):
                 self.failure = error
@@ -191,6 +202,7 @@ class MemoryServer:
                     self._show(replace(read_record(record.value or b""), topic=self._topics[path]))
             elif records and path in self._receivers:
                 self._receivers[path].put(b"".join(record.value or b"" for record in records))
+        return is_done
 
 
 def _too_large(source: TcpSource, peer: str, size: int) -> Diagnostic:
