@@ -326,6 +326,12 @@ def test_two_groups_of_which_one_joins(is_new: bool, broker: Broker, ends: ExitS
     wait_until(lambda: counts.values() == counted, lambda: f"{counts.values()} {ours.output()}", WAIT_S, every=1.0)
     assert reported() == expected
     ours.end()
+    again = OursInPython(CASE.app("python"), tmp_path / "again", broker, [clicks], "")
+    ends.callback(again.end)
+    said = again.refusal()
+    assert "R788 click-counts cannot continue what Goka's own processors left; another checkpoint (" in said, said
+    ours.start()  # the one that has begun with it goes on
+    ours.end()
     broker.delete(clicks, purchases, reports, table)  # and the offsets of their partitions
 
 

@@ -50,7 +50,9 @@ def begin_groups(
         return
     reporter.doing(STARTING, "reading the tables of Goka's groups")
     spark = checkpoint.spark
-    begin = continue_goka(session, plan, checkpoint.topology, journals, f"{checkpoint.directory}/{spark}")
+    begin = continue_goka(
+        session, plan, checkpoint.topology, journals, f"{checkpoint.directory}/{spark}", checkpoint.id
+    )
     reach("goka.after_tables")
     head = (checkpoint.directory.read(f"{spark}/{OFFSETS}") or b"").decode().split("\n")[:2]
     checkpoint.directory.remove(f"{spark}/{CHECKSUM}")

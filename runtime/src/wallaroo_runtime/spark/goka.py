@@ -2,6 +2,9 @@
 
 Goka names a group's consumer group as the group. What a processor has set in its table is there before it commits the
 offset of the message; so a message at the border may count twice, as Goka itself counts it then, and none is lost.
+
+What a checkpoint has taken over stays in Kafka, marked with the checkpoint's id in the metadata of the group's offsets:
+a second checkpoint would count the same messages again. A later commit of Goka or of Kafka's tools takes the mark away.
 """
 
 import json
@@ -27,6 +30,7 @@ from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Pipeline, To
 NO_OFFSET = "-"
 COMMAND = "kafka-consumer-groups.sh --bootstrap-server {brokers} --group {group} --topic {topic}"
 RESET = f"{COMMAND} --reset-offsets --execute"
+MARK = "wallaroo "  # and the id of the checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +56,14 @@ class Input:
         begins: The first offset of each partition.
         ends: The next one.
         committed: Those that the group has committed.
+        marks: The metadata of them: the ids of checkpoints that begin with them, after `MARK`.
     """
 
     source: KafkaSource
     begins: Mapping[int, int]
     ends: Mapping[int, int]
     committed: Mapping[int, int]
+    marks: frozenset[str] = frozenset()
 
     @property
     def unread(self) -> list[int]:
@@ -66,7 +72,7 @@ class Input:
 
 
 def continue_goka(
-    session: SparkSession, plan: Plan, topology: Topology, journals: Sequence[JournalPlace], checkpoint: str
+    session: SparkSession, plan: Plan, topology: Topology, journals: Sequence[JournalPlace], checkpoint: str, mark: str
 ) -> Begin:
     """Write the first states of all groups into a checkpoint of Spark's; the caller writes where its sources begin.
 
@@ -76,20 +82,24 @@ def continue_goka(
         topology: Whose pipelines are groups; one that Goka has left nothing of begins as a new one.
         journals: The first sources of the query.
         checkpoint: Spark's own; nothing is there yet.
+        mark: The id of the whole checkpoint.
 
     Raises:
         RunError: R788, a group cannot be continued; R672 or R673, Kafka does not say. What else reading a topic raises.
     """
     lines: dict[str, str] = {}
+    asked: dict[str, list[Input]] = {}
     tables: list[tuple[KafkaSink, Table]] = []
     for group in topology.pipelines:
         inputs = [_asked(session, source, group.name) for source in _inputs(group)]
+        check_marks(group.name, inputs, mark)
         table = next((sink for sink in group.sinks if is_table(sink) and has_content(session, sink)), None)
         if table is not None:
             tables.append((table, table_of(plan, topology, group, table)))
         if table is not None or any(each.committed for each in inputs):
             check_some(group.name, inputs)
             lines |= {each.source.path: line_of(group.name, each) for each in inputs}
+        asked[group.name] = inputs
     if not lines:
         raise refused(
             topology.name,
@@ -97,6 +107,8 @@ def continue_goka(
             "name groups and topics as Goka's program does; or run it with --fresh in place of --continue-goka",
         )
     counts = load_tables(session, plan, [table for _, table in tables], checkpoint)
+    for name, inputs in asked.items():
+        _mark(session, name, inputs, mark)
     told = [(sink, counts.get(table.port, TableCount())) for sink, table in tables]
     begins = [json.dumps(to_offset(Position(0, 0, place.open().end().journal_id))) for place in journals]
     sources = [record.source for record in record_sources(plan, topology)]
@@ -134,8 +146,25 @@ def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:
             raise refused(group, reason, fix)
         given = [number for number, _ in source.partitions] if source.partitions else admin.partitions(source.topic)
         begins, ends = (admin.offsets(source.topic, given, kind) for kind in (EARLIEST, LATEST))
-        committed = {number: at for number, at in admin.committed(group, source.topic).items() if number in begins}
-    return Input(source, begins, ends, committed)
+        found = {number: each for number, each in admin.committed(group, source.topic).items() if number in begins}
+    marks = {text.removeprefix(MARK) for _, text in found.values() if text.startswith(MARK)}
+    return Input(source, begins, ends, {number: at for number, (at, _) in found.items()}, frozenset(marks))
+
+
+def check_marks(group: str, inputs: Sequence[Input], mark: str) -> None:
+    """Refuse a group with which another checkpoint has begun: what that has counted would count again."""
+    for each in inputs:
+        if others := sorted(each.marks - {mark}):
+            reason = f"another checkpoint ({others[0]}) has begun with its offsets of {each.source.topic}"
+            fix = "run with that checkpoint; if it is lost, set the offsets to where that has come with"
+            raise refused(group, reason, f"{fix} `{_reset(group, each.source)} --to-offset N`")
+
+
+def _mark(session: SparkSession, group: str, inputs: Sequence[Input], mark: str) -> None:
+    for each in inputs:
+        if each.committed:
+            with KafkaAdmin(session, each.source) as admin:
+                admin.commit(group, each.source.topic, each.committed, MARK + mark)
 
 
 def check_some(group: str, inputs: Sequence[Input]) -> None:

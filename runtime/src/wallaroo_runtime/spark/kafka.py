@@ -212,15 +212,24 @@ class KafkaAdmin:
         found = self._get(self._client.describeConsumerGroups(names).describedGroups().get(group), NO_GROUP)
         return 0 if found is None else int(found.members().size())
 
-    def committed(self, group: str, topic: str) -> dict[int, int]:
-        """Return the offsets that a consumer group has committed, by partition; none where it has not."""
+    def committed(self, group: str, topic: str) -> dict[int, tuple[int, str]]:
+        """Return the offsets that a consumer group has committed, by partition, each with its metadata."""
         found = self._get(self._client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata(), NO_GROUP) or {}
         pairs = ((place, found.get(place)) for place in found)
         return {
-            int(place.partition()): int(position.offset())
+            int(place.partition()): (int(position.offset()), str(position.metadata()))
             for place, position in pairs
             if place.topic() == topic and position is not None
         }
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int], metadata: str) -> None:
+        """Commit offsets of a consumer group without members."""
+        common, consumer = self._jvm.org.apache.kafka.common, self._jvm.org.apache.kafka.clients.consumer
+        pairs = (
+            (common.TopicPartition(topic, number), consumer.OffsetAndMetadata(offset, metadata))
+            for number, offset in offsets.items()
+        )
+        self._get(self._client.alterConsumerGroupOffsets(group, self._map(pairs)).all())
 
     def _get(self, future: Any, absent: str = "") -> Any:
         """Return what Kafka answers; None when that is the error of this name."""
