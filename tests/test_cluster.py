@@ -139,7 +139,8 @@ def wait_for_moves(run: Run, hosts: list[str], goals: set[str]) -> None:
     """Wait until the run has told on which machines partitions are, and to which executors they have moved."""
 
     def told() -> set[str]:
-        moves = (line.strip() for line in run.errors if line.startswith("state of s1/"))
+        notes = (report.get("note", "") for report in run.reports)
+        moves = (note for note in notes if note.startswith("state of s1/"))
         return {move.partition(" to executor ")[2] for move in moves}
 
     def machines() -> list[str]:
