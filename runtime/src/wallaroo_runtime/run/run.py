@@ -262,7 +262,7 @@ def _run(
         try:
             _watch(options, reporter, flow, ending, watch)
         except JavaEnded:
-            # Who signals all processes of a run, as a service manager does, may reach Java's first.
+            # Ours takes no signal. Who ends a container may reach the Java of spark-submit first.
             if not stopped.wait(SIGNALS_S):
                 raise
         reporter.doing(STOPPING, "stopping: sinks get what is ready for them")
