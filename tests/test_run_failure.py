@@ -3,18 +3,21 @@
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
+import socket
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from support.case import CASES
 from support.host import java_of
-from support.run import TESTS, WAIT_S, Receiver, Run, framed, wallaroo
+from support.life import free_port
+from support.run import TESTS, WAIT_S, Receiver, Run, framed, wait_until, wallaroo
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 REVERSE = CASES / "reverse" / "app.py"
@@ -108,3 +111,35 @@ def test_the_death_of_the_java_virtual_machine_is_told_and_survived(tmp_path: Pa
             run.ready().send(framed([b"def"]))
             assert receiver.wait_for_lines(2, run) == ["cba", "fed"]
             assert run.stop() == 0, run.said()
+
+
+class Away(NamedTuple):
+    """A receiver that is not there."""
+
+    address: str
+
+
+def outages(run: Run) -> int:
+    """Count the findings of a run that a sink cannot be reached."""
+    return sum('"R613"' in line for line in run.errors)
+
+
+def test_an_outage_that_is_over_is_not_told_to_the_next_run(tmp_path: Path) -> None:
+    """The egress outlives a driver that is killed: what it has reported to that one may be long over."""
+    place = ("127.0.0.1", free_port(random.randrange(1 << 32)))
+    away = Away("{}:{}".format(*place))
+    with Run(REVERSE, away, tmp_path / "c") as run:
+        run.ready().send(framed([b"abc"]))
+        run.wait_for("messages_processed", 1)
+        run.wait_while_alive(lambda: outages(run) == 1, lambda: "R613")
+        run.process.kill()
+    with Run(REVERSE, away, tmp_path / "c") as run:  # it lasts
+        run.ready().wait_while_alive(lambda: outages(run) == 1, lambda: "R613")
+        run.process.kill()
+    with Receiver(socket.create_server(place)) as receiver:
+        wait_until(lambda: receiver.lines() == ["cba"], lambda: "what the egress has")
+        with Run(REVERSE, receiver, tmp_path / "c") as run:
+            run.ready().send(framed([b"def"]))
+            assert receiver.wait_for_lines(2, run) == ["cba", "fed"]
+            assert run.stop() == 0, run.said()
+            assert outages(run) == 0, run.said()
