@@ -115,9 +115,12 @@ def test_what_is_misspelt_is_named(
     assert said.format(project) in capsys.readouterr().out
 
 
-def test_a_case_of_a_group_without_input_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("engine", ["memory", "spark"])
+def test_a_case_of_a_group_without_input_is_refused(
+    engine: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (project / "case.toml").write_text("dead_letters = 0\n")
-    assert main(["test", str(project)]) == 1
+    assert main(["test", str(project), "--engine", engine]) == 1
     said = capsys.readouterr().out
     assert "case.toml cannot be run; it has no input, and its application reads topics alone: clicks\n" in said
     assert 'fix: write [[input]], file = "input.txt" and kind = "records"; each line of the file is TOPIC' in said

@@ -73,6 +73,7 @@ def on_spark(case: Case, app: Path) -> Found:
         RunError: R745, the run failed; or the application is not correct.
     """
     topology = load_application(str(app), case.arguments(), "", "").topology
+    check_input(case, topology)
     framings = [source.framing.kind for source in topology.sources() if isinstance(source, TcpSource)]
     with _receiver() as (address, data), tempfile.TemporaryDirectory(prefix="wallaroo-test-") as checkpoint:
         arguments = case.arguments(["127.0.0.1:0"] * len(framings), address)
