@@ -364,3 +364,37 @@ def is_active(broker: Broker, group: str) -> bool:
     """Whether a consumer group has members."""
     client = broker.cluster.admin()  # the answer comes as long as there is the client
     return bool(client.describe_consumer_groups([group])[group].result(30).members)
+
+
+RENAMED = """
+from wallaroo import goka
+
+def count(ctx, message):
+    ctx.set_value((ctx.value() or 0) + 1)
+
+def application_setup(args):
+    edges = goka.input(args[2], goka.String(), count), goka.persist(goka.Int64())
+    return goka.application([args[1]], goka.define_group(args[3], *edges), start="start")
+"""
+
+
+def test_what_is_not_there_is_refused_before_topics_are_created(broker: Broker, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(RENAMED)
+    topic = f"renamed-{random.randrange(1 << 32)}"
+    group, table = f"group-of-{topic}", f"group-of-{topic}-table"
+    broker.create(topic, 2)
+    arguments = [tmp_path / "app.py", broker.address, topic, group]
+    options = ["--continue-goka", "--checkpoint", tmp_path / "c", "--stop-when-idle", "1"]
+    done = wallaroo("run", *arguments, *options)
+    assert done.stderr, done.stdout
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        1,
+        f"R788 {group} cannot continue what Goka's own processors left; no table of its groups has records, and no "
+        "group has committed offsets",
+    ), done.stderr
+    assert table not in broker.cluster.metadata().topics
+    commit(broker, group, {(topic, 1): 0})
+    done = wallaroo("run", *arguments, *options)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert f"{topic}: continues at the offsets of Goka's group" in done.stdout
+    assert table in broker.cluster.metadata().topics

@@ -334,6 +334,6 @@ def test_number_of_partitions_stays_and_is_told(tmp_path: Path, capsys: pytest.C
     assert again.shuffle_partitions == 3
     tell_past(TextReporter(), again, 5)
     assert (
-        "the checkpoint keeps its 3 shuffle partitions; a new one would get 8; `wallaroo state rescale` changes it\n"
-        in capsys.readouterr().out
+        "the checkpoint keeps its 3 shuffle partitions; a new one would get 8; "
+        f"`wallaroo state rescale {path} --partitions 8` changes it\n" in capsys.readouterr().out
     )

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -87,17 +88,21 @@ def test_a_fork_runs_as_a_process_of_its_own_would(
     assert errors.endswith(said)
 
 
+def ignore_end() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as Java ignores it
+
+
 def test_the_end_of_a_client_ends_its_fork_and_nothing_else(
     server: tuple["subprocess.Popen[bytes]", Path], wait_until: Callable[..., None]
 ) -> None:
     process, folder = server
-    stubs = [client(folder, "asked", "wait") for _ in range(2)]
+    stubs = [client(folder, "asked", "wait", preexec_fn=ignore_end) for _ in range(2)]
     for stub in stubs:
         assert stub.stdin and stub.stdout and stub.stdout.readline()
     forks = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     assert len(forks.read_text().split()) == 2
     for number, stub in enumerate(stubs, 1):
-        stub.kill()
+        stub.terminate()  # as Java does it
         stub.communicate(timeout=WAIT_S)
         wait_until(lambda left=2 - number: len(forks.read_text().split()) == left, "the fork to end")
     assert process.poll() is None

@@ -260,6 +260,16 @@ def test_a_checkpoint_that_is_not_new(tmp_path: Path) -> None:
             "R608 --continue-goka means nothing with --engine memory\n"
             "  fix: leave out --continue-goka, or --engine memory\n",
         ),
+        (
+            ["--mode", "realtime"],
+            "R608 --continue-goka begins a checkpoint of micro-batches\n"
+            f"  fix: run it once without --mode, then `wallaroo state convert {CASE / 'app.py'} --to realtime`\n",
+        ),
+        (
+            ["--mode", "realtime", "--checkpoint", "of two words"],
+            "R608 --continue-goka begins a checkpoint of micro-batches\n"
+            "  fix: run it once without --mode, then `wallaroo state convert 'of two words' --to realtime`\n",
+        ),
     ],
 )
 def test_options_that_do_not_go_together(options: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:

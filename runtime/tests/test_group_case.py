@@ -115,6 +115,17 @@ def test_what_is_misspelt_is_named(
     assert said.format(project) in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("engine", ["memory", "spark"])
+def test_a_case_of_a_group_without_input_is_refused(
+    engine: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "case.toml").write_text("dead_letters = 0\n")
+    assert main(["test", str(project), "--engine", engine]) == 1
+    said = capsys.readouterr().out
+    assert "case.toml cannot be run; it has no input, and its application reads topics alone: clicks\n" in said
+    assert 'fix: write [[input]], file = "input.txt" and kind = "records"; each line of the file is TOPIC' in said
+
+
 def test_on_spark_a_case_of_records_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", str(project), "--engine", "spark"]) == 1
     said = capsys.readouterr().out
@@ -136,7 +147,8 @@ def test_a_run_in_memory_takes_records_and_shows_what_is_written(
     app.write_text(PROGRAM)
     done = ran(app, "\n".join(written(steps)))
     assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("no records came")]
+    assert (len(lines) < len(done.stdout.splitlines())) == (not expected(steps))
     at = next(number for number, line in enumerate(lines) if line.startswith("write records to standard input"))
     assert lines[at].endswith("topics that are read: clicks")
     assert sorted(lines[at + 1 : -1]) == sorted(expected(steps))
@@ -148,19 +160,51 @@ def test_a_run_in_memory_takes_records_and_shows_what_is_written(
 
 @pytest.mark.slow
 def test_a_run_in_memory_goes_on_after_a_line_that_is_wrong(project: Path) -> None:
-    text = "clicks Ann\nclicks Bob a\nclickss Ann a\nclicks Bob a\nvisit nosuch\nclicks Ann a\n"
+    text = (
+        "clicks Ann\nclicks Bob a\nclickss Ann a\nother Ann a\nother Ann b\nclicks Bob a\nvisit nosuch\nclicks Ann a\n"
+    )
     done = ran(project / "app.py", text)
     assert done.returncode == 0, done.stderr
-    assert [line[:5] for line in done.stderr.splitlines() if line[0] == "R"] == ["R782 ", "R784 ", "R720 "]
+    assert [line[:5] for line in done.stderr.splitlines() if line[0] == "R"] == ["R782 ", "R784 ", "R794 ", "R720 "]
+    assert (
+        'R794 no source of the application reads topic "other"; topics that are read: "clicks"\n'
+        "  fix: write the record to one of these\n"
+    ) in done.stderr
     assert "counts-table Ann 1\n" in done.stdout
     assert "counts-table Bob 2\n" in done.stdout  # it is in one micro-batch with the misspelt topic
+
+
+LOOKUP = """
+from wallaroo import goka
+
+def check(ctx, message):
+    ctx.emit("checked", ctx.key, f"{message} {ctx.lookup('names', ctx.key)}")
+
+def application_setup(args):
+    edges = goka.input("orders", goka.String(), check), goka.output("checked", goka.String())
+    group = goka.define_group("checks", *edges, goka.lookup("names", goka.String()))
+    return goka.application(["127.0.0.1:9092"], group)
+"""
+
+
+@pytest.mark.slow
+def test_topics_that_nothing_reads_or_feeds_are_named(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(LOOKUP)
+    done = ran(tmp_path / "app.py", "names Ann Smith\norders Ann hat\nchecked Ann coat\n")
+    assert "checked Ann hat Smith\n" in done.stdout and "no records came" not in done.stdout
+    assert [line for line in done.stderr.splitlines() if line[0] == "R"] == [
+        'R794 no source of the application reads topic "checked"; topics that are read: "orders"'
+    ]  # but "names" is looked up
+    done = ran(CASES / "goka_clicks", "purchases Ann hat\nnobody Ann a\n", "127.0.0.1:9092")
+    assert "no records came for: user-clicks, click-counts-table\n" in done.stdout, done.stdout
+    assert 'R794 no source of the application reads topic "nobody"; topics that are read: "' in done.stderr
 
 
 @pytest.mark.slow
 def test_a_group_in_go_runs_in_memory() -> None:
     case = CASES / "goka_sum"
     done = ran(case, (case / "input.txt").read_text(), "127.0.0.1:9092")
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     lines = (case / "expected.txt").read_text().splitlines()
     assert sorted(set(done.stdout.splitlines()) & set(lines)) == sorted(set(lines))
 

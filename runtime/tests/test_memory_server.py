@@ -174,10 +174,20 @@ def test_a_dead_letter_that_stops_ends_the_run(
     assert "R611 " in (said := capsys.readouterr().err) and "ValueError" in said
 
 
-def test_options_of_spark_are_refused(app: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ran(app, receiver, "--checkpoint", "somewhere") == 2
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        (("--checkpoint", "somewhere"), "--checkpoint"),
+        (("--mode", "realtime"), "--mode realtime"),
+        (("--monitor", ":8080"), "--monitor"),
+    ],
+)
+def test_options_of_spark_are_refused(
+    given: tuple[str, ...], option: str, app: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran(app, receiver, *given) == 2
     assert capsys.readouterr().err == (
-        "R608 --checkpoint means nothing with --engine memory\n  fix: leave out --checkpoint, or --engine memory\n"
+        f"R608 {option} means nothing with --engine memory\n  fix: leave out {option}, or --engine memory\n"
     )
 
 

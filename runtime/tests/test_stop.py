@@ -50,6 +50,24 @@ def test_many_signals_at_once(module: str) -> None:
             process.kill()
 
 
+ENDING = """
+import os, signal, sys
+from wallaroo_runtime.run.signals import stop_signals
+with stop_signals() as stopped:
+    stopped.is_started = True
+    for number in sys.argv[1:]:
+        os.kill(os.getpid(), int(number))
+os.kill(os.getpid(), signal.SIGTERM)
+sys.exit(7)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("signals", "code"), [([], -signal.SIGTERM), (["2"], 7), (["15"], 7), (["15", "15"], 7)])
+def test_a_stop_that_is_asked_for_again_at_the_end_has_its_exit_code(signals: list[str], code: int) -> None:
+    assert subprocess.run([sys.executable, "-c", ENDING, *signals], check=False, timeout=60).returncode == code
+
+
 READY = "ready"
 
 

@@ -12,13 +12,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.cli.case import Case, Found, bad
+from wallaroo_runtime.cli.case import FILE, RECORDS, Case, Found, bad
 from wallaroo_runtime.cli.case_topics import feed_records, topic_lines
 from wallaroo_runtime.errors import RUN, RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.topology.model import GeneratorSource, TcpSource
+from wallaroo_runtime.topology.model import GeneratorSource, TcpSource, Topology, has_records
 
 LATER = timedelta(hours=1)  # after which all windows of a case are over
 IDLE_S = 5.0
@@ -34,6 +34,7 @@ def in_memory(case: Case, app: Path) -> Found:
     """
     run = start(str(app), case.arguments())
     try:
+        check_input(case, run.topology)
         if case.has_records:
             feed_records(case, run)
         for number, payloads in enumerate(() if case.has_records else case.inputs()):
@@ -51,6 +52,20 @@ def in_memory(case: Case, app: Path) -> Found:
         run.close()
 
 
+def check_input(case: Case, topology: Topology) -> None:
+    """Refuse a case without input whose application reads topics alone.
+
+    Raises:
+        RunError: R745.
+    """
+    sources = list(topology.sources())
+    if case.setting("input", []) or not sources or not all(map(has_records, sources)):
+        return
+    topics = ", ".join(dict.fromkeys(source.place for source in sources))
+    fix = f'write [[input]], file = "input.txt" and kind = "{RECORDS}"; each line of the file is TOPIC KEY VALUE'
+    raise bad(case.folder / FILE, f"it has no input, and its application reads topics alone: {topics}", fix)
+
+
 def on_spark(case: Case, app: Path) -> Found:
     """Run a case with `wallaroo run`, over real sockets, until nothing more comes.
 
@@ -58,6 +73,7 @@ def on_spark(case: Case, app: Path) -> Found:
         RunError: R745, the run failed; or the application is not correct.
     """
     topology = load_application(str(app), case.arguments(), "", "").topology
+    check_input(case, topology)
     framings = [source.framing.kind for source in topology.sources() if isinstance(source, TcpSource)]
     with _receiver() as (address, data), tempfile.TemporaryDirectory(prefix="wallaroo-test-") as checkpoint:
         arguments = case.arguments(["127.0.0.1:0"] * len(framings), address)

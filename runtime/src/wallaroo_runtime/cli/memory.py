@@ -22,6 +22,7 @@ from wallaroo_runtime.topology.model import has_records
 
 NOTE = "note: --engine memory is for a first look: one process, nothing is kept, and nothing is recovered"
 HINT = "write records to standard input, a line each: TOPIC KEY VALUE; topics that are read: {}"
+UNFED = "no records came for: {}"
 # Options that mean something on Spark alone, as argparse has them.
 ONLY_SPARK = (
     "checkpoint",
@@ -34,7 +35,9 @@ ONLY_SPARK = (
     "gateway",
     "egress",
     "attach",
+    "monitor",
 )
+REALTIME = "realtime"
 PROGRESS_S = 1.0
 
 
@@ -47,11 +50,11 @@ def run_in_memory(arguments: argparse.Namespace, app: str, reporter: Reporter) -
     Raises:
         RunError: R608, an option means nothing here; else it cannot start, or it failed.
     """
-    for name in ONLY_SPARK:
-        if getattr(arguments, name):
-            option = "--" + name.replace("_", "-")
-            reason = f"{option} means nothing with --engine memory"
-            raise wrong_usage(reason=reason, fix=f"leave out {option}, or --engine memory")
+    given = ["--" + name.replace("_", "-") for name in ONLY_SPARK if getattr(arguments, name)]
+    given += [f"--mode {REALTIME}"] if arguments.mode == REALTIME else []
+    for option in given:
+        reason = f"{option} means nothing with --engine memory"
+        raise wrong_usage(reason=reason, fix=f"leave out {option}, or --engine memory")
     reporter.note(NOTE)
     with stop_signals() as stopped:
         try:
@@ -114,6 +117,8 @@ async def _serve(run: MemoryRun, idle_s: float | None, reporter: Reporter, stopp
     await server.stop()
     if server.failure is not None:
         raise server.failure
+    if unfed := run.feed.unfed():
+        reporter.note(UNFED.format(", ".join(unfed)))
     reporter.progress(_snapshot("stopped", run, server))
 
 

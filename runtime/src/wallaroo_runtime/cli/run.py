@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import shlex
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,7 @@ def location_of(arguments: argparse.Namespace) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the application; returns when it has been stopped or is idle, or a signal has broken off its start."""
+    app = app_of(arguments, "wallaroo run")
     idle = arguments.stop_when_idle
     if idle is not None and not 0 <= idle <= MAX_IDLE_S:
         raise wrong_usage(reason=f"--stop-when-idle {idle:g} is not a time", fix="give seconds, e.g. 10")
@@ -187,8 +189,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise wrong_usage(reason=reason, fix="leave out one of the two; --continue-goka is for a new checkpoint")
     if arguments.continue_goka and arguments.mode == "realtime":
         reason = "--continue-goka begins a checkpoint of micro-batches"
-        raise wrong_usage(reason=reason, fix="run it once without --mode, then `wallaroo state convert --to realtime`")
-    app = app_of(arguments, "wallaroo run")
+        place = shlex.quote(arguments.checkpoint or app)
+        fix = f"run it once without --mode, then `wallaroo state convert {place} --to realtime`"
+        raise wrong_usage(reason=reason, fix=fix)
     tell_split(arguments.parts)
     if arguments.debug_port is not None:
         arguments.debug = True

@@ -1,5 +1,6 @@
 """Where reading of a topic begins."""
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
@@ -7,6 +8,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, Cluster
 
 EARLIEST, LATEST = -2, -1
+LATER_S = 0.1
 
 
 class Asking(Protocol):
@@ -89,3 +91,33 @@ class ClusterOffsets:
         with self._cluster.translated():
             answers = admin.list_offsets(asked, request_timeout=ANSWER_S)
             return {place.partition: int(answer.result(ANSWER_S).offset) for place, answer in answers.items()}
+
+    def has_committed(self, group: str, topic: str) -> bool:
+        """Say whether a consumer group has committed offsets of a topic.
+
+        Raises:
+            RunError: R726 or R727.
+        """
+        from confluent_kafka import Consumer, TopicPartition
+
+        found = self._cluster.metadata().topics.get(topic)
+        places = [TopicPartition(topic, number) for number in found.partitions] if found is not None else []
+        if not places:
+            return False
+        reader = Consumer({**self._cluster.settings, "group.id": group, "enable.auto.commit": False})
+        try:
+            return any(place.offset >= 0 for place in self._committed(reader, places))
+        finally:
+            reader.close()
+
+    def _committed(self, reader: Any, places: list[Any]) -> list[Any]:
+        """Return committed offsets; brokers whose first group that is need a moment."""
+        codes, deadline = self._cluster.kafka.KafkaError, time.monotonic() + ANSWER_S
+        later = (codes.NOT_COORDINATOR, codes.COORDINATOR_NOT_AVAILABLE, codes.COORDINATOR_LOAD_IN_PROGRESS)
+        while True:
+            try:
+                return list(reader.committed(places, ANSWER_S))
+            except self._cluster.kafka.KafkaException as error:
+                if error.args[0].code() not in later or time.monotonic() > deadline:
+                    raise self._cluster.refused(error.args[0], "correct what it names, and try again") from error
+            time.sleep(LATER_S)

@@ -62,6 +62,7 @@ class MemoryRun:
         now_ms: The application's clock, in milliseconds since 1970; only `advance` moves it.
         letters: The dead letters since the last `take`.
         letter_count: How many there were since the start.
+        feed: The topics.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class MemoryRun:
         self._channels, self._closing = channels, closing or ExitStack()
         tables = {plan.ports[each.path] for each in topology.sources() if isinstance(each, KafkaSource) and each.table}
         self._engine = Engine(plan, channels, ErrorPolicy.of(topology, on_error), tables=tables)
-        self._records, self._feed = Numbering(), Feed(topology, topics)
+        self._records, self.feed = Numbering(), Feed(topology, topics, self._find_lookups)
         self._waiting: list[KafkaRecord] = []  # that sinks have written, and sources have not read
         self._sequence = self.letter_count = 0
         self._outputs: dict[str, list[Record]] = {sink.path: [] for sink in topology.sinks()}
@@ -139,8 +140,8 @@ class MemoryRun:
         """
         written = [records] if isinstance(records, KafkaRecord) else list(records)
         for topic in dict.fromkeys(each.topic for each in written if isinstance(each, KafkaRecord)):
-            self.check_topic(topic, is_new=True)
-        self._waiting = self._feed.write(written, self.now_ms)
+            self.feed.check(topic, is_new=True)
+        self._waiting = self.feed.write(written, self.now_ms)
         self._follow()
 
     def topic(self, name: str) -> list[KafkaRecord]:
@@ -149,18 +150,8 @@ class MemoryRun:
         Raises:
             RunError: R784, the application has no such topic.
         """
-        self.check_topic(name, is_new=False)
-        return self._feed.topics.records(name)
-
-    def check_topic(self, topic: str, *, is_new: bool) -> None:
-        """Raise R784 for a topic that is misspelt, or, unless it may be new, one that nobody has."""
-        try:
-            self._feed.check(topic, is_new=is_new)
-        except RunError:
-            for channel in self._channels.values():
-                if not isinstance(channel, LocalChannel):
-                    channel.endpoints()  # it says when it starts what it looks up
-            self._feed.check(topic, is_new=is_new)
+        self.feed.check(name, is_new=False)
+        return self.feed.topics.records(name)
 
     def receive(self, source: Source, data: bytes, count: int) -> None:
         """Process whole messages as they came over the wire.
@@ -349,7 +340,7 @@ class MemoryRun:
             first, written, self._waiting = self._sequence, self._waiting, []
             tasks: list[list[bytes]] = []
             try:
-                for source, messages in self._feed.messages(written):
+                for source, messages in self.feed.messages(written):
                     tasks.append(list(self._frames(source, messages, is_payload=True)))
                     self._sequence += len(messages)
                 self._run(tasks)
@@ -359,14 +350,14 @@ class MemoryRun:
 
     def _run(self, tasks: list[list[bytes]]) -> Batch:
         """Run one micro-batch; what its sinks write to topics waits for `_follow`."""
-        with using(self._feed.topics):
+        with using(self.feed.topics):
             batch = self._engine.run(tasks)
         for sink in self.topology.sinks():
             made = list(in_order(batch, self.plan.ports[sink.path]))
             self._outputs[sink.path] += made
             if isinstance(sink, KafkaSink) and has_records(sink):
                 records = (replace(read_record(each.value or b""), topic=sink.topic) for each in made)
-                self._waiting += self._feed.write(records, self.now_ms)
+                self._waiting += self.feed.write(records, self.now_ms)
         letters = (pb.DeadLetter.FromString(value) for frame in batch.letters for value in read_frame(frame).values())
         before = len(self.letters)
         self.letters += sorted(map(self._letter, letters), key=lambda letter: letter.sequence)
@@ -387,6 +378,12 @@ class MemoryRun:
             sequence=letter.sequence,
             traceback=letter.traceback,
         )
+
+    def _find_lookups(self) -> None:
+        """Start the workers that are other processes: each says when it starts what it looks up."""
+        for channel in self._channels.values():
+            if not isinstance(channel, LocalChannel):
+                channel.endpoints()
 
     def _calls(self, worker: str) -> CallRunner | None:
         """Return what runs a worker's calls in this process; None: it is another process."""

@@ -63,6 +63,7 @@ class MemoryServer:
         self.began = self.active_at = time.monotonic()
         self.failure: RunError | None = None
         self._receivers: dict[str, Receiver] = {}
+        self._checked: set[str] = set()  # topics
         self._tasks: list[asyncio.Task[None]] = []
         self._servers: list[asyncio.Server] = []
         sources = enumerate(run.topology.sources())
@@ -94,10 +95,16 @@ class MemoryServer:
     def produce(self, records: list[KafkaRecord]) -> None:
         """Process records of topics; a topic that a user has misspelt is reported, and the others go on."""
         for topic in dict.fromkeys(record.topic for record in records):
-            if not self._do(partial(self.run.check_topic, topic, is_new=True), may_be_wrong=True):
+            if not self._do(partial(self._check, topic), may_be_wrong=True):
                 records = [record for record in records if record.topic != topic]
         if records:
             self._do(lambda: self._produce(records), may_be_wrong=True)
+
+    def _check(self, topic: str) -> None:
+        self.run.feed.check(topic, is_new=True)
+        if topic not in self._checked and (finding := self.run.feed.unread(topic)):
+            self._say(finding)
+        self._checked.add(topic)
 
     def _produce(self, records: list[KafkaRecord]) -> None:
         self.run.produce(records)

@@ -1,13 +1,13 @@
 """Topics in memory: what sinks write to one goes to the sources that read it, as over a broker."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from wallaroo.diagnostic import closest, shown
+from wallaroo.diagnostic import Diagnostic, closest, shown
 from wallaroo.kafka_record import KafkaRecord
 from wallaroo.memory_topic import Topics, looked_up
 from wallaroo.testing import Message
@@ -24,13 +24,14 @@ class Feed:
     Args:
         topology: Of the application.
         directory: Where workers that are other processes find the topics, too; None: there are none.
+        find_lookups: Lets those workers write there what they look up.
 
     Attributes:
         topics: The topics with their records.
     """
 
-    def __init__(self, topology: Topology, directory: Path | None = None) -> None:
-        self.topics, self._directory = Topics(), directory
+    def __init__(self, topology: Topology, directory: Path | None, find_lookups: Callable[[], None]) -> None:
+        self.topics, self._directory, self._find_lookups = Topics(), directory, find_lookups
         kafka = [end for end in (*topology.sources(), *topology.sinks()) if isinstance(end, KafkaSource | KafkaSink)]
         self._known = sorted({end.topic for end in kafka})
         self._readers: dict[str, list[KafkaSource]] = {}
@@ -47,18 +48,35 @@ class Feed:
         Raises:
             RunError: R784.
         """
-        if topic in self._known or topic in self.topics or self._is_looked_up(topic):
+        if topic in self._known or topic in self.topics:
             return
         close = closest(topic, self._known)
-        if is_new and not close:
+        if (is_new and not close) or self._is_looked_up(topic):
             return
         known = ", ".join(f'"{each}"' for each in self._known) or "none"
         fix = f'did you mean "{close}"?' if close else "name one of these"
         raise RunError.of("R784", USAGE, topic=topic[:80], known=known, fix=fix)
 
+    def unread(self, topic: str) -> Diagnostic | None:
+        """Return an R794 for a topic that no source reads and no program looks up."""
+        if topic in self._readers or self._is_looked_up(topic):
+            return None
+        known = ", ".join(f'"{each}"' for each in self._readers)
+        return Diagnostic.of("R794", topic=topic[:80], known=known)
+
+    def unfed(self) -> list[str]:
+        """Return the topics that sources read and that have no records."""
+        return [topic for topic in self._readers if not self.topics.records(topic)]
+
     def _is_looked_up(self, topic: str) -> bool:
         """Return whether a program looks it up as a table: it says so itself, a topology does not name it."""
-        return topic in looked_up or (self._directory is not None and self._file(topic).exists())
+        if topic in looked_up:
+            return True
+        if self._directory is None:
+            return False
+        if not self._file(topic).exists():
+            self._find_lookups()
+        return self._file(topic).exists()
 
     def _file(self, topic: str) -> Path:
         assert self._directory is not None

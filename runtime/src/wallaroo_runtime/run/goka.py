@@ -8,12 +8,30 @@ from wallaroo.fault import reach
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.manifest import PENDING
 from wallaroo_runtime.plan.stage import Plan
+from wallaroo_runtime.run.realtime_kafka import has_committed, tables_left
 from wallaroo_runtime.run.snapshot import Reporter
 from wallaroo_runtime.storage.place import JournalPlace
 
 STARTING = "starting"
 BATCH = 0  # the micro-batch that has the first states; it has no input and no output
 OFFSETS, CHECKSUM = f"offsets/{BATCH}", f"offsets/.{BATCH}.crc"
+
+
+def check_left(checkpoint: Checkpoint) -> None:
+    """Refuse to take over what is not there, before any topic is created for it.
+
+    Raises:
+        RunError: R788, no table of a group has records and no group has committed offsets; R672 or R728.
+    """
+    # Late: pyspark takes a second to import.
+    from wallaroo_runtime.spark.goka import inputs_of, nothing_left
+
+    topology = checkpoint.topology
+    if checkpoint.goka != PENDING or any(tables_left(topology)):
+        return
+    inputs = ((group.name, source) for group in topology.pipelines for source in inputs_of(group))
+    if not any(has_committed(source, group) for group, source in inputs):
+        raise nothing_left(topology.name)
 
 
 def begin_groups(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.idle import Activity
+from wallaroo_runtime.run.outage import lasting
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Snapshot
 from wallaroo_runtime.run.worker_output import WorkerOutput
@@ -44,7 +45,7 @@ class Flow:
         self._ended: set[str] = set()
         self._gone: set[str] = set()
         self._all = [*peers.gateways, peers.egress]
-        self._told: list[list[Any]] = [[] for _ in self._all]
+        self._told: list[list[Any] | None] = [None for _ in self._all]
         self._moves = Moves()
         self._samples: deque[tuple[float, int]] = deque()
 
@@ -84,9 +85,10 @@ class Flow:
         for notable in self._query.letters.news():
             yield notable.finding(f"wallaroo dead-letters show {self._letters}")
         for number, peer in enumerate(self._all):
-            found = peer.status().get("diagnostics", [])
-            yield from map(Diagnostic.from_json, since(self._told[number], found))
-            self._told[number] = found
+            status, told = peer.status(), self._told[number]
+            self._told[number] = found = status.get("diagnostics", [])
+            # What it has found for an earlier driver, that one has reported.
+            yield from map(Diagnostic.from_json, lasting(status) if told is None else since(told, found))
 
     def failure(self, last: Snapshot) -> RunError | None:
         """Return an error when each message of the run has failed and nothing was emitted: that is no good end.

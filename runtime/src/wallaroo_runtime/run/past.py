@@ -1,5 +1,7 @@
 """What a run says first of the runs before it."""
 
+import shlex
+
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.run.snapshot import Reporter
 
@@ -16,7 +18,8 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, count: int | None) -> 
         reporter.note(f"it goes on {past}; --fresh starts over")
     if checkpoint.wanted_partitions != checkpoint.shuffle_partitions:
         kept, wanted = checkpoint.shuffle_partitions, checkpoint.wanted_partitions
-        remedy = "`wallaroo state rescale` changes it"
+        place = shlex.quote(str(checkpoint.directory))
+        remedy = f"`wallaroo state rescale {place} --partitions {wanted}` changes it"
         reporter.note(f"the checkpoint keeps its {kept} shuffle partitions; a new one would get {wanted}; {remedy}")
     for name in checkpoint.changed_code:
         reporter.note(f'the code of worker "{name}" is not that of the last run')

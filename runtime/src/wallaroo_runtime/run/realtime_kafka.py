@@ -56,6 +56,16 @@ def tables_left(topology: Topology) -> Iterator[Diagnostic]:
             yield Diagnostic.of("R779", topic=sink.topic, brokers=sink.brokers[0])
 
 
+def has_committed(source: KafkaSource, group: str) -> bool:
+    """Say whether a consumer group has committed offsets of a source's topic.
+
+    Raises:
+        RunError: R672 or R728.
+    """
+    with _named(source), ClusterOffsets(_cluster(source)) as asking:
+        return asking.has_committed(group, source.topic)
+
+
 def _has_records(sink: KafkaSink) -> bool:
     with _named(sink), ClusterOffsets(_cluster(sink)) as asking:
         try:

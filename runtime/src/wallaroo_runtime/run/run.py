@@ -27,7 +27,7 @@ from wallaroo_runtime.program.application import Application, load_application, 
 from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explained
 from wallaroo_runtime.run.fit import check_application
-from wallaroo_runtime.run.goka import begin_groups
+from wallaroo_runtime.run.goka import begin_groups, check_left
 from wallaroo_runtime.run.hosted import hosted_workers, path_of
 from wallaroo_runtime.run.idle import IdleWatch
 from wallaroo_runtime.run.monitor import Flow
@@ -230,6 +230,7 @@ def _run(
     digest = application.archive.digest if application.archive else ""
     for finding in open_sources(topology):
         reporter.warn(finding)
+    check_left(checkpoint)
     create_topics(topology, reporter.note)
     peers = Peers(
         topology, plan, checkpoint, options.remote, options.bounds, fresh=options.checkpoint.fresh, archive=digest,
@@ -262,7 +263,7 @@ def _run(
         try:
             _watch(options, reporter, flow, ending, watch)
         except JavaEnded:
-            # Who signals all processes of a run, as a service manager does, may reach Java's first.
+            # Ours takes no signal. Who ends a container may reach the Java of spark-submit first.
             if not stopped.wait(SIGNALS_S):
                 raise
         reporter.doing(STOPPING, "stopping: sinks get what is ready for them")

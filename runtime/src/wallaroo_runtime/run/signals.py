@@ -59,7 +59,7 @@ class RunStop(Stop):
 
 @contextmanager
 def stop_signals() -> Iterator[RunStop]:
-    """Give the flag that SIGINT and SIGTERM set."""
+    """Give the flag that SIGINT and SIGTERM set; once it is set, SIGTERM stays ignored until the process has ended."""
     stopped = RunStop()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -69,7 +69,8 @@ def stop_signals() -> Iterator[RunStop]:
         yield stopped
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            is_asked_again = number == signal.SIGTERM and stopped.is_set()
+            signal.signal(number, signal.SIG_IGN if is_asked_again else handler)
 
 
 @contextmanager

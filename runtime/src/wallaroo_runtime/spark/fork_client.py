@@ -5,6 +5,7 @@ the server does not answer, this process becomes what was asked for.
 """
 
 import os
+import signal
 import socket
 import struct
 import sys
@@ -24,6 +25,7 @@ def request(arguments: list[str]) -> bytes:
 
 def main() -> None:
     """Let the server fork, and wait for the end of that process."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Java ignores it, and ends its processes with it
     _, path, python, *arguments = sys.argv
     connection = socket.socket(socket.AF_UNIX)
     try:

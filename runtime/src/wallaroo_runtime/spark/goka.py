@@ -91,7 +91,7 @@ def continue_goka(
     asked: dict[str, list[Input]] = {}
     tables: list[tuple[KafkaSink, Table]] = []
     for group in topology.pipelines:
-        inputs = [_asked(session, source, group.name) for source in _inputs(group)]
+        inputs = [_asked(session, source, group.name) for source in inputs_of(group)]
         check_marks(group.name, inputs, mark)
         table = next((sink for sink in group.sinks if is_table(sink) and has_content(session, sink)), None)
         if table is not None:
@@ -101,11 +101,7 @@ def continue_goka(
             lines |= {each.source.path: line_of(group.name, each) for each in inputs}
         asked[group.name] = inputs
     if not lines:
-        raise refused(
-            topology.name,
-            "no table of its groups has records, and no group has committed offsets",
-            "name groups and topics as Goka's program does; or run it with --fresh in place of --continue-goka",
-        )
+        raise nothing_left(topology.name)
     counts = load_tables(session, plan, [table for _, table in tables], checkpoint)
     for name, inputs in asked.items():
         _mark(session, name, inputs, mark)
@@ -132,7 +128,14 @@ def refused(name: str, reason: str, fix: str) -> RunError:
     return RunError.of("R788", name=name, reason=reason, fix=fix)
 
 
-def _inputs(group: Pipeline) -> list[KafkaSource]:
+def nothing_left(application: str) -> RunError:
+    """Return the R788 for an application of which Goka has left neither values nor offsets."""
+    reason = "no table of its groups has records, and no group has committed offsets"
+    fix = "name groups and topics as Goka's program does; or run it with --fresh in place of --continue-goka"
+    return refused(application, reason, fix)
+
+
+def inputs_of(group: Pipeline) -> list[KafkaSource]:
     """Return what Goka commits offsets of: inputs and the loop."""
     found = (source for source in group.sources if isinstance(source, KafkaSource))
     return [source for source in found if has_records(source) and not source.table]
@@ -216,7 +219,7 @@ def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -
     if step is None or component is None or not component.symbol.endswith(STATE) or language not in LANGUAGES:
         fix = f"leave out --continue-goka; a step of the program's may read topic {sink.topic} and fill its states"
         raise refused(group.name, "it is no group of Goka's API in Python or Go, whose states alone are known", fix)
-    like = replace(_inputs(group)[0], start="start", partitions=None, table=True)
+    like = replace(inputs_of(group)[0], start="start", partitions=None, table=True)
     source = replace(like, name=sink.name, topic=sink.topic, brokers=sink.brokers)
     nodes = (node for stage in plan.stages for node in stage.nodes if node.state)
     port = next(node.state_port for node in nodes if node.path == step.path)

@@ -26,8 +26,9 @@ class VirtualMachine:
     """A Java virtual machine that starts; it ends when its standard input does, thus with this process.
 
     It has the lock of the temporary directory, too: without that directory it would stay, and never read its input.
-    It is a session of its own: a signal for the process group, as shells and `timeout` send it, must not end Spark
-    before the query is stopped.
+    No signal that asks a run to end must end Spark before the query is stopped: Java is a session of its own, against
+    those for the process group, as shells and `timeout` send them, and ignores those for each process, as a service
+    manager sends them. Processes that it starts set SIGTERM back (`fork_client`).
 
     Args:
         output: File for what it prints.
@@ -56,7 +57,7 @@ class VirtualMachine:
                 stderr=log,
                 start_new_session=True,
                 umask=PRIVATE,
-                preexec_fn=_ignore_interrupts,
+                preexec_fn=_ignore_signals,
                 pass_fds=(temporary_lock(),),
             )
 
@@ -141,5 +142,6 @@ def _end(server: "subprocess.Popen[bytes]", parent: int) -> None:
         server.communicate()
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _ignore_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)

@@ -1,0 +1,53 @@
+"""Findings of a gateway or an egress that a new driver reports."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wallaroo.diagnostic import Diagnostic
+from wallaroo_runtime.run.outage import lasting
+
+NAMES = ["a", 'a"b', "ab"]
+SINKS, SOURCES = [("sink", name) for name in NAMES], [("source", name) for name in NAMES]
+Part = tuple[str, str]
+
+
+def outage(part: Part, reason: str) -> Diagnostic:
+    kind, name = part
+    if kind == "source":
+        return Diagnostic.of("R791", source=name, brokers="b:1", reason=reason)
+    if name == "a":
+        return Diagnostic.of("R613", sink=name, address="h:1", reason=reason)
+    return Diagnostic.of("R730", sink=name, brokers="b:1", reason=reason)
+
+
+PART = st.sampled_from([*SINKS, *SOURCES])
+EVENTS = st.lists(st.tuples(PART, st.sampled_from(["begins", "changes", "ends"])) | st.just("other"), max_size=20)
+
+
+@given(EVENTS)
+def test_only_outages_that_last_are_told_each_once(events: list[Any]) -> None:
+    findings: list[Diagnostic] = []
+    latest: dict[Part, int] = {}  # of those that are away: the place of their last finding
+    others = []
+    for number, event in enumerate(events):
+        if event == "other":
+            others.append(len(findings))
+            findings.append(Diagnostic.of("R607", source="a", peer=str(number), received=1, expected=2))
+        elif event[1] == "ends":
+            latest.pop(event[0], None)
+        elif event[1] == "begins" or event[0] in latest:
+            latest[event[0]] = len(findings)
+            findings.append(outage(event[0], str(number)))
+    status = {
+        "sinks": [{"name": part[1], "state": "unreachable" if part in latest else "connected"} for part in SINKS],
+        "kafka": [{"name": part[1], "away": part in latest} for part in SOURCES],
+        "diagnostics": [finding.to_json() for finding in findings],
+    }
+    expected = [findings[at].to_json() for at in sorted([*others, *latest.values()])]
+    assert lasting(status) == expected
+
+
+def test_a_status_that_is_not_there_yet() -> None:
+    assert lasting({}) == []
