@@ -1,7 +1,10 @@
 """The reading side of a journal."""
 
+import os
 import pickle
-from itertools import pairwise
+import threading
+import time
+from itertools import chain, pairwise, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +17,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
+from wallaroo_runtime.system import file_watch
 
 SIZES = st.lists(st.one_of(st.just(0), st.integers(0, 3000)), max_size=40)
 
@@ -134,3 +138,38 @@ def test_commit_only_moves_forward(tmp_path: Path) -> None:
         reader.commit(offset)
         assert (tmp_path / "committed").read_bytes() == expected
     assert reader.end() == Position(0, 0, reader.end().journal_id)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=12), st.booleans())
+def test_who_waits_hears_of_each_position(steps: list[tuple[int, int]], is_told: bool) -> None:
+    """A write that nobody heard of would cost 30 s: pauses of both sides are drawn, and whether the system reports."""
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        if not is_told:
+            patch.setattr(file_watch, "_libc", None)
+        writer = JournalWriter(Path(directory))
+        reader, offset, open_files = JournalReader(directory), 0, len(os.listdir("/proc/self/fd"))
+        ends: list[int] = []
+
+        def write_all() -> None:
+            for pause, _ in steps:
+                time.sleep(pause / 1000)
+                writer.append(1, 1, [b"x"], 0)
+                ends.append(writer.end.offset)
+                writer.sync()
+                writer.publish()
+
+        thread = threading.Thread(target=write_all)
+        begun = time.monotonic()
+        thread.start()
+        pauses = chain((pause for _, pause in steps), repeat(0))
+        while len(ends) < len(steps) or offset < ends[-1]:
+            time.sleep(next(pauses) / 1000)
+            found = reader.wait(offset, 30).offset
+            assert offset < found <= ends[-1]
+            offset = found
+        thread.join()
+        assert time.monotonic() - begun < 15
+        assert reader.wait(offset, 0.001).offset == offset
+        assert len(os.listdir("/proc/self/fd")) == open_files
+        writer.close()

@@ -30,7 +30,7 @@ from wallaroo_runtime.spark.publish import Publisher, TellBatch, TellVisits, ign
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.row_source import RecordSource, record_sources
-from wallaroo_runtime.spark.settings import is_local
+from wallaroo_runtime.spark.settings import POLLING, is_local
 from wallaroo_runtime.spark.source import BATCH_BYTES, JournalSource
 from wallaroo_runtime.spark.stage import RecordLevel, StatelessLevel
 from wallaroo_runtime.spark.state import BucketProcessor
@@ -39,6 +39,8 @@ from wallaroo_runtime.spark.worker_start import start_workers, stop_workers, wor
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.spec import CACHE_BYTES, WorkerSpec
+
+WAIT_S, BETWEEN_WAITS = 0.1, "2ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +264,11 @@ def start_query(
     if is_local(session.sparkContext.master):  # remote executors do not see the directory that it needs
         rehearse(session, levels, lower)
     records = record_sources(plan, topology)
+    # A source that waits keeps Spark from looking at the others.
+    wait_s = WAIT_S if len(options.journals) == 1 and options.journals[0].service is None and not records else 0
+    session.conf.set(POLLING, BETWEEN_WAITS if wait_s else str(session.sparkContext.getConf().get(POLLING)))
     query = (
-        lower(session, levels, options.max_batch_bytes, records)
+        lower(session, levels, options.max_batch_bytes, records, wait_s)
         .writeStream.foreachBatch(room)
         .option("checkpointLocation", options.checkpoint)
         .outputMode("append")
@@ -280,12 +285,14 @@ def lower(
     levels: Sequence[Level],
     batch_bytes: int = BATCH_BYTES,
     records: Sequence[RecordSource] = (),
+    wait_s: float = 0,
 ) -> DataFrame:
     """Return the levels of a plan as one streaming DataFrame whose rows are descriptors.
 
     Args:
         batch_bytes: At most so much of all journals in one micro-batch.
         records: The sources that Spark reads itself; they follow the journals, in Spark's checkpoint too.
+        wait_s: For how long the journal's files are watched for the next message before Spark looks again.
     """
     session.dataSource.register(JournalSource)
     first, *rest = levels
@@ -294,7 +301,7 @@ def lower(
     ranges = [
         session.readStream.format(JournalSource.name())
         .options(**place.to_options(), number=number, batch_bytes=batch_bytes // len(first.journals))
-        .option("parts", parts)
+        .options(parts=parts, wait=wait_s)
         .load()
         for number, place in enumerate(first.journals)
     ]

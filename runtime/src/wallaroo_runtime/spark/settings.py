@@ -15,6 +15,7 @@ from wallaroo_runtime.system.class_archive import archive_option
 TASK_FAILURES = 4
 CLASS_PATH = "spark.driver.extraClassPath"
 STREAMING = "org.apache.spark.sql.execution.streaming"
+POLLING = "spark.sql.streaming.pollingDelay"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -36,7 +37,7 @@ SETTINGS = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.streaming.pollingDelay": "25ms",
+    POLLING: "25ms",
     "spark.sql.streaming.stateStore.providerClass": f"{STREAMING}.state.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",

@@ -12,6 +12,7 @@ from wallaroo.fault import reach
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.failure import carried
 from wallaroo_runtime.storage.journal.head import Position
+from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.place import Journal, JournalPlace
 
 RANGE_SCHEMA = "place INT, journal STRING, begin LONG, end LONG"
@@ -39,7 +40,11 @@ def from_offset(offset: Mapping[str, Any]) -> Position:
 
 
 class JournalSource(DataSource):
-    """A journal; options: those of its place, its `number` among the query's, `batch_bytes` and `parts` of a batch."""
+    """A journal.
+
+    Options are those of its place, its `number` among the query's, `batch_bytes` and `parts` of a batch, and `wait`:
+    for how many seconds a reader of files waits for the next message before it reports none.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -53,14 +58,16 @@ class JournalSource(DataSource):
     def streamReader(self, schema: StructType) -> "JournalStreamReader":  # noqa: N802 - Spark's name
         """Return a reader."""
         number, batch_bytes, parts = (int(self.options[name]) for name in ("number", "batch_bytes", "parts"))
-        return JournalStreamReader(JournalPlace.from_options(self.options), number, batch_bytes, parts)
+        place, wait_s = JournalPlace.from_options(self.options), float(self.options["wait"])
+        return JournalStreamReader(place, number, batch_bytes, parts, wait_s)
 
 
 class JournalStreamReader(DataSourceStreamReader):
     """Offers the journal in steps; lives in a process of Spark's, not in the driver's Python."""
 
-    def __init__(self, place: JournalPlace, number: int, batch_bytes: int, parts: int) -> None:
+    def __init__(self, place: JournalPlace, number: int, batch_bytes: int, parts: int, wait_s: float = 0) -> None:
         self.place, self.number, self.batch_bytes, self.parts = place, number, batch_bytes, parts
+        self.wait_s = wait_s
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Begin at the begin of the journal that is there."""
@@ -77,6 +84,8 @@ class JournalStreamReader(DataSourceStreamReader):
             reader, begin = self._reader(start)
             if isinstance(limit, ReadAllAvailable):
                 return to_offset(self._checked(begin, reader.end()))
+            if self.wait_s and isinstance(reader, JournalReader):
+                reader.wait(begin.offset, self.wait_s)
             bound = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self.batch_bytes
             return to_offset(self._checked(begin, reader.limit(begin, bound)))
 

@@ -1,0 +1,47 @@
+"""Waiting for another process to write a file, without looking again and again."""
+
+import ctypes
+import os
+import select
+from pathlib import Path
+from types import TracebackType
+
+LOOK_S = 0.01  # where the system reports nothing
+IN_MODIFY = 2
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class FileWatch:
+    """Hears of each write to a file from when it is entered, from `inotify` of Linux; other systems are asked often.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file, FileWatch(Path(file.name)) as watch:
+        ...     _ = os.pwrite(file.fileno(), b"new", 0)
+        ...     watch.wait(60)
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._descriptor = path, -1
+
+    def __enter__(self) -> "FileWatch":
+        begin = getattr(_libc, "inotify_init1", None)
+        self._descriptor = begin(os.O_NONBLOCK | os.O_CLOEXEC) if begin else -1
+        if self._descriptor >= 0 and _libc.inotify_add_watch(self._descriptor, os.fsencode(self._path), IN_MODIFY) < 0:
+            self._close()  # the file is not there, or the user has too many watches
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._close()
+
+    def wait(self, seconds: float) -> None:
+        """Return after the next write, or when the time is over; earlier is possible, so the caller looks again."""
+        if self._descriptor < 0:
+            select.select([], [], [], min(seconds, LOOK_S))
+        elif select.select([self._descriptor], [], [], seconds)[0]:
+            os.read(self._descriptor, 65536)
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
