@@ -56,6 +56,7 @@ final class Engine {
             engine.thread.start();
         } else {
             engine.handover.begin();
+            Numbers.of(settings.text()).begin(start.offset());
             if (engine.handover.last().sequence() >= 0) { // it has given a barrier, which is committed by now
                 engine.deliveries.commit(engine.handover.last().sequence());
             }
@@ -100,6 +101,8 @@ final class Engine {
 
     private void run() {
         Account account = Account.of(settings, start);
+        Numbers numbers = Numbers.of(settings.text());
+        account.tally().restore(numbers.begin(start.offset()));
         try (JournalRows rows = new JournalRows(settings, start);
                 DeliverStream stream = new DeliverStream(settings, attempt, start.offset(), handover);
                 SourceLevel source = SourceLevel.of(settings, attempt, rows, account);
@@ -116,11 +119,15 @@ final class Engine {
                     stream.finish();
                     return;
                 }
-                stream.deliver(row.items());
+                stream.deliver(row.items(), row.arrivals());
+                numbers.time(row.place().offset(), row.arrivals(), !row.items().isEmpty());
                 account.delivered(row.items());
-                stream.mark(row.place().messages());
                 if (row.kind() == Kind.FLUSH) {
                     account.check(row.place().messages());
+                    numbers.put(row.place().offset(), account.tally().copy());
+                }
+                stream.mark(row.place());
+                if (row.kind() == Kind.FLUSH) {
                     handover.put(new Barrier(row.place(), stream.number(), store.bind()));
                 }
             }
