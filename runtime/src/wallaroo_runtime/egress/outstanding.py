@@ -28,12 +28,13 @@ class _Group:
     __slots__ = ("arrived", "published_ms", "sinks")
 
     def __init__(self, arrived: Mapping[int, int], published_ms: int, sinks: int) -> None:
-        self.arrived, self.published_ms, self.sinks = Counter(arrived), published_ms, sinks
+        self.arrived, self.published_ms, self.sinks = dict(arrived), published_ms, sinks
 
     def join(self, arrived: Mapping[int, int]) -> None:
         """Take messages that end with these: their arrivals become earlier by less than `COARSE_MS`."""
         for time_ms, count in arrived.items():
-            self.arrived[time_ms - time_ms % COARSE_MS] += count
+            coarse = time_ms - time_ms % COARSE_MS
+            self.arrived[coarse] = self.arrived.get(coarse, 0) + count
 
 
 class Outstanding:
@@ -108,8 +109,8 @@ class Outstanding:
         now = self._clock()
         for time_ms, count in group.arrived.items():
             self._end_to_end.add(now - time_ms, count)
-        if has_sinks:
-            self._deliver.add(now - group.published_ms, group.arrived.total())
+        if has_sinks and group.arrived:
+            self._deliver.add(now - group.published_ms, sum(group.arrived.values()))
 
     def to_json(self) -> dict[str, dict[int, int]]:
         """Return how many messages took how many milliseconds since the process began, by stage."""

@@ -1,5 +1,6 @@
 package org.wallaroo.spark.realtime;
 
+import java.io.IOException;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -100,6 +101,14 @@ final class Engine {
     }
 
     private void run() {
+        try {
+            process();
+        } catch (Throwable error) { // whatever it is: a task waits for this thread
+            handover.fail(error instanceof RuntimeException failure ? failure : new IllegalStateException(error));
+        }
+    }
+
+    private void process() throws IOException {
         Account account = Account.of(settings, start);
         Numbers numbers = Numbers.of(settings.text());
         account.tally().restore(numbers.begin(start.offset()));
@@ -119,8 +128,9 @@ final class Engine {
                     stream.finish();
                     return;
                 }
-                stream.deliver(row.items(), row.arrivals());
-                numbers.time(row.place().offset(), row.arrivals(), !row.items().isEmpty());
+                Arrivals arrivals = numbers.untimed(row.arrivals());
+                stream.deliver(row.items(), arrivals);
+                numbers.time(row.place().offset(), arrivals, !row.items().isEmpty());
                 account.delivered(row.items());
                 if (row.kind() == Kind.FLUSH) {
                     account.check(row.place().messages());
@@ -133,8 +143,6 @@ final class Engine {
             }
             handover.end();
             stream.finish();
-        } catch (Throwable error) { // whatever it is: a task waits for this thread
-            handover.fail(error instanceof RuntimeException failure ? failure : new IllegalStateException(error));
         }
     }
 

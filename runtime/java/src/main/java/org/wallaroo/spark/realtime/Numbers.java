@@ -54,28 +54,34 @@ final class Numbers {
         return changes;
     }
 
+    /** Returns those whose times were not counted: what is run again was. */
+    synchronized Arrivals untimed(Arrivals arrivals) {
+        return arrivals.after(timed);
+    }
+
     /**
      * Notes how long the engine took for messages, which it has given to the egress.
      *
-     * @param offset after them; what is repeated was counted before
+     * @param offset after them
+     * @param arrivals those that were not counted before
      * @param hasOutput whether the egress waits for sinks to take something of them; else they end here
      */
     synchronized void time(long offset, Arrivals arrivals, boolean hasOutput) {
         long count = arrivals.count();
-        if (count == 0 || offset <= timed) {
+        if (count == 0) {
             return;
         }
-        timed = offset;
+        timed = Math.max(timed, offset);
         changes++;
         long compute = arrivals.computedMs();
         add("compute", compute, count);
-        arrivals.messages().forEach((arrived, messages) -> {
-            long wait = Math.max(0, arrivals.begunMs() - arrived);
-            add("wait", wait, messages);
+        for (Arrivals.Group group : arrivals.groups()) {
+            long wait = Math.max(0, arrivals.begunMs() - group.timeMs());
+            add("wait", wait, group.messages());
             if (!hasOutput) {
-                add("end_to_end", wait + compute, messages);
+                add("end_to_end", wait + compute, group.messages());
             }
-        });
+        }
     }
 
     private void add(String stage, long ms, long messages) {

@@ -77,7 +77,7 @@ final class SourceLevel implements Iterator<Parcel>, AutoCloseable {
         List<Parcel.Item> items = new ArrayList<>();
         Arrivals arrivals = Arrivals.NONE;
         for (Parcel.Item item : row.items()) {
-            arrivals = Arrivals.now(item.frame(), sources); // a row of the journal has one item
+            arrivals = Arrivals.now(item.frame(), row.place().offset(), sources); // such a row has one item
             List<byte[]> data = Frames.ofPorts(item.frame(), sources);
             if (!data.isEmpty()) {
                 items.add(new Parcel.Item(item.port(), item.bucket(), item.origin(), Frames.joined(data)));

@@ -29,6 +29,11 @@ class NumbersTest {
                     .toList();
             return new Work(counts, random.nextInt(BUCKETS), random.nextInt(9));
         }
+
+        private void run(Tally tally) {
+            tally.count(counts);
+            tally.store("s1", bucket, keys, new BucketVersion(1, 1, 0, 1, keys * 9L, keys));
+        }
     }
 
     private final List<Work> journal = new ArrayList<>();
@@ -82,22 +87,27 @@ class NumbersTest {
         int committed = 0;
         int shown = 0;
         int most = 0;
+        long ended = 0; // messages of parcels without output
         while (committed < journal.size()) { // an engine
             Tally tally = new Tally();
             tally.restore(numbers.begin(committed));
             int given = committed;
+            int place = committed;
             boolean isFailed = false;
-            for (int place = committed; place < journal.size() && !isFailed; place++) {
-                Work work = journal.get(place);
-                tally.count(work.counts());
-                tally.store("s1", work.bucket(), work.keys(), new BucketVersion(1, 1, 0, 1, work.keys() * 9L, work.keys()));
-                numbers.time(place + 1L, new Arrivals(Map.of(5L, 2L), 7, System.nanoTime()), work.keys() % 2 == 0);
-                most = Math.max(most, place + 1);
-                if (random.nextInt(3) == 0 || place + 1 == journal.size()) { // a barrier, whose output is safe or not
-                    numbers.put(place + 1L, tally.copy());
+            while (place < journal.size() && !isFailed) { // a parcel, which begins and ends where it did not before
+                int end = Math.min(journal.size(), place + 1 + random.nextInt(4));
+                journal.subList(place, end).forEach(work -> work.run(tally));
+                Arrivals arrivals = numbers.untimed(arrivals(place, end));
+                boolean hasOutput = random.nextBoolean();
+                numbers.time(end, arrivals, hasOutput);
+                ended += hasOutput ? 0 : 2L * Math.max(0, end - Math.max(most, place));
+                most = Math.max(most, end);
+                place = end;
+                if (random.nextInt(3) == 0 || end == journal.size()) { // a barrier, whose output is safe or not
+                    numbers.put(end, tally.copy());
                     if (random.nextInt(4) > 0) {
-                        numbers.reach(place + 1L);
-                        given = place + 1;
+                        numbers.reach(end);
+                        given = end;
                         shown = Math.max(shown, given);
                     }
                 }
@@ -105,7 +115,7 @@ class NumbersTest {
                     committed = given;
                     numbers.begin(committed);
                 }
-                isFailed = random.nextInt(12) == 0;
+                isFailed = random.nextInt(6) == 0;
                 check(numbers, shown);
             }
             committed = given == journal.size() ? given : committed;
@@ -113,8 +123,13 @@ class NumbersTest {
         check(numbers, journal.size());
         assertEquals(2L * most, times.get("compute"));
         assertEquals(2L * most, times.get("wait"));
-        long ended = journal.subList(0, most).stream().filter(work -> work.keys() % 2 > 0).count();
-        assertEquals(2L * ended, times.getOrDefault("end_to_end", 0L));
+        assertEquals(ended, times.getOrDefault("end_to_end", 0L));
+    }
+
+    private static Arrivals arrivals(int begin, int end) {
+        List<Arrivals.Group> groups =
+                IntStream.range(begin, end).mapToObj(place -> new Arrivals.Group(place + 1L, 5, 2)).toList();
+        return new Arrivals(groups, 7, System.nanoTime());
     }
 
     @Test
@@ -128,7 +143,7 @@ class NumbersTest {
         assertEquals(2, numbers.changes());
         numbers.time(2, Arrivals.NONE, false);
         assertEquals(2, numbers.changes());
-        numbers.time(2, new Arrivals(Map.of(0L, 1L), 0, 0), false);
+        numbers.time(2, arrivals(1, 2), false);
         assertEquals(3, numbers.changes());
     }
 
@@ -138,7 +153,13 @@ class NumbersTest {
         byte[] other = FramesTest.frame(9, 5, 3, new byte[4]);
         byte[] columns = FramesTest.frame(2, 7, 8, new byte[4]);
         columns[4] = 2;
-        Arrivals found = Arrivals.now(Frames.joined(List.of(mine, other, columns)), Set.of(2));
-        assertEquals(3, found.count());
+        byte[] last = FramesTest.frame(2, 4, 15, new byte[9]);
+        byte[] frames = Frames.joined(List.of(mine, other, columns, last));
+        long end = 1000 + frames.length;
+        Arrivals found = Arrivals.now(frames, end, Set.of(2));
+        assertEquals(List.of(1000L + mine.length, end), found.groups().stream().map(Arrivals.Group::offset).toList());
+        assertEquals(7, found.count());
+        assertEquals(4, found.after(1000L + mine.length).count());
+        assertEquals(0, found.after(end).count());
     }
 }
