@@ -141,6 +141,8 @@ class NumbersTest {
         numbers.put(1, new Tally());
         numbers.reach(1);
         assertEquals(2, numbers.changes());
+        numbers.reach(1);
+        assertEquals(2, numbers.changes());
         numbers.time(2, Arrivals.NONE, false);
         assertEquals(2, numbers.changes());
         numbers.time(2, arrivals(1, 2), false);
