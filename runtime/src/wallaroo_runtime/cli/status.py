@@ -51,12 +51,13 @@ def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
     run, lag = found["run"], found["lag"]
     yield (
         f"in this run: in {run['messages_in']:,}  out {run['messages_out']:,}  {found['rate']['now']:,.0f}/s  "
-        f"lag {lag['messages']:,}  waiting for sinks {lag['waiting_for_sinks']:,}  dead letters {run['dead_letters']:,}"
+        f"dead letters {run['dead_letters']:,}"
     )
+    yield f"now: lag {lag['messages']:,}  waiting for sinks {lag['waiting_for_sinks']:,}"
     latency = found["latency_ms"]["end_to_end"]["five_minutes"]
     if latency["count"]:
         shown = ("p50", latency["p50"]), ("p99", latency["p99"]), ("p99.99", latency["p99_99"]), ("max", latency["max"])
-        yield "end to end, 5 minutes: " + "  ".join(f"{name} {ms:,} ms" for name, ms in shown)
+        yield "end to end, 5 min: " + "  ".join(f"{name} {ms:,}" for name, ms in shown) + " ms"
     yield PARTS.format("", "in", "out", "in/s", "dead letters")
     for part in found["parts"]:
         name = f"{part['role']} {part['name']}"[:28]
