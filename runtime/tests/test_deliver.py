@@ -1,5 +1,6 @@
 """`OutboxService.Deliver`: output of running micro-batches, over real sockets."""
 
+import json
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -64,6 +65,34 @@ def test_what_comes_again_is_dropped_whatever_its_frames(tmp_path: Path, receive
         again.end()
         assert receiver.wait(len(data(results))) == data(results)
         assert place.host.deliveries().live.dropped == 7
+
+
+def test_messages_have_a_latency_when_their_sink_has_their_output_once(tmp_path: Path, receiver: Receiver) -> None:
+    def counted() -> dict[str, dict[str, int]]:
+        live = json.loads(place.host.status()).get("live", {})
+        return {"deliver": {}, "end_to_end": {}, **live.get("latency_ms", {})}
+
+    with egress(tmp_path, receiver) as place:
+        first, before = Attempt(place.service, 1), time.time_ns() // 1_000_000 - 5000
+        first.send(frame_of(lines(0, 3)))
+        first.arrive({before: 2, before + 1000: 1})
+        first.settle()
+        wait_until(lambda: sum(counted()["end_to_end"].values()) == 3, lambda: str(counted()))
+        assert sum(counted()["deliver"].values()) == 3
+        ages = sorted(map(int, counted()["end_to_end"]))
+        assert 4000 <= ages[0] < ages[-1]
+        assert 5000 <= ages[-1] < 1000 * WAIT_S
+        first.drop()
+        again = Attempt(place.service, 2)
+        again.send(frame_of(lines(0, 3)))  # what only comes again was counted
+        again.arrive({before: 3})
+        again.send(encode_frame([b"letter"], port=DEAD_LETTER_PORT, sequence=3), port=DEAD_LETTER_PORT)
+        again.arrive({before: 1})  # no sink waits for a dead letter
+        again.send(frame_of(lines(4, 5)))
+        again.arrive({before: 1})
+        again.end()
+        wait_until(lambda: sum(counted()["end_to_end"].values()) == 5, lambda: str(counted()))
+        assert sum(counted()["deliver"].values()) == 4
 
 
 def test_buckets_and_partitions_have_places_of_their_own(tmp_path: Path, receiver: Receiver) -> None:

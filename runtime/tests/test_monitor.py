@@ -20,12 +20,12 @@ from wallaroo.frame import encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.batch_report import BatchReport
+from wallaroo_runtime.lowering.histogram import Histogram
 from wallaroo_runtime.lowering.step_count import StepCount
 from wallaroo_runtime.monitor import server as server_module
 from wallaroo_runtime.monitor.access import has_token, is_own_name, parse_address
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.delivery import Latencies
-from wallaroo_runtime.monitor.latency import Histogram
 from wallaroo_runtime.monitor.rate import LONG_S, NOW_S, Rates
 from wallaroo_runtime.monitor.resource import Family, resident_bytes
 from wallaroo_runtime.monitor.server import Server
@@ -315,7 +315,7 @@ def test_each_message_is_delivered_once_and_not_too_early(batches: list[tuple[in
     statuses = lambda: [  # noqa: E731
         {"port": port, "messages": taken[port], "pending_messages": published[port] - taken[port]} for port in taken
     ]
-    latencies.begin(statuses())
+    latencies.begin({"sinks": statuses()})
     expected = Counter[int]()
     waiting: list[tuple[BatchReport, dict[int, int]]] = []
     now = 0
@@ -332,7 +332,7 @@ def test_each_message_is_delivered_once_and_not_too_early(batches: list[tuple[in
             while waiting and all(taken[port] >= end for port, end in waiting[0][1].items()):
                 report, ends = waiting.pop(0)
                 expected[now - report.published_ms if ends else 0] += report.arrived.total()
-            latencies.look(statuses(), now, now / 1000)
+            latencies.look({"sinks": statuses()}, now, now / 1000)
     found = latencies.histograms()["end_to_end"].total
     assert found.count == expected.total()
     assert found.sum_ms == sum(value * count for value, count in expected.items())

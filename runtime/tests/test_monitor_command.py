@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,9 @@ from hypothesis import strategies as st
 
 from wallaroo_runtime.cli.logs import Log
 from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.cli.status import lines
+from wallaroo_runtime.lowering.batch_report import BatchReport
+from wallaroo_runtime.lowering.step_count import StepCount
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.endpoint import MONITOR_FILE, driver_of, registered
 from wallaroo_runtime.monitor.server import Server
@@ -73,6 +77,23 @@ def test_status_of_a_run_is_what_its_monitor_says(stopped: Path, capsys: pytest.
     assert found["run"]["messages_in"] == 3
     assert f"monitor    {server.url}\nin this run: in 3  out 0" in text
     assert "  sink Split and Count " in text
+
+
+def test_large_numbers_fit_eighty_columns(tmp_path: Path) -> None:
+    topology = load(WORD_COUNT.read_bytes())
+    board = Board(topology, compile_topology(topology, shuffle_partitions=2), tmp_path)
+    count = StepCount(999_999_999, 999_999_999, 999_999_999)
+    steps = {part["path"]: count for part in board.read()["parts"]}
+    board.begin({})
+    board.tell_batch(BatchReport(0, 0, 600_000, steps, Counter({0: 9})))
+    board.look({})
+    run = {"messages_in": 999_999_999, "messages_out": 999_999_999, "dead_letters": 999_999}
+    board.update("running", Sample({"run": run, "lag": 999_999_999, "waiting": 999_999_999}))
+    document = board.read()
+    parts = [{**part, "rate_in": {"now": 9_999_999}} for part in document["parts"]]
+    found = [*lines({**document, "parts": parts})]
+    assert max(map(len, found[2:])) <= 80, found
+    assert "999,999,999" in found[-1]
 
 
 def test_status_of_a_checkpoint_that_is_not_driven(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:

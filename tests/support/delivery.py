@@ -3,7 +3,7 @@
 import queue
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,11 @@ class Attempt:
     def raw(self, *deliveries: pb.Delivery) -> None:
         """Send deliveries as they are, in one request."""
         self._requests.put(pb.DeliverRequest(deliveries=pb.Deliveries(items=deliveries)))
+
+    def arrive(self, arrived: Mapping[int, int]) -> None:
+        """Say when the messages arrived whose output was sent last: how many, by milliseconds since 1970."""
+        times = [pb.Arrived(time_ms=time_ms, messages=count) for time_ms, count in arrived.items()]
+        self._requests.put(pb.DeliverRequest(deliveries=pb.Deliveries(arrived=times)))
 
     def commit(self, sequence: int) -> None:
         """Say that input before a sequence is committed."""

@@ -8,7 +8,7 @@ from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.reporter import printable
 from wallaroo_runtime.cli.stamp import print_json
 
-PARTS = "  {:<32} {:>13} {:>13} {:>10} {:>13}"
+PARTS = "  {:<28} {:>12} {:>12} {:>9} {:>12}"  # fits 80 columns
 
 
 def add_parser(subparsers: Any) -> None:
@@ -51,14 +51,16 @@ def _numbers(found: Mapping[str, Any]) -> Iterator[str]:
     run, lag = found["run"], found["lag"]
     yield (
         f"in this run: in {run['messages_in']:,}  out {run['messages_out']:,}  {found['rate']['now']:,.0f}/s  "
-        f"lag {lag['messages']:,}  waiting for sinks {lag['waiting_for_sinks']:,}  dead letters {run['dead_letters']:,}"
+        f"dead letters {run['dead_letters']:,}"
     )
+    yield f"now: lag {lag['messages']:,}  waiting for sinks {lag['waiting_for_sinks']:,}"
     latency = found["latency_ms"]["end_to_end"]["five_minutes"]
     if latency["count"]:
-        yield f"end to end, 5 minutes: p50 {latency['p50']:,} ms  p99 {latency['p99']:,} ms  max {latency['max']:,} ms"
+        shown = ("p50", latency["p50"]), ("p99", latency["p99"]), ("p99.99", latency["p99_99"]), ("max", latency["max"])
+        yield "end to end, 5 min: " + "  ".join(f"{name} {ms:,}" for name, ms in shown) + " ms"
     yield PARTS.format("", "in", "out", "in/s", "dead letters")
     for part in found["parts"]:
-        name = f"{part['role']} {part['name']}"[:32]
+        name = f"{part['role']} {part['name']}"[:28]
         counts = (f"{part[key]:,}" for key in ("messages_in", "messages_out"))
         yield PARTS.format(name, *counts, f"{part['rate_in']['now']:,.0f}", f"{part['dead_letters']:,}")
     for finding in found["findings"][-5:]:

@@ -1,9 +1,10 @@
 """Takes output of running micro-batches: what is new goes into the live log, once, in order."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from wallaroo.frame import DEAD_LETTER_PORT, FRAMED, HEADER_BYTES, Frame, read_body, split_frames
+from wallaroo_runtime.egress.outstanding import Outstanding, now_ms
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.chunk import Joiner
@@ -21,11 +22,14 @@ class Deliveries:
     Args:
         ports: Of the sinks that take output of running micro-batches.
         wake: Called with a port for which something is there.
+
+    Attributes:
+        outstanding: What sinks have not taken.
     """
 
     def __init__(self, live: LiveLog, store: Store, ports: Callable[[], Collection[int]], wake: Callable[[int], None]):
         self.live, self.store, self._ports, self._wake = live, store, ports, wake
-        self.lock = threading.Lock()
+        self.lock, self.outstanding = threading.Lock(), Outstanding()
         self._latest: dict[int, Delivering] = {}
 
     def open(self, writer: Writer) -> "Delivering":
@@ -106,6 +110,8 @@ class Delivering:
         self.taken = self._number = self._committed = 0
         self._run, self._joiner = Run(), Joiner()
         self._place: Place = (-1, -1)
+        self._ends: dict[int, int] = {}  # messages by port, with what is new since the last arrivals
+        self._published_ms = 0  # when the last of that came; 0: nothing is new
 
     def take(self, delivery: pb.Delivery) -> None:
         """Take the next delivery: append what is new of it.
@@ -142,6 +148,13 @@ class Delivering:
             self._deliveries.check_port(delivery.port)
         self._place = place
 
+    def arrive(self, arrived: Iterable[pb.Arrived]) -> None:
+        """Take the messages whose output ends with the last delivery; what only comes again was counted before."""
+        if self._published_ms:
+            times = {each.time_ms: each.messages for each in arrived}
+            self._deliveries.outstanding.publish(self._ends, times, self._published_ms)
+            self._ends, self._published_ms = {}, 0
+
     def commit(self, sequence: int) -> None:
         """Take note that input before a sequence is committed: nothing before the commit ahead of it comes again.
 
@@ -175,7 +188,8 @@ class Delivering:
         if skip < header.count:
             port, bucket = place
             entry = Entry(OUTPUT, port, bucket, self.writer.partition, skip, *mark, content)
-            self._deliveries.append(entry)
+            self._append(entry)
+            self._ends[port] = self._live.state.messages[port]
 
     def _take_letters(self, bucket: int, frame: Frame) -> None:
         state, partition = self._live.state, self.writer.partition
@@ -183,7 +197,11 @@ class Delivering:
         self._live.dropped += frame.header.count - count
         if count:
             at = state.letter_bytes[partition]
-            self._deliveries.append(Entry(OUTPUT, DEAD_LETTER_PORT, bucket, partition, sequence=at, content=content))
+            self._append(Entry(OUTPUT, DEAD_LETTER_PORT, bucket, partition, sequence=at, content=content))
+
+    def _append(self, entry: Entry) -> None:
+        self._deliveries.append(entry)
+        self._published_ms = now_ms()
 
     def _refused(self, reason: str) -> RunError:
         return self._deliveries.store.refused(reason)

@@ -71,6 +71,8 @@ class DeliveryStream:
                     continue
                 for delivery in request.deliveries.items:
                     self._delivering.take(delivery)
+                if request.deliveries.arrived:
+                    self._delivering.arrive(request.deliveries.arrived)
                 with self._changed:
                     self._changed.notify()
             self._delivering.end()

@@ -8,6 +8,7 @@ from pathlib import Path
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import NO_ROOM
+from wallaroo_runtime.egress.outstanding import Outstanding
 from wallaroo_runtime.egress.sink import Sink
 from wallaroo_runtime.egress.sink_kind import sink_of
 from wallaroo_runtime.errors import RunError
@@ -46,6 +47,7 @@ class Sender:
         self._stop = threading.Event()
         self._published: dict[int, int] = {}
         self.live: LiveLog | None = None
+        self._outstanding = Outstanding()
         self.is_woken, self._news = False, threading.Event()
         try:
             self._log = LogReader(self._outbox)
@@ -73,11 +75,11 @@ class Sender:
                 elif not sinks[file.port].is_done_with(record.number, index):
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
-    def use(self, live: LiveLog) -> None:
+    def use(self, live: LiveLog, outstanding: Outstanding) -> None:
         """Deliver what the live log gets, too; `wake` says of what port."""
         for sink in self._sinks:
-            sink.live = live
-        self.live = live
+            sink.live, sink.outstanding = live, outstanding
+        self.live, self._outstanding = live, outstanding
 
     def wake(self, port: int) -> None:
         """Signal that the live log has something for a port."""
@@ -193,6 +195,7 @@ class Sender:
             "dead_letters": messages[DEAD_LETTER_PORT],
             "dropped": live.dropped,
             "batch": max((writer.batch for writer in writers), default=-1),
+            "latency_ms": self._outstanding.to_json(),
         }
 
     def _sink_status(self, sink: Sink) -> dict[str, object]:

@@ -110,7 +110,7 @@ class EgressHost(Host):
 
     def _use_live(self) -> None:
         if self._deliveries is not None and isinstance(self._part, Sender):
-            self._part.use(self._deliveries.live)
+            self._part.use(self._deliveries.live, self._deliveries.outstanding)
 
     def is_full(self) -> bool:
         """Return whether so much output waits for sinks that no more is taken now."""
@@ -185,7 +185,7 @@ class EgressHost(Host):
         """Return the egress."""
         sender = Sender(self.data, config)
         if self._deliveries is not None:
-            sender.use(self._deliveries.live)
+            sender.use(self._deliveries.live, self._deliveries.outstanding)
         return sender
 
     def close(self) -> None:

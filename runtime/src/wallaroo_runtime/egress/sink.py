@@ -13,6 +13,7 @@ from wallaroo.fault import reach
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.egress.feed import Feed, Piece
 from wallaroo_runtime.egress.history import History
+from wallaroo_runtime.egress.outstanding import Outstanding
 from wallaroo_runtime.egress.recorder import RECORD_S, Recorder
 from wallaroo_runtime.egress.stream import Stream
 from wallaroo_runtime.errors import RunError
@@ -41,6 +42,7 @@ class Sink:
         finished_bytes: Bytes of the files that were delivered wholly since the start.
         error: What ended the thread.
         live: The live log, once something is delivered from it.
+        outstanding: Gets to know what was taken of it.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Sink:
         self.finished_bytes = 0
         self.error: RunError | OSError | None = None
         self.live: LiveLog | None = None
+        self.outstanding: Outstanding | None = None
         self._looked_at, self._has_no_room = 0.0, False
         self._recorder: Recorder | None = None
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -209,6 +212,8 @@ class Sink:
         """Move the position forward. What is sent once more does not move it."""
         if position is not None and position.is_after(self.position):
             self.position = position
+            if self.outstanding is not None:
+                self.outstanding.take(self.config.port, position.live_messages)
             if self._recorder is not None:
                 self._recorder.notify()
 

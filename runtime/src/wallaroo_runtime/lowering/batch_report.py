@@ -1,4 +1,4 @@
-"""What a micro-batch came to, for those who watch a run."""
+"""What a micro-batch came to, or a query in real-time mode since the last look, for those who watch a run."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -35,3 +35,20 @@ class BatchReport:
         add_steps(self.steps, steps)
         self.arrived.update(arrived)
         self.stores.update(stores)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveReport:
+    """What a query in real-time mode has done since its last report.
+
+    Attributes:
+        offset: Bytes of the journal whose output is all in the outbox; -1: not known yet.
+        steps: What passed sources, steps and sinks since then, by path.
+        stores: Keys of each stage and bucket that has run, and the bytes of their log.
+        times: Messages by milliseconds that they took, by stage of `latency_ms`, as far as the engine knows.
+    """
+
+    offset: int = -1
+    steps: StepCounts = field(default_factory=dict)
+    stores: Stores = field(default_factory=dict)
+    times: Mapping[str, Mapping[int, int]] = field(default_factory=dict)

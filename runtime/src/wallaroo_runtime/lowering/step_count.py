@@ -19,6 +19,13 @@ class StepCount:
     messages_out: int = 0
     dead_letters: int = 0
 
+    def __sub__(self, other: "StepCount") -> "StepCount":
+        return StepCount(
+            self.messages_in - other.messages_in,
+            self.messages_out - other.messages_out,
+            self.dead_letters - other.dead_letters,
+        )
+
     def __add__(self, other: "StepCount") -> "StepCount":
         return StepCount(
             self.messages_in + other.messages_in,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.diagnostic import Diagnostic
-from wallaroo_runtime.lowering.batch_report import BatchReport, Stores
+from wallaroo_runtime.lowering.batch_report import BatchReport, LiveReport, Stores
 from wallaroo_runtime.lowering.step_count import StepCount, StepCounts, add_steps
 from wallaroo_runtime.monitor.delivery import Latencies
 from wallaroo_runtime.monitor.graph import parts_of
@@ -50,7 +50,7 @@ class Sample:
 class Board:
     """Gathers what a run reports, and makes the document that servers hand out.
 
-    `tell_batch` may be called by any thread, and so may `read` and `wait`; the rest by the run's own.
+    `tell_batch` and `tell_live` may be called by any thread, and so may `read` and `wait`; the rest by the run's own.
 
     Args:
         topology: Of the application.
@@ -68,7 +68,8 @@ class Board:
         self._outputs = frozenset(step.path for step in topology.steps() if step.kind == "output")
         self.is_ended = False
         self._started, self._state = time.time(), "starting"
-        self._reports: deque[BatchReport] = deque()
+        self._reports: deque[BatchReport | LiveReport] = deque()
+        self._processed_bytes: int | None = None  # of the journal, in real-time mode
         self._steps: StepCounts = {}
         self._stores: Stores = {}
         self._rates, self.latencies = Rates(), Latencies()
@@ -80,10 +81,14 @@ class Board:
 
     def begin(self, egress: Mapping[str, Any]) -> None:
         """Take what the egress says before the first micro-batch."""
-        self.latencies.begin(egress.get("sinks", ()))
+        self.latencies.begin(egress)
 
     def tell_batch(self, report: BatchReport) -> None:
         """Take what a micro-batch came to."""
+        self._reports.append(report)
+
+    def tell_live(self, report: LiveReport) -> None:
+        """Take what a query in real-time mode has done since its last report."""
         self._reports.append(report)
 
     def warn(self, finding: Diagnostic) -> None:
@@ -97,8 +102,12 @@ class Board:
             report = self._reports.popleft()
             add_steps(self._steps, report.steps)
             self._stores.update(report.stores)
-            self.latencies.publish(report, now)
-        self.latencies.look(egress.get("sinks", ()), time.time_ns() // 1_000_000, now)
+            if isinstance(report, BatchReport):
+                self.latencies.publish(report, now)
+            else:
+                self.latencies.add(report.times, now)
+                self._processed_bytes = report.offset
+        self.latencies.look(egress, time.time_ns() // 1_000_000, now)
 
     def update(self, state: str, sample: Sample) -> None:
         """Publish the numbers of this moment."""
@@ -155,7 +164,7 @@ class Board:
             "parts": [self._part(part) for part in parts_of(self._topology)],
             "edges": [self._edge(*edge) for edge in edges_of(self._topology)],
             "latency_ms": self.latencies.to_json(now),
-            "gateways": [_gateway(status) for status in sample.gateways],
+            "gateways": [_gateway(status, self._processed_bytes) for status in sample.gateways],
             "sinks": [_sink(status) for status in sample.egress.get("sinks", ())],
             "states": list(self._states()),
             "batch": _batch(sample.batch),
@@ -210,14 +219,16 @@ class Board:
             }
 
 
-def _gateway(status: Mapping[str, Any]) -> dict[str, Any]:
+def _gateway(status: Mapping[str, Any], processed: int | None) -> dict[str, Any]:
+    backlog, end = status.get("backlog_bytes", 0), status.get("end", 0)
     return {
         "state": status.get("state", "unknown"),
         "sources": status.get("sources", []),
         "connections": status.get("connections", 0),
         "messages": status.get("messages", 0),
-        "journal_bytes": status.get("end", 0),
-        "lag_bytes": status.get("backlog_bytes", 0),
+        "journal_bytes": end,
+        # Real-time mode commits each minute; what is processed does not lag.
+        "lag_bytes": backlog if processed is None or processed < 0 else min(backlog, max(0, end - processed)),
         "reads": status.get("reads", True),
     }
 

@@ -1,7 +1,7 @@
 """How long messages take: until tasks begin with them, until they are published, until their sinks have taken them."""
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ class Latencies:
 
     `wait` is from the arrival at the gateway to the begin of the micro-batch's tasks, `compute` from there to its
     publication, `deliver` from there until all sinks of the egress have taken what it emitted, `end_to_end` all three.
+    In real-time mode engine and egress count them, message by message, and report what they have counted.
     """
 
     def __init__(self) -> None:
@@ -31,10 +32,12 @@ class Latencies:
         self._published: Counter[int] = Counter()
         self._outstanding: deque[_Outstanding] = deque(maxlen=MOST_BATCHES)
         self._ports: frozenset[int] = frozenset()
+        self._egress: Mapping[str, Any] = {}
 
-    def begin(self, sinks: Iterable[Mapping[str, Any]]) -> None:
-        """Take the sinks of the egress as they are before the first micro-batch."""
-        for sink in sinks:
+    def begin(self, egress: Mapping[str, Any]) -> None:
+        """Take the status of the egress before the first micro-batch."""
+        self._egress = egress
+        for sink in egress.get("sinks", ()):
             self._published[sink["port"]] = sink["messages"] + sink["pending_messages"]
         self._ports = frozenset(self._published)
 
@@ -55,14 +58,23 @@ class Latencies:
             self._published[port] += report.emitted[port]
         self._outstanding.append(_Outstanding(report, {port: self._published[port] for port in ports}))
 
-    def look(self, sinks: Iterable[Mapping[str, Any]], now_ms: int, now: float) -> None:
+    def add(self, times: Mapping[str, Mapping[int, int]], now: float) -> None:
+        """Count messages by milliseconds, by stage; `now` as of `publish`."""
+        for stage, counts in times.items():
+            self._latencies[stage].add(counts, now)
+
+    def look(self, egress: Mapping[str, Any], now_ms: int, now: float) -> None:
         """Take what sinks of the egress have taken.
 
         Args:
-            sinks: As the egress says.
+            egress: Its status.
             now_ms: Milliseconds since 1970.
             now: Seconds of a clock that never goes back.
         """
+        if "live" in egress:
+            self.add(_since(self._egress, egress), now)
+            self._egress = egress
+        sinks = egress.get("sinks", ())
         taken = {sink["port"]: sink["messages"] for sink in sinks}
         idle = {sink["port"] for sink in sinks if not sink["pending_messages"]}
         while self._outstanding:
@@ -92,3 +104,18 @@ class Latencies:
     def to_json(self, now: float) -> dict[str, Any]:
         """Return count, percentiles and the largest of each stage."""
         return {stage: latency.to_json(now) for stage, latency in self._latencies.items()}
+
+
+def _since(before: Mapping[str, Any], egress: Mapping[str, Any]) -> Mapping[str, Mapping[int, int]]:
+    """Return what the egress has counted between two of its statuses; a process of it begins with nothing."""
+    is_same = (before.get("pid"), before.get("start_time")) == (egress.get("pid"), egress.get("start_time"))
+    old, new = _counted(before) if is_same else {}, _counted(egress)
+    return {
+        stage: {int(ms): more for ms, count in counts.items() if (more := count - old.get(stage, {}).get(ms, 0))}
+        for stage, counts in new.items()
+    }
+
+
+def _counted(egress: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
+    found: Mapping[str, Mapping[str, int]] = egress.get("live", {}).get("latency_ms", {})
+    return found

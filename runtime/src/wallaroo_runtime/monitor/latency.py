@@ -1,82 +1,12 @@
-"""Latencies: counted in buckets whose bounds are 3 % apart, for the whole run and for the last minutes."""
+"""Latencies of the whole run, and of the last minutes."""
 
-from bisect import bisect_left
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Mapping
 
-STEP = 1.03
-MOST_MS = 7 * 24 * 3600 * 1000
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
+from wallaroo_runtime.lowering.histogram import Histogram
+
 RECENT_S = 300.0
 SLICE_S = 30.0
-
-
-def _bounds() -> list[int]:
-    """Return the upper bounds: each millisecond at first, then 3 % more each."""
-    found = [0]
-    while found[-1] < MOST_MS:
-        found.append(max(found[-1] + 1, int(found[-1] * STEP)))
-    return found
-
-
-BOUNDS = _bounds()
-
-
-class Histogram:
-    """Counts of milliseconds.
-
-    Attributes:
-        count: How many were added.
-        sum_ms: Their sum.
-        max_ms: The largest.
-
-    Example:
-        >>> histogram = Histogram()
-        >>> for value in range(1, 1001):
-        ...     histogram.add(value)
-        >>> histogram.quantile(0.5), histogram.quantile(0.999), histogram.max_ms
-        (505, 1000, 1000)
-    """
-
-    def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
-        self.count = self.sum_ms = self.max_ms = 0
-
-    def add(self, value_ms: int, count: int = 1) -> None:
-        """Count a value so many times; one below 0, as when a clock was set back, counts as 0."""
-        value = min(max(value_ms, 0), MOST_MS)
-        self._counts[bisect_left(BOUNDS, value)] += count
-        self.count += count
-        self.sum_ms += value * count
-        self.max_ms = max(self.max_ms, value)
-
-    def merge(self, other: "Histogram") -> None:
-        """Add what another one has counted."""
-        self._counts.update(other._counts)
-        self.count += other.count
-        self.sum_ms += other.sum_ms
-        self.max_ms = max(self.max_ms, other.max_ms)
-
-    def quantile(self, share: float) -> int:
-        """Return the upper bound of the bucket in which that share of the values ends; 0 if there are none."""
-        wanted, seen = share * self.count, 0
-        for place in sorted(self._counts):
-            seen += self._counts[place]
-            if seen >= wanted:
-                return min(BOUNDS[place], self.max_ms)
-        return 0
-
-    def below(self, bounds_ms: Iterable[int]) -> list[int]:
-        """Return for each bound how many values are at most that, as exactly as the buckets are."""
-        return [sum(count for place, count in self._counts.items() if BOUNDS[place] <= bound) for bound in bounds_ms]
-
-    def to_json(self) -> dict[str, int]:
-        """Return count, percentiles and the largest, in milliseconds."""
-        return {
-            "count": self.count,
-            **{name: self.quantile(share) for name, share in QUANTILES.items()},
-            "max": self.max_ms,
-        }
 
 
 class Latency:

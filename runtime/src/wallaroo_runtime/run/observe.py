@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import replace_file
-from wallaroo_runtime.lowering.batch_report import BatchReport
+from wallaroo_runtime.lowering.batch_report import BatchReport, LiveReport
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.endpoint import MONITOR_FILE
 from wallaroo_runtime.monitor.resource import Family, resident_bytes
@@ -53,6 +53,10 @@ class Watch:
     def tell_batch(self, report: BatchReport) -> None:
         """Take what a micro-batch came to."""
         self._board.tell_batch(report)
+
+    def tell_live(self, report: LiveReport) -> None:
+        """Take what a query in real-time mode has done."""
+        self._board.tell_live(report)
 
     def begin(self, peers: Peers) -> None:
         """Take gateways and egress, before the first micro-batch."""

@@ -337,6 +337,7 @@ def _start(
         archive=application.archive,
         python=options.spark.worker_python,
         tell_batch=watch.tell_batch if watch is not None else None,
+        tell_live=watch.tell_live if watch is not None else None,
     )
     try:
         with needing_java(logs / "spark.log"):

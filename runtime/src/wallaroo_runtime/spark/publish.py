@@ -10,7 +10,7 @@ from wallaroo.fault import reach
 from wallaroo.frame import DEAD_LETTER_PORT
 from wallaroo.worker import trace
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.lowering.batch_report import BatchReport
+from wallaroo_runtime.lowering.batch_report import BatchReport, LiveReport
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.spark.account import Balance, last_attempts, visits_of
 from wallaroo_runtime.spark.failure import TaskFailure
@@ -23,6 +23,7 @@ from wallaroo_runtime.storage.outbox.staging import StagedFile
 from wallaroo_runtime.storage.place import Output
 
 TellBatch = Callable[[BatchReport], None]
+TellLive = Callable[[LiveReport], None]
 TellVisits = Callable[[Mapping[int, tuple[int, int]]], None]  # keys and failed ones, by the visit's id
 
 

@@ -26,7 +26,7 @@ from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_ja
 from wallaroo_runtime.spark.level import CHUNK_BYTES, Level, ReadCounts, levels_of
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.progress import Progress, past_progress
-from wallaroo_runtime.spark.publish import Publisher, TellBatch, TellVisits, ignore_visits
+from wallaroo_runtime.spark.publish import Publisher, TellBatch, TellLive, TellVisits, ignore_visits
 from wallaroo_runtime.spark.row import DESCRIPTOR_SCHEMA, FRAME_SCHEMA
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.row_source import RecordSource, record_sources
@@ -61,6 +61,7 @@ class QueryOptions:
         archive: Where the workers come from; None: they are on every executor.
         python: Interpreter of Python workers; empty: the one that runs Spark's tasks.
         tell_batch: Takes what each micro-batch came to; None: nobody does.
+        tell_live: Takes what a query in real-time mode has done; None: nobody does.
     """
 
     checkpoint: str
@@ -76,6 +77,7 @@ class QueryOptions:
     archive: Archive | None = None
     python: str = ""
     tell_batch: TellBatch | None = None
+    tell_live: TellLive | None = None
 
     @classmethod
     def on(cls, directory: Path, **options: Any) -> "QueryOptions":

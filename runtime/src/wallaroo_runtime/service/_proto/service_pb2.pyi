@@ -484,10 +484,20 @@ class DeliverOpening(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., query: _Optional[str] = ..., batch: _Optional[int] = ..., partition: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
 
 class Deliveries(_message.Message):
-    __slots__ = ("items",)
+    __slots__ = ("items", "arrived")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ARRIVED_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[Delivery]
-    def __init__(self, items: _Optional[_Iterable[_Union[Delivery, _Mapping]]] = ...) -> None: ...
+    arrived: _containers.RepeatedCompositeFieldContainer[Arrived]
+    def __init__(self, items: _Optional[_Iterable[_Union[Delivery, _Mapping]]] = ..., arrived: _Optional[_Iterable[_Union[Arrived, _Mapping]]] = ...) -> None: ...
+
+class Arrived(_message.Message):
+    __slots__ = ("time_ms", "messages")
+    TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    time_ms: int
+    messages: int
+    def __init__(self, time_ms: _Optional[int] = ..., messages: _Optional[int] = ...) -> None: ...
 
 class Delivery(_message.Message):
     __slots__ = ("number", "port", "bucket", "chunk")

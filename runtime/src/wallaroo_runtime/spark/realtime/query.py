@@ -25,6 +25,7 @@ from wallaroo_runtime.spark.progress import Progress, past_progress
 from wallaroo_runtime.spark.query import QueryOptions
 from wallaroo_runtime.spark.realtime.failure import translated_operator
 from wallaroo_runtime.spark.realtime.letters import LetterTail
+from wallaroo_runtime.spark.realtime.report import LiveReports
 from wallaroo_runtime.spark.realtime.settings import (
     BATCH_S,
     BATCH_SETTING,
@@ -41,7 +42,7 @@ from wallaroo_runtime.worker.discovery import ensure_worker, stop_worker
 from wallaroo_runtime.worker.owner import Owner
 from wallaroo_runtime.worker.spec import WorkerSpec
 
-END_S, LOOK_S, LETTERS_S = 30.0, 0.02, 0.5
+END_S, LOOK_S, LETTERS_S, NUMBERS_S = 30.0, 0.02, 0.5, 0.5
 Commit = Callable[[int], None]
 
 
@@ -121,6 +122,7 @@ class RealTimeQuery:
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._is_stopped, self._batch = False, -1
         self._look, self._looked_at = _Look(), 0.0
+        self._tell_live, self._reports, self._told, self._told_at = options.tell_live, LiveReports(), 0, 0.0
 
     def exception(self) -> RunError | None:
         """Return why the query stopped by itself, or None."""
@@ -139,11 +141,19 @@ class RealTimeQuery:
         with needing_java(self._log):
             look = self._looked()
             report = self._query.lastProgress if look.batch > self._batch else None
+            self._tell_numbers(look.changes)
         if time.monotonic() - self._letters_at > LETTERS_S:
             self._find_letters()
         self._progress = replace(self._progress, messages_in=max(look.messages, self._progress.messages_in))
         self._record(report)
         return self._progress
+
+    def _tell_numbers(self, changes: int) -> None:
+        """Report what the operators have counted, where somebody watches."""
+        now = time.monotonic()
+        if self._tell_live is not None and changes > self._told and now >= self._told_at + NUMBERS_S:
+            self._told, self._told_at = changes, now
+            self._tell_live(self._reports.read(self._operators.numbers(self._settings)))
 
     def _find_letters(self) -> None:
         self._letter_tail.look()
@@ -197,7 +207,7 @@ class RealTimeQuery:
             if self._query.isActive:
                 self._end_batch()
             self._query.stop()
-            self._looked_at = 0.0
+            self._looked_at = self._told_at = 0.0
             self.progress()
             self._find_letters()
             emitted = sum(self._outbox.messages().values()) - self._before - self._letter_tail.count
@@ -232,11 +242,12 @@ class _Look:
     is_reading: bool = False
     messages: int = -1
     batch: int = -1
+    changes: int = 0
 
 
 def _look(ask: Any, query: StreamingQuery, settings: str) -> _Look:
-    is_active, is_reading, messages, batch = map(int, ask(query._jsq, settings).split())
-    return _Look(bool(is_active), bool(is_reading), messages, batch)
+    is_active, is_reading, *numbers = map(int, ask(query._jsq, settings).split())
+    return _Look(bool(is_active), bool(is_reading), *numbers)
 
 
 def _offset_of(report: Mapping[str, Any] | None) -> int:

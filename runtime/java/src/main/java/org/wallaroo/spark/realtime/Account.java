@@ -22,6 +22,7 @@ final class Account {
     private final Map<String, Map<Integer, Long>> ran = new HashMap<>(); // messages, by stage and port
     private final List<Map<Integer, Long>> given = new ArrayList<>(); // by level and port
     private final Map<Integer, Long> delivered = new HashMap<>(); // by port
+    private final Tally tally = new Tally();
     private long read; // messages of the journal before the last barrier
 
     /**
@@ -50,6 +51,11 @@ final class Account {
             levels.add(stages);
         }
         return new Account(levels, start.messages());
+    }
+
+    /** Returns what passed the steps, and what states there are. */
+    Tally tally() {
+        return tally;
     }
 
     /** Notes messages that a stage has run, by port. */

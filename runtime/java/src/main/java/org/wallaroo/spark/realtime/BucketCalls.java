@@ -144,6 +144,8 @@ final class BucketCalls {
         BucketVersion after = call.version().after(call.done().getNonce(), changes.size(), bytes, isWhole);
         store.store(call.bucket(), call.version(), after, changes);
         account.ran(opening.getStage().getId(), call.came());
+        account.tally().count(call.done().getCountsList());
+        account.tally().store(opening.getStage().getId(), call.bucket(), call.done().getKeys(), after);
         open.remove(call.bucket());
     }
 }

@@ -159,6 +159,7 @@ final class DataCalls {
                     audit.call(came, left, reply.getDone().getCountsList());
                     account.ran(opening.getStage().getId(), came);
                     account.gave(opening.getStage().getId(), left);
+                    account.tally().count(reply.getDone().getCountsList());
                     return outputs;
                 }
                 case FAILURE -> channel.failed(reply.getFailure(), stream.generation());

@@ -44,8 +44,8 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
     private boolean isOver; // for its engine
     private RuntimeException failure;
 
-    /** A delivery, or a mark: all before it belongs to so many messages of the journal. */
-    private record Sent(long number, int bytes, long messages) {}
+    /** A delivery, or a mark with a place: all before it belongs to what the journal has before that. */
+    private record Sent(long number, int bytes, Parcel.Place place) {}
 
     /**
      * Begins the stream.
@@ -73,8 +73,13 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
                 .build());
     }
 
-    /** Sends frames; waits only while too much is not acknowledged. */
-    synchronized void deliver(List<Parcel.Item> items) {
+    /**
+     * Sends frames; waits only while too much is not acknowledged.
+     *
+     * @param items the frames
+     * @param arrivals of the messages whose output they are
+     */
+    synchronized void deliver(List<Parcel.Item> items, Arrivals arrivals) {
         Deliveries.Builder request = Deliveries.newBuilder();
         int size = 0;
         for (Parcel.Item item : items) {
@@ -87,7 +92,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
                 }
                 size += end - begin;
                 number++;
-                unacknowledged.add(new Sent(number, end - begin, 0));
+                unacknowledged.add(new Sent(number, end - begin, null));
                 bytes += end - begin;
                 request.addItems(Delivery.newBuilder().setNumber(number).setPort(item.port()).setBucket(item.origin())
                         .setChunk(Chunk.newBuilder()
@@ -96,7 +101,7 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
             }
         }
         if (size > 0) {
-            send(request);
+            send(request.addAllArrived(arrivals.forEgress()));
         }
         waitWhileAbove(WINDOW_BYTES);
     }
@@ -106,9 +111,9 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
         request.clear();
     }
 
-    /** Notes how many messages of the journal all deliveries so far belong to. */
-    synchronized void mark(long messages) {
-        unacknowledged.add(new Sent(number, 0, messages));
+    /** Notes which place in the journal all deliveries so far come before. */
+    synchronized void mark(Parcel.Place place) {
+        unacknowledged.add(new Sent(number, 0, place));
         take(acknowledged);
     }
 
@@ -186,8 +191,9 @@ final class DeliverStream extends ClientCall.Listener<DeliverReply> implements A
         while (!unacknowledged.isEmpty() && unacknowledged.getFirst().number() <= upTo) {
             Sent sent = unacknowledged.removeFirst();
             bytes -= sent.bytes();
-            if (sent.messages() > 0) {
-                Reached.set(settings, sent.messages());
+            if (sent.place() != null) {
+                Reached.set(settings, sent.place().messages());
+                Numbers.of(settings.text()).reach(sent.place().offset());
             }
         }
     }

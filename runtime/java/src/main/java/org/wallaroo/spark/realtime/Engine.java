@@ -1,5 +1,6 @@
 package org.wallaroo.spark.realtime;
 
+import java.io.IOException;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -56,6 +57,7 @@ final class Engine {
             engine.thread.start();
         } else {
             engine.handover.begin();
+            Numbers.of(settings.text()).begin(start.offset());
             if (engine.handover.last().sequence() >= 0) { // it has given a barrier, which is committed by now
                 engine.deliveries.commit(engine.handover.last().sequence());
             }
@@ -99,7 +101,17 @@ final class Engine {
     }
 
     private void run() {
+        try {
+            process();
+        } catch (Throwable error) { // whatever it is: a task waits for this thread
+            handover.fail(error instanceof RuntimeException failure ? failure : new IllegalStateException(error));
+        }
+    }
+
+    private void process() throws IOException {
         Account account = Account.of(settings, start);
+        Numbers numbers = Numbers.of(settings.text());
+        account.tally().restore(numbers.begin(start.offset()));
         try (JournalRows rows = new JournalRows(settings, start);
                 DeliverStream stream = new DeliverStream(settings, attempt, start.offset(), handover);
                 SourceLevel source = SourceLevel.of(settings, attempt, rows, account);
@@ -116,18 +128,21 @@ final class Engine {
                     stream.finish();
                     return;
                 }
-                stream.deliver(row.items());
+                Arrivals arrivals = numbers.untimed(row.arrivals());
+                stream.deliver(row.items(), arrivals);
+                numbers.time(row.place().offset(), arrivals, !row.items().isEmpty());
                 account.delivered(row.items());
-                stream.mark(row.place().messages());
                 if (row.kind() == Kind.FLUSH) {
                     account.check(row.place().messages());
+                    numbers.put(row.place().offset(), account.tally().copy());
+                }
+                stream.mark(row.place());
+                if (row.kind() == Kind.FLUSH) {
                     handover.put(new Barrier(row.place(), stream.number(), store.bind()));
                 }
             }
             handover.end();
             stream.finish();
-        } catch (Throwable error) { // whatever it is: a task waits for this thread
-            handover.fail(error instanceof RuntimeException failure ? failure : new IllegalStateException(error));
         }
     }
 

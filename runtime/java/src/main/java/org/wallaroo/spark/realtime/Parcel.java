@@ -8,8 +8,13 @@ import java.util.List;
  * @param kind what it is
  * @param place after all of the journal that it and those before it are of
  * @param items the frames, each with where it goes
+ * @param arrivals of its messages
  */
-record Parcel(Kind kind, Place place, List<Item> items) {
+record Parcel(Kind kind, Place place, List<Item> items, Arrivals arrivals) {
+    Parcel(Kind kind, Place place, List<Item> items) {
+        this(kind, place, items, Arrivals.NONE);
+    }
+
     /** What a parcel is. */
     enum Kind {
         /** Frames. */

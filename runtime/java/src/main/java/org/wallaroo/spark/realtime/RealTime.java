@@ -59,7 +59,7 @@ public final class RealTime {
     /**
      * Returns what a driver asks ten times a second, in one call: whether a query is active (1 or 0), whether it has
      * begun to read the journal, how many messages of it are processed with all their output in the outbox (-1: none
-     * yet), and the last batch that Spark has reported (-1: none).
+     * yet), the last batch that Spark has reported (-1: none), and how often {@link #numbers} have changed.
      *
      * @param query that was started
      * @param text its settings
@@ -68,7 +68,19 @@ public final class RealTime {
         StreamingQueryProgress last = query.lastProgress();
         long batch = last == null ? -1 : last.batchId();
         int isActive = query.isActive() ? 1 : 0;
-        return isActive + " " + (Reached.isReading(text) ? 1 : 0) + " " + Reached.messages(text) + " " + batch;
+        return isActive + " " + (Reached.isReading(text) ? 1 : 0) + " " + Reached.messages(text) + " " + batch
+                + " " + Numbers.of(text).changes();
+    }
+
+    /**
+     * Returns what the parts of a query have done, as JSON: {@code offset}, before which all output is in the outbox;
+     * {@code steps}, in, out and dead letters by path; {@code stores}, keys and bytes by stage and bucket;
+     * {@code times}, messages by stage and milliseconds, since the last call.
+     *
+     * @param text its settings
+     */
+    public static String numbers(String text) {
+        return Numbers.of(text).take();
     }
 
     /**

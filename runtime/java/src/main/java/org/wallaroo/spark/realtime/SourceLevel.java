@@ -75,7 +75,9 @@ final class SourceLevel implements Iterator<Parcel>, AutoCloseable {
     /** Returns a row with one item of data, where there is some, and one for each tick. */
     private Parcel dividedOf(Parcel row) {
         List<Parcel.Item> items = new ArrayList<>();
+        Arrivals arrivals = Arrivals.NONE;
         for (Parcel.Item item : row.items()) {
+            arrivals = Arrivals.now(item.frame(), row.place().offset(), sources); // such a row has one item
             List<byte[]> data = Frames.ofPorts(item.frame(), sources);
             if (!data.isEmpty()) {
                 items.add(new Parcel.Item(item.port(), item.bucket(), item.origin(), Frames.joined(data)));
@@ -85,7 +87,7 @@ final class SourceLevel implements Iterator<Parcel>, AutoCloseable {
                         new Parcel.Item(Frames.TICK_PORT, item.bucket(), item.origin(), Frames.tick(tick))));
             }
         }
-        return new Parcel(row.kind(), row.place(), items);
+        return new Parcel(row.kind(), row.place(), items, arrivals);
     }
 
     private static boolean isTick(Parcel.Item item) {
@@ -104,7 +106,7 @@ final class SourceLevel implements Iterator<Parcel>, AutoCloseable {
                 items.add(new Parcel.Item(output.getPort(), output.getBucket(), item.origin(), frame));
             }
         }
-        return new Parcel(Kind.FRAMES, row.place(), rest.run(items));
+        return new Parcel(Kind.FRAMES, row.place(), rest.run(items), row.arrivals());
     }
 
     /** Ends the streams. */

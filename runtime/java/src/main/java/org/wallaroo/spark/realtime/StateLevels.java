@@ -37,7 +37,7 @@ final class StateLevels implements AutoCloseable {
             items = row.kind() == Kind.FRAMES ? level.run(items) : level.flush(items);
         }
         List<Parcel.Item> outputs = items.stream().filter(item -> item.port() != Frames.TICK_PORT).toList();
-        return new Parcel(row.kind(), row.place(), outputs);
+        return new Parcel(row.kind(), row.place(), outputs, row.arrivals());
     }
 
     /** Ends the streams. */

@@ -41,7 +41,7 @@ class DeliverStreamTest {
             Settings settings = new Settings(Json.object("egress", socket.toString(), "egress_epoch", 1));
             Handover handover = new Handover(new JournalOffset(1, 0, 0));
             DeliverStream stream = new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, handover);
-            stream.deliver(List.of(new Parcel.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2]))));
+            stream.deliver(List.of(new Parcel.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2]))), Arrivals.NONE);
             then.accept(stream);
             stream.close();
         }

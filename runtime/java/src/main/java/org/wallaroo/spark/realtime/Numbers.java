@@ -1,0 +1,105 @@
+package org.wallaroo.spark.realtime;
+
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * The numbers of a query of this virtual machine, for who watches it: over all its engines, in which what was not
+ * committed is run once more and counts once.
+ */
+final class Numbers {
+    private static final Map<String, Numbers> OF = new ConcurrentHashMap<>();
+    private static final int MOST_TIMES = 100_000; // of one kind, that nobody has asked for
+
+    private final NavigableMap<Long, Tally> barriers = new TreeMap<>(); // by offset, from the running batch on
+    private Tally shown = new Tally();
+    private long shownAt = -1; // offset
+    private long reached = -1; // offset of the input whose output is in the outbox
+    private long timed = -1; // offset of the input whose times were counted
+    private long changes;
+    private Map<String, Map<Long, Long>> times = new TreeMap<>(); // messages by milliseconds, since they were taken
+
+    static Numbers of(String settings) {
+        return OF.computeIfAbsent(settings, text -> new Numbers());
+    }
+
+    /** A batch begins: no engine begins before it any more. Returns what the barrier there had. */
+    synchronized Tally begin(long offset) {
+        barriers.headMap(offset).clear();
+        return barriers.getOrDefault(offset, new Tally());
+    }
+
+    /** Notes what a barrier has. */
+    synchronized void put(long offset, Tally tally) {
+        barriers.put(offset, tally);
+    }
+
+    /** All output of input before an offset is in the outbox. */
+    synchronized void reach(long offset) {
+        changes += offset > reached ? 1 : 0;
+        reached = Math.max(reached, offset);
+        Map.Entry<Long, Tally> last = barriers.floorEntry(reached);
+        if (last != null && last.getKey() > shownAt) {
+            shownAt = last.getKey();
+            shown = last.getValue();
+            changes++;
+        }
+    }
+
+    /** Returns how often something has changed. */
+    synchronized long changes() {
+        return changes;
+    }
+
+    /** Returns those whose times were not counted: what is run again was. */
+    synchronized Arrivals untimed(Arrivals arrivals) {
+        return arrivals.after(timed);
+    }
+
+    /**
+     * Notes how long the engine took for messages, which it has given to the egress.
+     *
+     * @param offset after them
+     * @param arrivals those that were not counted before
+     * @param hasOutput whether the egress waits for sinks to take something of them; else they end here
+     */
+    synchronized void time(long offset, Arrivals arrivals, boolean hasOutput) {
+        long count = arrivals.count();
+        if (count == 0) {
+            return;
+        }
+        timed = Math.max(timed, offset);
+        changes++;
+        long compute = arrivals.computedMs();
+        add("compute", compute, count);
+        for (Arrivals.Group group : arrivals.groups()) {
+            long wait = Math.max(0, arrivals.begunMs() - group.timeMs());
+            add("wait", wait, group.messages());
+            if (!hasOutput) {
+                add("end_to_end", wait + compute, group.messages());
+            }
+        }
+    }
+
+    private void add(String stage, long ms, long messages) {
+        Map<Long, Long> counts = times.computeIfAbsent(stage, name -> new TreeMap<>());
+        if (counts.size() < MOST_TIMES) {
+            counts.merge(ms, messages, Long::sum);
+        }
+    }
+
+    /** Returns the numbers as JSON; times are those since the last call. */
+    synchronized String take() {
+        Map<String, List<Long>> steps = new TreeMap<>();
+        shown.steps().forEach((path, counts) -> steps.put(path, List.of(counts.in(), counts.out(), counts.dead())));
+        Map<String, Map<Integer, List<Long>>> stores = new TreeMap<>();
+        shown.stores().forEach((stage, sizes) -> sizes.forEach((bucket, size) -> stores
+                .computeIfAbsent(stage, id -> new TreeMap<>()).put(bucket, List.of(size.keys(), size.bytes()))));
+        String text = Json.object("offset", reached, "steps", steps, "stores", stores, "times", times);
+        times = new TreeMap<>();
+        return text;
+    }
+}

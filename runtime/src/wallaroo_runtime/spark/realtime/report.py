@@ -1,0 +1,39 @@
+"""What the operators have counted, as reports for who watches a run."""
+
+import json
+
+from wallaroo_runtime.lowering.batch_report import LiveReport
+from wallaroo_runtime.lowering.step_count import StepCount, StepCounts
+
+
+class LiveReports:
+    """Makes reports of the numbers of a query, which are since it began.
+
+    Example:
+        >>> reports = LiveReports()
+        >>> numbers = '{"offset": 9, "steps": {"0/steps/0": [%d, 2, 1]}, "stores": {"s1": {"3": [4, 50]}}, "times": {}}'
+        >>> reports.read(numbers % 3).steps
+        {'0/steps/0': StepCount(messages_in=3, messages_out=2, dead_letters=1)}
+        >>> reports.read(numbers % 5).steps
+        {'0/steps/0': StepCount(messages_in=2, messages_out=0, dead_letters=0)}
+    """
+
+    def __init__(self) -> None:
+        self._steps: StepCounts = {}
+
+    def read(self, numbers: str) -> LiveReport:
+        """Return what is new.
+
+        Args:
+            numbers: Of the operators' `RealTime.numbers`.
+        """
+        found = json.loads(numbers)
+        before, self._steps = self._steps, {path: StepCount(*counts) for path, counts in found["steps"].items()}
+        stores = {
+            (stage, int(bucket)): (keys, size)
+            for stage, sizes in found["stores"].items()
+            for bucket, (keys, size) in sizes.items()
+        }
+        times = {stage: {int(ms): count for ms, count in counts.items()} for stage, counts in found["times"].items()}
+        steps = {path: count - before.get(path, StepCount()) for path, count in self._steps.items()}
+        return LiveReport(found["offset"], steps, stores, times)

@@ -1,0 +1,61 @@
+"""What the monitor shows of a query in real-time mode, against sums of what its operators report."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wallaroo_runtime.monitor.board import Board, Sample
+from wallaroo_runtime.plan.compile import compile_topology
+from wallaroo_runtime.spark.realtime.report import LiveReports
+from wallaroo_runtime.topology.load import load
+
+WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
+BACKLOG, END = 90, 400  # bytes of the journal: not committed, and all
+STEP_COUNTS = st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 2))
+LIVE_NUMBERS = st.lists(
+    st.tuples(
+        st.dictionaries(st.sampled_from(["0/sources/0", "0/steps/0", "0/steps/1"]), STEP_COUNTS),
+        st.dictionaries(st.integers(0, 3), st.tuples(st.integers(0, 9), st.integers(0, 99))),
+        st.dictionaries(
+            st.sampled_from(["wait", "compute", "end_to_end"]), st.dictionaries(st.integers(0, 9), st.integers(1, 9))
+        ),
+    ),
+    max_size=8,
+)
+
+
+@settings(deadline=None)
+@given(LIVE_NUMBERS, st.integers(0, 500))
+def test_parts_of_real_time_mode_are_sums_of_its_reports(drawn: list[Any], processed: int) -> None:
+    """The operators give sums since the query began, and times since they were asked last."""
+    topology = load(WORD_COUNT.read_bytes())
+    board = Board(topology, compile_topology(topology, shuffle_partitions=2), Path("none"))
+    board.begin({})
+    reports, sums, stores = LiveReports(), dict[str, list[int]](), dict[int, tuple[int, int]]()
+    times: dict[str, Counter[int]] = {}
+    for steps, sizes, taken in drawn:
+        for path, counts in steps.items():
+            sums[path] = [a + b for a, b in zip(sums.get(path, [0, 0, 0]), counts, strict=True)]
+        stores.update(sizes)
+        for stage, more in taken.items():
+            times.setdefault(stage, Counter()).update(more)
+        numbers = {"offset": processed, "steps": sums, "stores": {"s1": stores}, "times": taken}
+        board.tell_live(reports.read(json.dumps(numbers)))
+        board.look({})
+    board.update("running", Sample({}, [{"backlog_bytes": BACKLOG, "end": END}]))
+    found = board.read()
+    names = ("messages_in", "messages_out", "dead_letters")
+    assert {part["path"]: [part[name] for name in names] for part in found["parts"]} == {
+        part["path"]: sums.get(part["path"], [0, 0, 0]) for part in found["parts"]
+    }
+    (state,) = found["states"]
+    assert [state["keys"], state["bytes"]] == [sum(column) for column in zip((0, 0), *stores.values(), strict=True)]
+    for stage, latency in found["latency_ms"].items():
+        counts = times.get(stage, Counter())
+        assert (latency["run"]["count"], latency["run"]["max"]) == (counts.total(), max(counts, default=0))
+    lag = min(BACKLOG, max(0, END - processed)) if drawn else BACKLOG
+    assert found["gateways"][0]["lag_bytes"] == lag

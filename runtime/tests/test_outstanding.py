@@ -1,0 +1,122 @@
+"""Latencies that the egress counts, and what a monitor makes of them, against simple references."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wallaroo_runtime.egress import outstanding as module
+from wallaroo_runtime.egress.outstanding import COARSE_MS, Outstanding
+from wallaroo_runtime.lowering.histogram import Histogram
+from wallaroo_runtime.monitor.delivery import Latencies
+
+PORTS = (1, 2)
+GROUPS = st.lists(
+    st.tuples(
+        st.dictionaries(st.integers(0, 30), st.integers(1, 9), max_size=3),  # messages by age
+        st.dictionaries(st.sampled_from(PORTS), st.integers(1, 4)),  # results by port
+    ),
+    max_size=15,
+)
+
+
+def counts(values: Counter[int]) -> dict[int, int]:
+    histogram = Histogram()
+    for value, count in values.items():
+        histogram.add(value, count)
+    return histogram.to_counts()
+
+
+@settings(deadline=None)
+@given(GROUPS, st.data())
+def test_a_message_ends_when_the_last_sink_has_its_output(groups: list[Any], data: Any) -> None:
+    now = 1000
+    outstanding = Outstanding(lambda: now)
+    published, taken = Counter[int](), Counter[int]()
+    waiting: list[tuple[dict[int, int], dict[int, int], int]] = []
+    whole, deliver = Counter[int](), Counter[int]()
+
+    def end() -> None:
+        """Count what all of its sinks have; sinks take groups in order, but each at its own pace."""
+        for group in list(waiting):
+            ends, arrived, since = group
+            if all(taken[port] >= end for port, end in ends.items()):
+                waiting.remove(group)
+                for time, count in arrived.items():
+                    whole[now - time] += count
+                if ends and arrived:
+                    deliver[now - since] += sum(arrived.values())
+
+    for ages, results in groups:
+        arrived = {now - age: count for age, count in ages.items()}
+        published.update(results)
+        ends = {port: published[port] for port in results}
+        for port in data.draw(st.lists(st.sampled_from(PORTS), max_size=2)):  # a sink may be faster than the report
+            taken[port] = data.draw(st.integers(taken[port], published[port]))
+            outstanding.take(port, taken[port])
+            end()
+        outstanding.publish(ends, arrived, now)
+        waiting.append((ends, arrived, now))
+        end()
+        now += data.draw(st.integers(0, 50))
+    for port in PORTS:
+        taken[port] = published[port]
+        outstanding.take(port, taken[port])
+        end()
+    assert not waiting
+    assert outstanding.to_json() == {"deliver": counts(deliver), "end_to_end": counts(whole)}
+
+
+def test_while_a_receiver_is_away_groups_join(monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "MOST_GROUPS", 2)
+    now = 5000
+    outstanding = Outstanding(lambda: now)
+    for number in range(1, 10):
+        outstanding.publish({1: number, 2: number}, {1000 + number: 1}, 1000)
+    outstanding.publish({}, {now: 4}, now)  # what waits for nobody ends at once
+    assert outstanding.to_json()["end_to_end"] == counts(Counter({0: 4}))
+    outstanding.take(1, 9)
+    outstanding.take(2, 8)
+    assert sum(outstanding.to_json()["end_to_end"].values()) == 4 + 1
+    outstanding.take(2, 9)
+    found = outstanding.to_json()["end_to_end"]
+    assert sum(found.values()) == 4 + 9
+    assert set(found) == set(counts(Counter({0: 1, now - 1001: 1, now - 1002: 1, now - 1000: 1})))
+    assert 1000 % COARSE_MS == 0
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["goes on", "begins again", "is not known"]),
+            st.dictionaries(st.integers(0, 100), st.integers(1, 9), max_size=4),
+        ),
+        max_size=12,
+    ),
+    st.dictionaries(st.integers(0, 100), st.integers(1, 9)),
+)
+def test_what_an_egress_counts_is_counted_once(steps: list[tuple[str, dict[int, int]]], before: dict[int, int]) -> None:
+    """Also when it outlived its driver, was killed, or could not be asked."""
+    pid, counted, expected = 1, Counter(before), Counter[int]()
+
+    def status() -> dict[str, Any]:
+        whole = {str(ms): count for ms, count in counted.items()}
+        return {"pid": pid, "start_time": 9, "sinks": [], "live": {"latency_ms": {"end_to_end": whole}}}
+
+    latencies = Latencies()
+    latencies.begin(status())
+    for what, more in steps:
+        if what == "is not known":
+            latencies.look({}, 0, 0.0)
+            continue
+        if what == "begins again":
+            pid, counted = pid + 1, Counter()
+        counted.update(more)
+        expected.update(more)
+        latencies.look(status(), 0, 0.0)
+        latencies.look(status(), 0, 0.0)
+    found = latencies.histograms()["end_to_end"].total
+    assert found.to_counts() == counts(expected)
+    assert found.max_ms == max(expected, default=0)
