@@ -114,3 +114,10 @@ def test_waiting_ends() -> None:
     stop.set()
     assert stop.wait(60)
     assert stop.is_set()
+
+
+def test_an_interrupt_that_another_handler_raised_counts_as_sigint() -> None:
+    """PySpark has its own for SIGINT while its context begins; our flag does not hear of it."""
+    stop = RunStop()
+    assert stop.ended_start(KeyboardInterrupt())
+    assert stop.exit_code == 128 + signal.SIGINT

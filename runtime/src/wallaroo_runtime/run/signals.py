@@ -43,7 +43,8 @@ class RunStop(Stop):
     @property
     def exit_code(self) -> int:
         """That of a start which a signal has ended, as shells count it: 130 after SIGINT, 143 after SIGTERM."""
-        return SIGNALLED + self._number
+        # PySpark has a handler of its own for SIGINT while it starts (`kept_signals`); that raises KeyboardInterrupt.
+        return SIGNALLED + (self._number or signal.SIGINT)
 
     def ended_start(self, error: BaseException) -> bool:
         """Say whether an error is that a signal has ended the start, or parts of it; that is no failure.
