@@ -16,7 +16,7 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.status import StatusFile
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.log import LogReader
-from wallaroo_runtime.system.backoff import Backoff
+from wallaroo_runtime.system.file_watch import FileWatch
 
 STATUS_S, QUIET_S = 0.1, 0.5
 DRAIN_S = 5.0
@@ -118,8 +118,12 @@ class Sender:
         """
         for sink in self._sinks:
             sink.start()
-        seen = self._log.changed()
-        look, status_at, is_moving = Backoff(0.001, 0.02), 0.0, True
+        with FileWatch(self._outbox) as watch:
+            self._deliver(watch)
+        self._drain()
+
+    def _deliver(self, watch: FileWatch) -> None:
+        seen, status_at, is_moving = self._log.changed(), 0.0, True
         while not self._stop.is_set():
             now = time.monotonic()
             if self.is_woken or now >= status_at:
@@ -130,13 +134,14 @@ class Sender:
                 self._remove_live()
             changed = self._log.changed()
             if changed != seen:
-                seen, look.count = changed, 0
+                seen = changed
                 self._take_records()
             if self.is_woken and not is_moving and not self.waiting_bytes():
                 self._news.wait(QUIET_S)
-            else:  # the driver wakes nobody who waits for a record
-                self._stop.wait(STATUS_S if self.is_woken else look.next())
-        self._drain()
+            elif self.is_woken:
+                self._stop.wait(STATUS_S)
+            else:  # the driver writes a record
+                watch.wait(STATUS_S)
 
     def _take_records(self) -> None:
         for record in self._log.records():

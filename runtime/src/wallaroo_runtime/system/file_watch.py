@@ -1,4 +1,4 @@
-"""Waiting for another process to write a file, without looking again and again."""
+"""Waiting for another process to write files, without looking again and again."""
 
 import ctypes
 import os
@@ -7,12 +7,15 @@ from pathlib import Path
 from types import TracebackType
 
 LOOK_S = 0.01  # where the system reports nothing
-IN_MODIFY = 2
+IN_MODIFY, IN_MOVED_TO = 0x2, 0x80
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FileWatch:
-    """Hears of each write to a file from when it is entered, from `inotify` of Linux; other systems are asked often.
+    """Hears of writes from when it is entered, from `inotify` of Linux; other systems are asked often.
+
+    Args:
+        path: A file; or a directory, for all files in it and those that are renamed into it.
 
     Example:
         >>> import tempfile
@@ -27,8 +30,9 @@ class FileWatch:
     def __enter__(self) -> "FileWatch":
         begin = getattr(_libc, "inotify_init1", None)
         self._descriptor = begin(os.O_NONBLOCK | os.O_CLOEXEC) if begin else -1
-        if self._descriptor >= 0 and _libc.inotify_add_watch(self._descriptor, os.fsencode(self._path), IN_MODIFY) < 0:
-            self._close()  # the file is not there, or the user has too many watches
+        kinds = IN_MODIFY | IN_MOVED_TO
+        if self._descriptor >= 0 and _libc.inotify_add_watch(self._descriptor, os.fsencode(self._path), kinds) < 0:
+            self._close()  # it is not there, or the user has too many watches
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
