@@ -76,7 +76,7 @@ def measure(language: str, mode: str, options: argparse.Namespace) -> dict[str, 
             if options.picture and mode == "realtime" and rate == options.picture_rate:
                 title = f"{language}, {rate} messages/s"
                 Path(options.picture).write_text(chart(results, title), encoding="utf-8")
-        if options.messages:
+        if options.messages and language != SPARK:  # its socket source would be measured: `raw_spark`
             found["words_per_second"] = round(bench.saturate(options.messages))
         time.sleep(SETTLE_S)
         found["idle_percent"] = bench.processor_share(lambda: time.sleep(IDLE_S))
