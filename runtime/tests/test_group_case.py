@@ -115,7 +115,7 @@ def test_what_is_misspelt_is_named(
     assert said.format(project) in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("engine", ["memory", "spark"])
+@pytest.mark.parametrize("engine", ["memory", pytest.param("spark", marks=pytest.mark.slow)])
 def test_a_case_of_a_group_without_input_is_refused(
     engine: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
