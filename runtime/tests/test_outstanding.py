@@ -3,12 +3,13 @@
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.egress import outstanding as module
 from wallaroo_runtime.egress.outstanding import COARSE_MS, Outstanding
-from wallaroo_runtime.lowering.histogram import Histogram
+from wallaroo_runtime.lowering.histogram import STEP, Histogram
 from wallaroo_runtime.monitor.delivery import Latencies
 
 PORTS = (1, 2)
@@ -84,6 +85,32 @@ def test_while_a_receiver_is_away_groups_join(monkeypatch: Any) -> None:
     assert sum(found.values()) == 4 + 9
     assert set(found) == set(counts(Counter({0: 1, now - 1001: 1, now - 1002: 1, now - 1000: 1})))
     assert 1000 % COARSE_MS == 0
+
+
+@settings(deadline=None)
+@given(st.lists(st.dictionaries(st.sampled_from(PORTS), st.integers(1, 4), min_size=1), max_size=40), st.integers(1, 4))
+def test_one_receiver_away_leaves_few_groups_and_true_times(results: list[dict[int, int]], most: int) -> None:
+    """Whichever sinks each group has output for, while the second sink goes on."""
+    now = 1000
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MOST_GROUPS", most)
+        outstanding, published, at = Outstanding(lambda: now), Counter[int](), Counter[int]()
+        for each in results:
+            now += 50
+            published.update(each)
+            outstanding.publish({port: published[port] for port in each}, {now: 1}, now)
+            at[now] += 1 in each
+            outstanding.take(2, published[2])
+            assert len(outstanding._waiting[1]) <= most
+        now += 10_000
+        outstanding.take(1, published[1])
+    found = outstanding.to_json()
+    assert found["deliver"] == found["end_to_end"]
+    assert sum(found["deliver"].values()) == len(results)
+    late = [value for value, count in found["deliver"].items() for _ in range(count) if value]
+    wanted = sorted(now - time for time, waits in at.items() if waits)
+    assert len(late) == len(wanted)
+    assert all(true <= value <= (true + COARSE_MS) * STEP for true, value in zip(wanted, sorted(late), strict=True))
 
 
 @settings(deadline=None)

@@ -21,27 +21,32 @@ class _Group:
 
     Attributes:
         arrived: Messages by the time of their arrival, in milliseconds since 1970.
-        published_ms: When their output was in the outbox.
+        published: Messages by the time at which their output was in the outbox.
         sinks: How many sinks have not taken it.
     """
 
-    __slots__ = ("arrived", "published_ms", "sinks")
+    __slots__ = ("arrived", "published", "sinks")
 
     def __init__(self, arrived: Mapping[int, int], published_ms: int, sinks: int) -> None:
-        self.arrived, self.published_ms, self.sinks = dict(arrived), published_ms, sinks
+        self.arrived, self.published, self.sinks = dict(arrived), {published_ms: sum(arrived.values())}, sinks
 
-    def join(self, arrived: Mapping[int, int]) -> None:
-        """Take messages that end with these: their arrivals become earlier by less than `COARSE_MS`."""
+    def join(self, arrived: Mapping[int, int], published_ms: int) -> None:
+        """Take messages that end with these: their times become earlier by less than `COARSE_MS`."""
         for time_ms, count in arrived.items():
-            coarse = time_ms - time_ms % COARSE_MS
-            self.arrived[coarse] = self.arrived.get(coarse, 0) + count
+            _add(self.arrived, time_ms, count)
+            _add(self.published, published_ms, count)
+
+
+def _add(counts: dict[int, int], time_ms: int, count: int) -> None:
+    coarse = time_ms - time_ms % COARSE_MS
+    counts[coarse] = counts.get(coarse, 0) + count
 
 
 class Outstanding:
     """Latencies of the messages of running micro-batches; a message ends when all sinks have taken its output.
 
-    Any thread may call it. While more than 10,000 groups are outstanding, as when a receiver is away, further ones join
-    the latest.
+    Any thread may call it. While 10,000 groups wait for a sink, as when its receiver is away, further ones join the
+    latest of those: they end with that sink.
 
     Args:
         clock: Returns milliseconds since 1970.
@@ -61,7 +66,6 @@ class Outstanding:
         self._lock, self._clock = threading.Lock(), clock
         self._waiting: dict[int, deque[tuple[int, _Group]]] = defaultdict(deque)  # by port, with where the group ends
         self._taken: Counter[int] = Counter()
-        self._groups, self._last = 0, _Group({}, 0, 0)
         self._end_to_end, self._deliver = Histogram(), Histogram()
 
     def publish(self, ends: Mapping[int, int], arrived: Mapping[int, int], published_ms: int) -> None:
@@ -74,24 +78,21 @@ class Outstanding:
         """
         with self._lock:
             open_ends = {port: end for port, end in ends.items() if end > self._taken[port]}
-            if open_ends and self._groups >= MOST_GROUPS and self._ends_last(open_ends):
-                self._last.join(arrived)
-                for port, end in open_ends.items():
-                    self._waiting[port][-1] = end, self._last
-                return
-            group = _Group(arrived, published_ms, len(open_ends))
             if not open_ends:
-                self._end(group, has_sinks=bool(ends))
+                self._end(_Group(arrived, published_ms, 0), has_sinks=bool(ends))
                 return
+            slowest = max((self._waiting[port] for port in open_ends), key=len)
+            if len(slowest) < MOST_GROUPS:
+                group = _Group(arrived, published_ms, len(open_ends))
+                for port, end in open_ends.items():
+                    self._waiting[port].append((end, group))
+                return
+            latest = slowest[-1][1]
+            latest.join(arrived, published_ms)
             for port, end in open_ends.items():
-                self._waiting[port].append((end, group))
-            self._groups, self._last = self._groups + 1, group
-
-    def _ends_last(self, ends: Mapping[int, int]) -> bool:
-        """Say whether the latest group waits for just these sinks."""
-        return self._last.sinks == len(ends) and all(
-            waiting and waiting[-1][1] is self._last for waiting in map(self._waiting.__getitem__, ends)
-        )
+                waiting = self._waiting[port]
+                if waiting and waiting[-1][1] is latest:
+                    waiting[-1] = end, latest
 
     def take(self, port: int, messages: int) -> None:
         """Take note that a sink has so many messages."""
@@ -102,15 +103,14 @@ class Outstanding:
                 _, group = waiting.popleft()
                 group.sinks -= 1
                 if not group.sinks:
-                    self._groups -= 1
                     self._end(group)
 
     def _end(self, group: _Group, *, has_sinks: bool = True) -> None:
         now = self._clock()
         for time_ms, count in group.arrived.items():
             self._end_to_end.add(now - time_ms, count)
-        if has_sinks and group.arrived:
-            self._deliver.add(now - group.published_ms, sum(group.arrived.values()))
+        for time_ms, count in group.published.items() if has_sinks and group.arrived else ():
+            self._deliver.add(now - time_ms, count)
 
     def to_json(self) -> dict[str, dict[int, int]]:
         """Return how many messages took how many milliseconds since the process began, by stage."""
