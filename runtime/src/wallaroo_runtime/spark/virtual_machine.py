@@ -60,6 +60,7 @@ class VirtualMachine:
                 preexec_fn=_ignore_signals,
                 pass_fds=(temporary_lock(),),
             )
+        atexit.register(self._end, os.getpid())
 
     def wait(self) -> tuple[int, str]:
         """Return port and secret for PySpark, which then holds the process.
@@ -82,6 +83,11 @@ class VirtualMachine:
         """End it, unless PySpark has it."""
         if not self._is_used:
             self.kill()
+
+    def _end(self, parent: int) -> None:
+        """End it with the process that has started it: this one removes the directory to which it writes."""
+        if os.getpid() == parent:
+            self.cancel()
 
     def kill(self) -> None:
         """End it, whatever it does; PySpark then takes it for a crash."""
