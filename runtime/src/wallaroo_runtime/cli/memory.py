@@ -6,6 +6,7 @@ import time
 from functools import partial
 
 from wallaroo.kafka_record import KafkaRecord
+from wallaroo_runtime.checkpoint.manifest import REALTIME
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.record_input import RecordInput
 from wallaroo_runtime.cli.record_line import record_line
@@ -37,7 +38,6 @@ ONLY_SPARK = (
     "attach",
     "monitor",
 )
-REALTIME = "realtime"
 PROGRESS_S = 1.0
 
 

@@ -23,12 +23,12 @@ def check_left(checkpoint: Checkpoint) -> None:
     Raises:
         RunError: R788, no table of a group has records and no group has committed offsets; R672 or R728.
     """
-    # Late: pyspark takes a second to import.
-    from wallaroo_runtime.spark.goka import inputs_of, nothing_left
-
     topology = checkpoint.topology
     if checkpoint.goka != PENDING or any(tables_left(topology)):
         return
+    # Late: pyspark takes a second to import.
+    from wallaroo_runtime.spark.goka import inputs_of, nothing_left
+
     inputs = ((group.name, source) for group in topology.pipelines for source in inputs_of(group))
     if not any(has_committed(source, group) for group, source in inputs):
         raise nothing_left(topology.name)

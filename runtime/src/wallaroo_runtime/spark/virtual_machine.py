@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from wallaroo_runtime.durable.file import private
@@ -60,7 +61,7 @@ class VirtualMachine:
                 preexec_fn=_ignore_signals,
                 pass_fds=(temporary_lock(),),
             )
-        atexit.register(self._end, os.getpid())
+        _at_end(self.cancel)  # this process removes the directory to which Java writes
 
     def wait(self) -> tuple[int, str]:
         """Return port and secret for PySpark, which then holds the process.
@@ -84,15 +85,9 @@ class VirtualMachine:
         if not self._is_used:
             self.kill()
 
-    def _end(self, parent: int) -> None:
-        """End it with the process that has started it: this one removes the directory to which it writes."""
-        if os.getpid() == parent:
-            self.cancel()
-
     def kill(self) -> None:
         """End it, whatever it does; PySpark then takes it for a crash."""
-        self.process.kill()
-        self.process.communicate()
+        _end(self.process)
 
 
 def is_launched() -> bool:
@@ -138,14 +133,18 @@ def _start_fork_server(path: Path, output: Path) -> None:
             start_new_session=True,
             umask=PRIVATE,
         )
-    atexit.register(_end, server, os.getpid())
+    _at_end(lambda: _end(server))
 
 
-def _end(server: "subprocess.Popen[bytes]", parent: int) -> None:
-    """End the server with the process that has started it."""
-    if os.getpid() == parent:
-        server.kill()
-        server.communicate()
+def _at_end(end: Callable[[], None]) -> None:
+    """Call a function when this process ends; its forks do not."""
+    parent = os.getpid()
+    atexit.register(lambda: end() if os.getpid() == parent else None)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.communicate()
 
 
 def _ignore_signals() -> None:
