@@ -86,8 +86,9 @@ bench-realtime: ready ## latency over minutes, throughput and idle cost in both 
 bench-goka: ready ## a counting group on Goka's own processor and on ours, on the same broker
 	$(BIN)/python tests/bench/goka.py
 
-bench-keys: ready ## a million keys with state, against PySpark's row-wise transformWithState
+bench-keys: ready ## a million keys with state, against PySpark's row-wise transformWithState, and in both modes
 	$(BIN)/python tests/bench/million_keys.py
+	$(BIN)/python tests/bench/mode_keys.py
 
 lint: ready ## style, types and suspicious code, Python and Go; Java's warnings are errors of `setup`
 	$(BIN)/ruff check .
