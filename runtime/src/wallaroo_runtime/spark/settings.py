@@ -75,7 +75,7 @@ INTERPRETER = """\
 #!/bin/sh
 {path}
 case "$1 $2 $3" in
-"-m pyspark.daemon pyspark.sql."* | "-m pyspark.sql."*)
+"-m wallaroo_runtime.spark.daemon "* | "-m pyspark.daemon pyspark.sql."* | "-m pyspark.sql."*)
     [ -n "$WALLAROO_FAULT" ] || exec {client} {forks} {python} "$@" ;;
 esac
 exec {python} "$@"
@@ -151,8 +151,8 @@ def interpreter(directory: Path) -> Path:
     """Write a program that starts this interpreter for Spark's processes, and return its path.
 
     Spark puts archives of PySpark's sources first into their PYTHONPATH, and Python compiles what it imports from an
-    archive in each process again. Here they are to import what this process has imported. Those that plan sources and
-    prepare states are forks where a server forks (`fork_server`), unless a test lets one of them end.
+    archive in each process again. Here they are to import what this process has imported. The daemon of tasks and those
+    that plan sources and prepare states are forks where a server forks (`fork_server`), unless a test ends one of them.
 
     Args:
         directory: Where to write it.
