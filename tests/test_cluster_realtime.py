@@ -4,8 +4,10 @@ import json
 import os
 import random
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -19,6 +21,16 @@ from test_realtime_run import Sender, wait_for_all, wrong
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 LONG_S = 600.0
 DRIVER = b"wallaroo_runtime.cli.driver"
+ASKS = """
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of
+checkpoint, name = Path(sys.argv[1]), sys.argv[2]
+parts = urlsplit(monitor_of(checkpoint, driver_of(checkpoint)))
+print(urlopen(f"http://{parts.netloc}/api/v1/state/{name}?{parts.query}&limit=1000").read().decode())
+"""
 BORDERS = ("--conf", "spark.wallaroo.realtime.batchSeconds=5")
 
 
@@ -70,8 +82,7 @@ def test_counts_stay_exact_over_deaths_of_executors_and_driver(
 
 
 def shown(host: Host, checkpoint: Path) -> dict[str, dict[str, int]]:
-    """Return the states that a run shows on the driver's machine, with its workers there."""
-    done = host.run(WALLAROO, "state", "dump", checkpoint, STATE, "--json")
+    """Return what the monitor of a run shows: an executor reads the states, a worker beside the driver shows them."""
+    done = host.run(sys.executable, "-c", ASKS, checkpoint, quote(STATE))
     assert done.returncode == 0, done.stderr
-    rows = map(json.loads, done.stdout.splitlines())
-    return {row["key"]: totals(row["value"]) for row in rows}
+    return {row["key"]: totals(row["value"]) for row in json.loads(done.stdout)["keys"]}

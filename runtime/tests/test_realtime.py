@@ -2,7 +2,6 @@
 
 import base64
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -115,10 +114,12 @@ def test_explain_says_both_modes(capsys: pytest.CaptureFixture[str]) -> None:
 def test_options_that_it_cannot_serve(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     app = VALID.parents[3] / "tests" / "cases" / "word_count" / "app.py"
     new = tmp_path / "new"
-    with socket.create_server(("127.0.0.1", 0)) as cluster:
-        master = "spark://{}:{}".format(*cluster.getsockname())
-        options = ["--mode", "realtime", "--master", master, "--checkpoint", str(new), "--json"]
-        code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
+    token = tmp_path / "token"
+    token.touch(0o600)
+    token.write_text("0123456789abcdef" * 3)
+    services = ["--gateway", "127.0.0.1:1", "--egress", "127.0.0.1:1", "--token-file", str(token)]
+    options = ["--mode", "realtime", "--checkpoint", str(new), "--json", *services]
+    code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
     assert code == 2
     assert "R755" in capsys.readouterr().err
     assert not new.exists()

@@ -1,6 +1,7 @@
 package org.wallaroo.spark.realtime;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -125,7 +126,7 @@ class GateTest {
         }
 
         /** Lets attempts that are over call what they had still to call. */
-        private void late(long batch) throws InterruptedException {
+        private void late(long batch) {
             if (zombies.isEmpty() || random.nextInt(3) > 0) {
                 return;
             }
@@ -134,7 +135,10 @@ class GateTest {
                 case 0 -> assertThrows(RemoteFailure.class, () -> zombie.next(0));
                 case 1 -> assertThrows(RemoteFailure.class, zombie::stored);
                 case 2 -> assertThrows(RemoteFailure.class, () -> zombie.answer(List.of(new byte[40])));
-                case 3 -> zombie.failed();
+                case 3 -> {
+                    zombie.failed();
+                    assertFalse(engine.isClosed(), "it is not its engine");
+                }
                 default -> assertThrows(RemoteFailure.class, () -> zombie.begin(
                         new JournalOffset(1, at, at), new Attempt("query", batch, 0, random.nextInt((int) attempts))));
             }
@@ -219,7 +223,7 @@ class GateTest {
         handover.put(new Barrier(new Parcel.Place(7, 7, 7), 0, List.of()));
         assertEquals(6, handover.next(1, 0).barrier().place().offset());
         assertThrows(IllegalStateException.class, () -> handover.next(1, 0));
-        assertTrue(!handover.goesOnFrom(6));
+        assertFalse(handover.goesOnFrom(6));
         assertEquals(List.of(changes), handover.stored(1));
         assertTrue(handover.goesOnFrom(6));
         assertEquals(7, handover.next(1, 0).barrier().place().offset());

@@ -94,6 +94,10 @@ final class ModelEngine implements Gate.Served {
         return isBroken;
     }
 
+    boolean isClosed() {
+        return isClosed;
+    }
+
     @Override
     public Handover handover() {
         return handover;
