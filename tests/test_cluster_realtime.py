@@ -1,4 +1,4 @@
-"""Real-time mode on the cluster of hosts: code runs beside the driver, state is on executors; both are killed."""
+"""Real-time mode on the cluster of hosts: code runs next to the driver, state is on executors; both are killed."""
 
 import json
 import os
@@ -82,7 +82,7 @@ def test_counts_stay_exact_over_deaths_of_executors_and_driver(
 
 
 def shown(host: Host, checkpoint: Path) -> dict[str, dict[str, int]]:
-    """Return what the monitor of a run shows: an executor reads the states, a worker beside the driver shows them."""
+    """Return what the monitor of a run shows: an executor reads the states, a worker next to the driver shows them."""
     done = host.run(sys.executable, "-c", ASKS, checkpoint, quote(STATE))
     assert done.returncode == 0, done.stderr
     return {row["key"]: totals(row["value"]) for row in json.loads(done.stdout)["keys"]}

@@ -15,7 +15,7 @@ final class Handover {
     private static final int ROOM = 8; // barriers
 
     private final Deque<Barrier> barriers = new ArrayDeque<>();
-    private Question question; // until it is answered, whoever has taken it
+    private Question question; // until it is answered, also when a task has taken it
     private List<byte[]> answer;
     private Barrier given; // the task has it, and has not stored it
     private Parcel.Place last; // of the barrier that was given last
