@@ -2,7 +2,6 @@
 
 import base64
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,10 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.plan import NodeKind, compile_topology
 from wallaroo_runtime.plan.realtime import in_realtime, obstacles
+from wallaroo_runtime.run.options import AppOptions, RunOptions, SparkOptions
 from wallaroo_runtime.spark.realtime import jar
 from wallaroo_runtime.spark.realtime.failure import translated_operator
-from wallaroo_runtime.spark.realtime.settings import blocks_of
+from wallaroo_runtime.spark.realtime.settings import blocks_of, session_settings
 from wallaroo_runtime.topology.load import load_document
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
@@ -115,13 +115,30 @@ def test_explain_says_both_modes(capsys: pytest.CaptureFixture[str]) -> None:
 def test_options_that_it_cannot_serve(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     app = VALID.parents[3] / "tests" / "cases" / "word_count" / "app.py"
     new = tmp_path / "new"
-    with socket.create_server(("127.0.0.1", 0)) as cluster:
-        master = "spark://{}:{}".format(*cluster.getsockname())
-        options = ["--mode", "realtime", "--master", master, "--checkpoint", str(new), "--json"]
-        code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
+    token = tmp_path / "token"
+    token.touch(0o600)
+    token.write_text("0123456789abcdef" * 3)
+    services = ["--gateway", "127.0.0.1:1", "--egress", "127.0.0.1:1", "--token-file", str(token)]
+    options = ["--mode", "realtime", "--checkpoint", str(new), "--json", *services]
+    code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
     assert code == 2
     assert "R755" in capsys.readouterr().err
     assert not new.exists()
+
+
+@pytest.mark.parametrize("mode", ["microbatch", "realtime"])
+@pytest.mark.parametrize("master", ["local[2]", "spark://h:1", "yarn"])
+def test_code_runs_on_the_drivers_machine(mode: str, master: str) -> None:
+    options = RunOptions(AppOptions("app.py"), spark=SparkOptions(master), mode=mode)
+    assert options.runs_code_here == (mode == "realtime" or master == "local[2]")
+
+
+@given(st.lists(st.sampled_from(["a.jar", "b.jar"]), unique=True), st.booleans())
+def test_executors_get_the_operators_besides_jars_of_the_user(theirs: list[str], ships_jar: bool) -> None:
+    settings = {"spark.a": "b"} | ({"spark.jars": ",".join(theirs)} if theirs else {})
+    found = session_settings(Path("ours.jar"), settings, ships_jar=ships_jar)
+    assert [each for each in found.get("spark.jars", "").split(",") if each] == theirs + ["ours.jar"] * ships_jar
+    assert (found["spark.driver.extraClassPath"], found["spark.a"]) == ("ours.jar", "b")
 
 
 def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def _check_application(manifest: Any) -> None:
     gateways = {name: name for name in services if name != "egress"}
     remote = RemoteOptions(gateways, "egress" if "egress" in services else "")
     topology = load_document(manifest["topology"])
-    check_realtime(topology, master="local[*]", location="", remote=remote)
+    check_realtime(topology, location="", remote=remote)
 
 
 def check_numbers(partitions: int | None, buckets: int | None) -> None:

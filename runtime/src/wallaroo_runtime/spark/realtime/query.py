@@ -33,6 +33,7 @@ from wallaroo_runtime.spark.realtime.settings import (
     Services,
     operator_settings,
 )
+from wallaroo_runtime.spark.settings import is_local
 from wallaroo_runtime.spark.worker_start import worker_specs
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.system.process import process_start_time
@@ -284,8 +285,9 @@ def start_realtime(
     Raises:
         RunError: A worker does not start or must not be used.
     """
-    specs = worker_specs(session, topology, options)
-    workers = _start_workers(session, [located(specs[name]) for name in sorted({s.worker for s in plan.stages})])
+    found = worker_specs(session, topology, options)
+    specs = [_in_driver(session, found[name], options) for name in sorted({stage.worker for stage in plan.stages})]
+    workers = _start_workers(session, specs)
     try:
         policy = ErrorPolicy.of(topology, options.on_error)
         return _start_query(session, plan, options, policy, workers, services(workers.targets), commit)
@@ -328,6 +330,14 @@ def _start_query(
     )
     found.wait_until_reading()
     return found
+
+
+def _in_driver(session: SparkSession, spec: WorkerSpec, options: QueryOptions) -> WorkerSpec:
+    """Return the spec of a worker next to the driver, however many processors an executor has, and where that logs."""
+    if not is_local(session.sparkContext.master):
+        processes = int(session.conf.get("spark.driver.cores", "0") or 0)
+        spec = replace(spec, processes=processes, log_directory=str(options.logs))
+    return located(spec)
 
 
 def _start_workers(session: SparkSession, specs: Iterable[WorkerSpec]) -> _Workers:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -14,6 +15,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.spark.settings import CLASS_PATH, JARS
 from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.worker.spec import WorkerSpec
 
@@ -28,14 +30,22 @@ ROW_BYTES = 256 << 10
 _numbers = count()
 
 
-def session_settings(jar: Path) -> dict[str, str]:
-    """Return the settings of Spark that real-time mode needs besides the usual ones.
+def session_settings(jar: Path, given: Mapping[str, str], *, ships_jar: bool = False) -> dict[str, str]:
+    """Return the settings of Spark in real-time mode, besides the usual ones.
 
     Args:
         jar: With the operators.
+        given: Those of the user, which win; but the jar comes besides theirs.
+        ships_jar: Whether executors get it from this driver.
+
+    Example:
+        >>> settings = session_settings(Path("ours.jar"), {"spark.jars": "theirs.jar"}, ships_jar=True)
+        >>> settings["spark.jars"], settings[CLASS_PATH]
+        ('theirs.jar,ours.jar', 'ours.jar')
     """
-    return {
-        "spark.driver.extraClassPath": str(jar),
+    places = {CLASS_PATH: os.pathsep} | ({JARS: ","} if ships_jar else {})
+    jars = {name: between.join(filter(None, [given.get(name), str(jar)])) for name, between in places.items()}
+    own = {
         STATE_FORMAT: STATES_WITH_IDS,
         "spark.sql.streaming.realTimeMode.allowlistCheck": "false",  # our sink is not on Spark's list
         "spark.sql.streaming.realTimeMode.minBatchDuration": "100",
@@ -43,6 +53,7 @@ def session_settings(jar: Path) -> dict[str, str]:
         "spark.sql.streaming.realTimeMode.asyncProgressTrackingByDefault.enabled": "false",
         "spark.sql.streaming.pollingDelay": "10ms",
     }
+    return own | dict(given) | jars
 
 
 @dataclass(frozen=True, slots=True)

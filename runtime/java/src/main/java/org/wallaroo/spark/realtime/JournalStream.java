@@ -23,6 +23,7 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
 
     JournalStream(Settings settings) {
         this.settings = settings;
+        GateEndpoint.open(settings);
     }
 
     /** A partition of a batch: all from an offset; a rehearsal ends before it reads anything. */
@@ -91,7 +92,8 @@ final class JournalStream implements MicroBatchStream, SupportsRealTimeMode, Sup
 
     @Override
     public void stop() {
-        Engine.stop(settings);
+        Engine.gate(settings).stop();
+        GateEndpoint.close(settings);
         JournalHead.close(settings);
     }
 }

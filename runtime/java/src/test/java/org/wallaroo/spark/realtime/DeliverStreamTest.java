@@ -1,7 +1,7 @@
 package org.wallaroo.spark.realtime;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -39,7 +39,7 @@ class DeliverStreamTest {
         Path socket = directory.resolve("egress" + servers++);
         try (FakeServer server = new FakeServer(socket, service)) {
             Settings settings = new Settings(Json.object("egress", socket.toString(), "egress_epoch", 1));
-            Handover handover = new Handover(new JournalOffset(1, 0, 0));
+            Handover handover = new Handover(new JournalOffset(1, 0, 0), 1);
             DeliverStream stream = new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, handover);
             stream.deliver(List.of(new Parcel.Item(2, -1, 1, FramesTest.frame(2, 1, 0, new byte[2]))), Arrivals.NONE);
             then.accept(stream);
@@ -112,10 +112,10 @@ class DeliverStreamTest {
     @Test
     void aStreamThatItsEngineClosesFailsNoTask() throws InterruptedException {
         String nobody = directory.resolve("nobody").toString();
-        Handover handover = new Handover(new JournalOffset(1, 0, 0));
+        Handover handover = new Handover(new JournalOffset(1, 0, 0), 1);
         Settings settings = new Settings(Json.object("egress", nobody, "egress_epoch", 1));
         new DeliverStream(settings, new Attempt("q", 0, 0, 0), 0, handover).close();
-        assertFalse(handover.await(TimeUnit.MILLISECONDS.toNanos(300)));
+        assertNull(handover.next(1, TimeUnit.MILLISECONDS.toNanos(300)));
     }
 
     @Test

@@ -1,0 +1,88 @@
+"""Real-time mode on the cluster of hosts: code runs next to the driver, state is on executors; both are killed."""
+
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from support.case import CASES
+from support.host import Host, descendants
+from support.run import WALLAROO, Receiver, Run
+from support.standalone import Deployment, cmdline, kill
+from support.state import STATE, by_letter, totals
+from test_realtime_run import Sender, wait_for_all, wrong
+
+pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
+LONG_S = 600.0
+DRIVER = b"wallaroo_runtime.cli.driver"
+ASKS = """
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of
+checkpoint, name = Path(sys.argv[1]), sys.argv[2]
+parts = urlsplit(monitor_of(checkpoint, driver_of(checkpoint)))
+print(urlopen(f"http://{parts.netloc}/api/v1/state/{name}?{parts.query}&limit=1000").read().decode())
+"""
+BORDERS = ("--conf", "spark.wallaroo.realtime.batchSeconds=5")
+
+
+def test_counts_stay_exact_over_deaths_of_executors_and_driver(
+    deployment: Deployment, archives: Callable[..., Path]
+) -> None:
+    """Executors die at drawn moments, so that their tasks do between any two calls of the engine."""
+    cluster, drawn = deployment.cluster, random.Random(17)
+    cluster.alive(2)
+    host, archive = deployment.driver(archives("word_count-go", CASES / "word_count"))
+    checkpoint = cluster.shared / f"{deployment.name}-realtime"
+    with (
+        Receiver(deployment.scene.listen()) as receiver,
+        Run(
+            archive, receiver, checkpoint, *deployment.settings(host), *BORDERS, "--mode", "realtime", "--restart",
+            "on-failure", source=f"{host.address}:7010", verb="submit", prefix=host.entry,
+            dial=deployment.scene.connect, **host.environment(),
+        ) as run,
+    ):  # fmt: skip
+        sender = Sender(run.ready(), rate=200, seed=7)
+
+        def receive_more(count: int) -> None:
+            known = len(receiver.lines())
+            run.wait_while_alive(lambda: len(receiver.lines()) >= known + count, lambda: f"{count} results", LONG_S)
+
+        def commit_more() -> None:
+            """Wait until a task is there, which may have been the next attempt at its batch, and has ended it."""
+            known = run.last("batches")
+            run.wait_while_alive(lambda: run.last("batches") > known, lambda: "a batch", LONG_S)
+
+        for _ in range(3):
+            commit_more()
+            receive_more(drawn.randint(100, 900))
+            for pid in cluster.executors():
+                kill(pid)
+        commit_more()
+        receive_more(drawn.randint(100, 900))
+        (driver,) = [pid for pid in descendants(run.process.pid) if DRIVER in cmdline(pid)]
+        os.kill(driver, signal.SIGKILL)
+        receive_more(1000)
+        sent = sender.end()
+        wait_for_all(receiver, sent, run.said)
+        run.wait_for("messages_processed", sum(sent.values()))
+        run.wait_while_alive(lambda: shown(host, checkpoint) == by_letter(sent), lambda: "states of all messages")
+        told = host.run(WALLAROO, "status", checkpoint)
+        assert (told.returncode, "Split and Count" in told.stdout) == (0, True), told.stdout + told.stderr
+        assert run.stop() == 0, run.said()
+    assert wrong(receiver.lines(), sent) == []
+
+
+def shown(host: Host, checkpoint: Path) -> dict[str, dict[str, int]]:
+    """Return what the monitor of a run shows: an executor reads the states, a worker next to the driver shows them."""
+    done = host.run(sys.executable, "-c", ASKS, checkpoint, quote(STATE))
+    assert done.returncode == 0, done.stderr
+    return {row["key"]: totals(row["value"]) for row in json.loads(done.stdout)["keys"]}
