@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 BUCKETS_PER_PARTITION = BUCKETS // PARTITIONS
 
 
-def check_realtime(topology: Topology, *, master: str, location: str, remote: RemoteOptions) -> None:
+def check_realtime(topology: Topology, *, master: str, remote: RemoteOptions) -> None:
     """Refuse what real-time mode cannot run, before anything is started.
 
     Args:
         topology: Of the application.
         master: As Spark has it.
-        location: URL of the checkpoint; empty: it is a directory of this machine.
         remote: Which services are remote.
 
     Raises:
@@ -37,22 +36,23 @@ def check_realtime(topology: Topology, *, master: str, location: str, remote: Re
     from wallaroo_runtime.spark.realtime.jar import check_spark, operator_jar
 
     plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS_PER_PARTITION)
-    found = [*_of_options(master, location, remote), *obstacles(plan, topology)]
+    found = [*_of_options(master, remote), *obstacles(plan, topology)]
     if found:
         raise RunError(found, USAGE)
     check_spark()
     operator_jar()
 
 
-def _of_options(master: str, location: str, remote: RemoteOptions) -> list[Diagnostic]:
-    names = {
-        f"--master {master}": cores(master) is None,
-        f"--checkpoint {location}": bool(location),
-        "--gateway": bool(remote.gateways),
-        "--egress": bool(remote.egress),
-    }
-    remedy = f"leave it out: it runs on this machine alone; or {MICROBATCH}"
-    return [Diagnostic.of("R755", what=name, fix=remedy) for name, is_given in names.items() if is_given]
+def _of_options(master: str, remote: RemoteOptions) -> list[Diagnostic]:
+    found = []
+    if cores(master) is None:
+        remedy = f"leave it out: it runs on this machine alone; or {MICROBATCH}"
+        found.append(Diagnostic.of("R755", what=f"--master {master}", fix=remedy))
+    if len(remote.gateways) > 1:
+        what = f"{len(remote.gateways)} gateways: messages of all sources have one order, that of one journal"
+        remedy = f"give one --gateway HOST:PORT for all sources; or {MICROBATCH}"
+        found.append(Diagnostic.of("R755", what=what, fix=remedy))
+    return found
 
 
 def realtime_bounds(bounds: Bounds) -> Bounds:
@@ -84,12 +84,6 @@ def start_in_realtime(
     def services(targets: Mapping[str, str]) -> Services:
         if peers.waits_for_worker:  # its epoch, which the query needs, begins with its configuration
             peers.serve_sources(targets)
-        return Services(
-            options.journals[0].directory,
-            gateway.service.address,
-            gateway.service.epoch,
-            egress.service.address,
-            egress.service.epoch,
-        )
+        return Services(options.journals[0].directory, gateway.service, egress.service)
 
     return start_realtime(session, plan, topology, options, services, gateway.commit)

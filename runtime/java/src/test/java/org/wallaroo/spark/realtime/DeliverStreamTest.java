@@ -123,7 +123,7 @@ class DeliverStreamTest {
     void acknowledgementsGoOnForEver() throws IOException {
         deliver((request, call) -> {
             if (request.hasDeliveries()) {
-                for (int i = 0; i < 3 * UnixChannels.REPLIES; i++) {
+                for (int i = 0; i < 3 * Channels.REPLIES; i++) {
                     reply(call, 0);
                 }
                 reply(call, 1);
