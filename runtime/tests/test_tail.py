@@ -51,7 +51,9 @@ def test_a_message_comes_at_once_whatever_came_before(tmp_path: Path) -> None:
         found = pieces(place, 0)
         for count in range(20):
             sender.sendall(struct.pack(">I", 2) + b"%02d" % count)
-            assert next(found).endswith(b"%02d" % count)
+            data = next(found)
+            assert data.endswith(b"%02d" % count)
+            assert data.count(b"WFR1") == 1
 
 
 @pytest.mark.parametrize("seed", range(5))
