@@ -6,28 +6,15 @@ from pathlib import Path
 import pytest
 
 from support.delivery import Attempt, Receiver, attach
+from support.letter import Kept
 from support.service import code_of, serving
 from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as worker
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.egress import fresh_letter
 from wallaroo_runtime.lowering.letter_tail import Found
-from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.realtime.letters import RemoteLetters
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
-
-
-class Kept(LetterWatch):
-    """Keeps all that it gets."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: Found = []
-
-    def add(self, found: Found, published: int) -> None:
-        """Keep what comes."""
-        super().add(found, published)
-        self.found += found
 
 
 def letters(draw: random.Random, sequence: int, count: int) -> bytes:

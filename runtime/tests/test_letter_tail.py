@@ -8,27 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.letter import Kept
 from wallaroo.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.lowering import letter_tail
-from wallaroo_runtime.lowering.letter_tail import Found
-from wallaroo_runtime.spark.letter_watch import LetterWatch
 
 QUERY = "0a1b2c3d-1111-2222-3333-444455556666"
-
-
-class Kept(LetterWatch):
-    """Keeps all that it gets."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: Found = []
-
-    def add(self, found: Found, published: int) -> None:
-        """Keep what comes."""
-        super().add(found, published)
-        self.found += found
 
 
 def frame(random: Random) -> bytes:
