@@ -17,13 +17,23 @@ from wallaroo_runtime.checkpoint.rescale import rescale
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy, stop_at_dead_letter
+from wallaroo_runtime.peer.remote import RemoteOptions
 from wallaroo_runtime.plan import NodeKind, compile_topology
 from wallaroo_runtime.plan.realtime import in_realtime, obstacles
 from wallaroo_runtime.run.options import AppOptions, RunOptions, SparkOptions
+from wallaroo_runtime.run.realtime import check_realtime
+from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.realtime import jar
 from wallaroo_runtime.spark.realtime.failure import translated_operator
-from wallaroo_runtime.spark.realtime.settings import blocks_of, session_settings
+from wallaroo_runtime.spark.realtime.settings import (
+    RunningWorker,
+    Services,
+    blocks_of,
+    operator_settings,
+    session_settings,
+)
 from wallaroo_runtime.topology.load import load_document
+from wallaroo_runtime.worker.spec import WorkerSpec
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"
 NAMES = sorted(path.name for path in VALID.glob("*.json"))
@@ -139,6 +149,33 @@ def test_executors_get_the_operators_besides_jars_of_the_user(theirs: list[str],
     found = session_settings(Path("ours.jar"), settings, ships_jar=ships_jar)
     assert [each for each in found.get("spark.jars", "").split(",") if each] == theirs + ["ours.jar"] * ships_jar
     assert (found["spark.driver.extraClassPath"], found["spark.a"]) == ("ours.jar", "b")
+
+
+def test_two_gateways_are_refused() -> None:
+    remote = RemoteOptions({"Split and Count": "one:7100", "": "two:7100"}, "three:7101")
+    with pytest.raises(RunError) as caught:
+        check_realtime(load_document(WORD_COUNT), remote=remote)
+    (finding,) = caught.value.diagnostics
+    what = "2 gateways: messages of all sources have one order, that of one journal"
+    assert finding.message == f"real-time mode cannot run this: {what}"
+    assert finding.fix == "give one --gateway HOST:PORT for all sources; or leave out --mode"
+
+
+def test_settings_have_no_token() -> None:
+    """Spark shows them in plans, logs and its web interface."""
+    plan = compile_topology(load_document(WORD_COUNT), shuffle_partitions=1)
+    services = [Service(kind, f"{kind}:7100", "the-secret-token", "PEM", 7, "0a") for kind in ("gateway", "egress")]
+    worker = RunningWorker(WorkerSpec.of(load_document(WORD_COUNT), load_document(WORD_COUNT).workers[0]), Path("/w"))
+    running = dict.fromkeys({stage.worker for stage in plan.stages}, worker)
+    text = operator_settings(plan, running, Services("", *services), ErrorPolicy(fails=False))
+    assert "secret" not in text and "PEM" not in text
+    found = json.loads(text)
+    assert (found["journal"], found["journal_id"], found["gateway"], found["egress_epoch"]) == (
+        "",
+        "0a",
+        "gateway:7100",
+        7,
+    )
 
 
 def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,8 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     topology = load_application(app, (), arguments.inputs, arguments.outputs).topology
     check_runnable(topology)
     if arguments.mode == REALTIME:
-        location, remote = location_of(arguments), remote_of(arguments)
-        check_realtime(topology, location=location, remote=remote)
+        check_realtime(topology, remote=remote_of(arguments))
     _, tokens = extracted([token for token in arguments.parts.own[1:] if token != app], SUBMIT)
     if in_cluster:
         command = _cluster_command(arguments, app, topology, conf, tokens=tokens)

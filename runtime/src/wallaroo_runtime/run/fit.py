@@ -22,10 +22,9 @@ def check_application(options: RunOptions, application: Application) -> None:
     check_interpreter(options.spark.worker_python, topology, is_here=is_here, is_packed=bool(archive))
     if archive and is_here:
         check_platform(application.path, archive.manifest)
-    location = options.checkpoint.location
-    check_services(location, options.remote)
+    check_services(options.checkpoint.location, options.remote)
     if options.mode == REALTIME:
-        check_realtime(topology, location=location, remote=options.remote)
+        check_realtime(topology, remote=options.remote)
 
 
 def check_continues(options: RunOptions, application: Application) -> None:

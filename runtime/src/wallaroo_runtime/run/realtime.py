@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 BUCKETS_PER_PARTITION = BUCKETS // PARTITIONS
 
 
-def check_realtime(topology: Topology, *, location: str, remote: RemoteOptions) -> None:
+def check_realtime(topology: Topology, *, remote: RemoteOptions) -> None:
     """Refuse what real-time mode cannot run, before anything is started.
 
     Args:
         topology: Of the application.
-        location: URL of the checkpoint; empty: it is a directory of this machine.
         remote: Which services are remote.
 
     Raises:
@@ -38,21 +37,19 @@ def check_realtime(topology: Topology, *, location: str, remote: RemoteOptions) 
     from wallaroo_runtime.spark.realtime.jar import check_spark, operator_jar
 
     plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS_PER_PARTITION)
-    found = [*_of_options(location, remote), *obstacles(plan, topology)]
+    found = [*_of_options(remote), *obstacles(plan, topology)]
     if found:
         raise RunError(found, USAGE)
     check_spark()
     operator_jar()
 
 
-def _of_options(location: str, remote: RemoteOptions) -> list[Diagnostic]:
-    names = {
-        f"--checkpoint {location}": bool(location),
-        "--gateway": bool(remote.gateways),
-        "--egress": bool(remote.egress),
-    }
-    remedy = f"leave it out: its checkpoint and services are on the driver's machine; or {MICROBATCH}"
-    return [Diagnostic.of("R755", what=name, fix=remedy) for name, is_given in names.items() if is_given]
+def _of_options(remote: RemoteOptions) -> list[Diagnostic]:
+    if len(remote.gateways) <= 1:
+        return []
+    what = f"{len(remote.gateways)} gateways: messages of all sources have one order, that of one journal"
+    remedy = f"give one --gateway HOST:PORT for all sources; or {MICROBATCH}"
+    return [Diagnostic.of("R755", what=what, fix=remedy)]
 
 
 def realtime_bounds(bounds: Bounds) -> Bounds:
@@ -106,12 +103,6 @@ def start_in_realtime(
     def services(targets: Mapping[str, str]) -> Services:
         if peers.waits_for_worker:  # its epoch, which the query needs, begins with its configuration
             peers.serve_sources(targets)
-        return Services(
-            options.journals[0].directory,
-            gateway.service.address,
-            gateway.service.epoch,
-            egress.service.address,
-            egress.service.epoch,
-        )
+        return Services(options.journals[0].directory, gateway.service, egress.service)
 
     return start_realtime(session, plan, topology, options, services, gateway.commit)

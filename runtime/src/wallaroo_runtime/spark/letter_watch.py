@@ -8,12 +8,11 @@ from itertools import islice
 from wallaroo.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.error_policy import letters_of
+from wallaroo_runtime.lowering.letter_tail import LETTERS_PER_BATCH, Found
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
-LETTERS_PER_BATCH = 10_000
 TRACEBACK_LINES = 6
 FUNCTION_LINES = 3  # of a traceback in Python: its title, and the place in the function that the runtime called
-Found = list[tuple[str, pb.DeadLetter]]
 
 
 @dataclass(frozen=True, slots=True)

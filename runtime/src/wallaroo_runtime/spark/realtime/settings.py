@@ -15,6 +15,7 @@ from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.lowering.stage_message import stage_message
 from wallaroo_runtime.plan import Plan, Stage
+from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.spark.settings import CLASS_PATH, JARS
 from wallaroo_runtime.spark.temporary import temporary_directory
 from wallaroo_runtime.worker.spec import WorkerSpec
@@ -58,21 +59,32 @@ def session_settings(jar: Path, given: Mapping[str, str], *, ships_jar: bool = F
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Where gateway and egress of this machine serve.
+    """Where gateway and egress of a run serve.
 
     Attributes:
-        journal: Directory of the journal.
-        gateway: Unix socket of the gateway.
-        gateway_epoch: What the gateway answered when the driver attached.
-        egress: Unix socket of the egress.
-        egress_epoch: Likewise.
+        journal: Directory of the journal; empty: the gateway sends it.
+        gateway: With its epoch and the id of the journal; its address is a Unix socket, or HOST:PORT of a remote one.
+        egress: Likewise.
     """
 
     journal: str
-    gateway: str
-    gateway_epoch: int
-    egress: str
-    egress_epoch: int
+    gateway: Service
+    egress: Service
+
+    @property
+    def remote(self) -> tuple[Service, ...]:
+        """Those of them that are remote."""
+        return tuple(service for service in (self.gateway, self.egress) if not is_local(service))
+
+
+def is_local(service: Service) -> bool:
+    """Return whether a service is a process of this machine, which serves on a Unix socket.
+
+    Example:
+        >>> [is_local(Service("egress", address)) for address in ("/tmp/c/egress/socket", "localhost:7101")]
+        [True, False]
+    """
+    return service.address.startswith("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +101,7 @@ class RunningWorker:
 
 
 def operator_settings(plan: Plan, workers: Mapping[str, RunningWorker], services: Services, policy: ErrorPolicy) -> str:
-    """Return what the operators get to know, as JSON.
+    """Return what the operators get to know, as JSON; Spark shows it, so that no token is in it.
 
     Args:
         plan: Has no obstacle to real-time mode.
@@ -104,10 +116,11 @@ def operator_settings(plan: Plan, workers: Mapping[str, RunningWorker], services
             "fails": policy.fails,
             "fails_at": dict(policy.parts),
             "journal": services.journal,
-            "gateway": _short("gateway", services.gateway),
-            "gateway_epoch": services.gateway_epoch,
-            "egress": _short("egress", services.egress),
-            "egress_epoch": services.egress_epoch,
+            "journal_id": services.gateway.store,
+            "gateway": _short(services.gateway),
+            "gateway_epoch": services.gateway.epoch,
+            "egress": _short(services.egress),
+            "egress_epoch": services.egress.epoch,
             "flush_ms": FLUSH_MS,
             "row_bytes": ROW_BYTES,
             "batch_bytes": BATCH_BYTES,
@@ -162,8 +175,11 @@ def _text(message: pb.Opening | pb.InitRequest) -> str:
     return base64.b64encode(message.SerializeToString()).decode()
 
 
-def _short(name: str, address: str) -> str:
-    """Return a path of a service's socket that is short, however long that of the checkpoint is."""
-    link = temporary_directory() / f"{name}-{next(_numbers)}"  # Java keeps connections by path
-    link.symlink_to(Path(address).parent)
-    return str(link / Path(address).name)
+def _short(service: Service) -> str:
+    """Return where a service serves; a path of its socket that is short, however long that of the checkpoint is."""
+    if not is_local(service):
+        return service.address
+    path = Path(service.address)
+    link = temporary_directory() / f"{service.kind}-{next(_numbers)}"  # Java keeps connections by path
+    link.symlink_to(path.parent)
+    return str(link / path.name)
