@@ -29,6 +29,22 @@ def letters(draw: random.Random, sequence: int, count: int) -> bytes:
     return encode_frame([each.SerializeToString() for each in found], port=DEAD_LETTER_PORT, sequence=sequence)
 
 
+def sent(attempt: Attempt, draw: random.Random, sequence: int) -> int:
+    """Send some letters, of which some come again, as after a death of Java; return the sequence after them."""
+    begin = draw.randint(max(0, sequence - 3), sequence)
+    end = begin + draw.randint(1, 5)
+    attempt.send(letters(draw, begin, end - begin), port=DEAD_LETTER_PORT)
+    attempt.settle()
+    attempt.end()
+    return max(sequence, end)
+
+
+def perhaps_look(outbox: RemoteOutbox, found: RemoteLetters, draw: random.Random) -> None:
+    if draw.random() < 0.5:
+        outbox.fresh_letters(0)  # an answer that is lost
+        found.look()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_each_letter_is_counted_and_shown_once(tmp_path: Path, seed: int) -> None:
     draw, receiver, sequence, number = random.Random(seed), Receiver(), 0, 0
@@ -41,15 +57,8 @@ def test_each_letter_is_counted_and_shown_once(tmp_path: Path, seed: int) -> Non
             found.watch = watch = Kept()
             assert before == sequence
             for _ in range(5):
-                attempt = Attempt(place.service, attempt=(number := number + 1))
-                begin = draw.randint(max(0, sequence - 3), sequence)  # some come again, as after a death of Java
-                sequence = max(sequence, end := begin + draw.randint(1, 5))
-                attempt.send(letters(draw, begin, end - begin), port=DEAD_LETTER_PORT)
-                attempt.settle()
-                attempt.end()
-                if draw.random() < 0.5:
-                    outbox.fresh_letters(0)  # an answer that is lost
-                    found.look()
+                sequence = sent(Attempt(place.service, attempt=(number := number + 1)), draw, sequence)
+                perhaps_look(outbox, found, draw)
             found.look()
             found.look()
             counted, lost = counted + found.count, lost + found.count - len(watch.found)

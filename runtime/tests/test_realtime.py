@@ -128,27 +128,25 @@ def test_options_that_it_cannot_serve(capsys: pytest.CaptureFixture[str], tmp_pa
     token = tmp_path / "token"
     token.touch(0o600)
     token.write_text("0123456789abcdef" * 3)
-    services = ["--gateway", "127.0.0.1:1", "--egress", "127.0.0.1:1", "--token-file", str(token)]
-    options = ["--mode", "realtime", "--checkpoint", str(new), "--json", *services]
+    services = ["--gateway", "Split and Count=127.0.0.1:1", "--gateway", "127.0.0.1:2", "--egress", "127.0.0.1:3"]
+    place = ["--master", "spark://127.0.0.1:4", "--checkpoint", f"file://{new}", "--token-file", str(token)]
+    options = ["--mode", "realtime", *place, *services, "--json"]
     code = main(["run", str(app), "--in", "127.0.0.1:0", "--out", "127.0.0.1:1", *options])
     assert code == 2
-    assert "R755" in capsys.readouterr().err
+    found = [each for each in json.loads(capsys.readouterr().err) if each["code"] == "R755"]
+    assert len(found) == 1 and "2 gateways" in found[0]["message"]
     assert not new.exists()
 
 
-@pytest.mark.parametrize("mode", ["microbatch", "realtime"])
-@pytest.mark.parametrize("master", ["local[2]", "spark://h:1", "yarn"])
-def test_code_runs_on_the_drivers_machine(mode: str, master: str) -> None:
-    options = RunOptions(AppOptions("app.py"), spark=SparkOptions(master), mode=mode)
-    assert options.runs_code_here == (mode == "realtime" or master == "local[2]")
-
-
-@given(st.lists(st.sampled_from(["a.jar", "b.jar"]), unique=True), st.booleans())
-def test_executors_get_the_operators_besides_jars_of_the_user(theirs: list[str], ships_jar: bool) -> None:
-    settings = {"spark.a": "b"} | ({"spark.jars": ",".join(theirs)} if theirs else {})
-    found = session_settings(Path("ours.jar"), settings, ships_jar=ships_jar)
-    assert [each for each in found.get("spark.jars", "").split(",") if each] == theirs + ["ours.jar"] * ships_jar
-    assert (found["spark.driver.extraClassPath"], found["spark.a"]) == ("ours.jar", "b")
+@given(st.dictionaries(st.sampled_from(["", "Split and Count", "Other"]), st.just("one:7100")), st.booleans())
+def test_remote_services_are_no_obstacle_but_several_gateways(gateways: dict[str, str], has_egress: bool) -> None:
+    remote = RemoteOptions(gateways, "two:7101" if has_egress else "")
+    refused = False
+    try:
+        check_realtime(load_document(WORD_COUNT), remote=remote)
+    except RunError as error:
+        refused = [each.code for each in error.diagnostics] == ["R755"]
+    assert refused == (len(gateways) > 1)
 
 
 def test_two_gateways_are_refused() -> None:
@@ -176,6 +174,21 @@ def test_settings_have_no_token() -> None:
         "gateway:7100",
         7,
     )
+
+
+@pytest.mark.parametrize("mode", ["microbatch", "realtime"])
+@pytest.mark.parametrize("master", ["local[2]", "spark://h:1", "yarn"])
+def test_code_runs_on_the_drivers_machine(mode: str, master: str) -> None:
+    options = RunOptions(AppOptions("app.py"), spark=SparkOptions(master), mode=mode)
+    assert options.runs_code_here == (mode == "realtime" or master == "local[2]")
+
+
+@given(st.lists(st.sampled_from(["a.jar", "b.jar"]), unique=True), st.booleans())
+def test_executors_get_the_operators_besides_jars_of_the_user(theirs: list[str], ships_jar: bool) -> None:
+    settings = {"spark.a": "b"} | ({"spark.jars": ",".join(theirs)} if theirs else {})
+    found = session_settings(Path("ours.jar"), settings, ships_jar=ships_jar)
+    assert [each for each in found.get("spark.jars", "").split(",") if each] == theirs + ["ours.jar"] * ships_jar
+    assert (found["spark.driver.extraClassPath"], found["spark.a"]) == ("ours.jar", "b")
 
 
 def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

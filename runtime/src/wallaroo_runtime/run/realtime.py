@@ -37,19 +37,18 @@ def check_realtime(topology: Topology, *, remote: RemoteOptions) -> None:
     from wallaroo_runtime.spark.realtime.jar import check_spark, operator_jar
 
     plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS_PER_PARTITION)
-    found = [*_of_options(remote), *obstacles(plan, topology)]
+    found = [*_of_services(remote), *obstacles(plan, topology)]
     if found:
         raise RunError(found, USAGE)
     check_spark()
     operator_jar()
 
 
-def _of_options(remote: RemoteOptions) -> list[Diagnostic]:
+def _of_services(remote: RemoteOptions) -> list[Diagnostic]:
     if len(remote.gateways) <= 1:
         return []
     what = f"{len(remote.gateways)} gateways: messages of all sources have one order, that of one journal"
-    remedy = f"give one --gateway HOST:PORT for all sources; or {MICROBATCH}"
-    return [Diagnostic.of("R755", what=what, fix=remedy)]
+    return [Diagnostic.of("R755", what=what, fix=f"give one --gateway HOST:PORT for all sources; or {MICROBATCH}")]
 
 
 def realtime_bounds(bounds: Bounds) -> Bounds:

@@ -17,6 +17,7 @@ from wallaroo_runtime.lowering.error_policy import ErrorPolicy
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.executor import located
 from wallaroo_runtime.spark.failure import JavaEnded, is_end_of_java, needing_java
+from wallaroo_runtime.spark.hadoop import spark_path
 from wallaroo_runtime.spark.planned import Planned
 from wallaroo_runtime.spark.progress import Progress, past_progress
 from wallaroo_runtime.spark.query import QueryOptions
@@ -323,7 +324,7 @@ def _start_query(
     outbox, letters = open_output(options.output)
     before = outbox.letters(), outbox.published()
     writer: Any = frame.writeStream.format(operators.sink()).option("settings", settings)
-    writer = writer.option("checkpointLocation", options.checkpoint).outputMode("update")
+    writer = writer.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("update")
     seconds = session.conf.get(BATCH_SETTING, str(BATCH_S))
     query = writer.trigger(realTime=f"{seconds} seconds").start()  # PySpark's types do not know it yet
     found = RealTimeQuery(
