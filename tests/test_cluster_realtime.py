@@ -1,5 +1,6 @@
 """Real-time mode on the cluster of hosts: code runs next to the driver, state is on executors; both are killed."""
 
+import contextlib
 import json
 import os
 import random
@@ -16,7 +17,8 @@ from support.host import Host, descendants
 from support.run import WALLAROO, Receiver, Run
 from support.standalone import Deployment, cmdline, kill
 from support.state import STATE, by_letter, totals
-from test_realtime_run import Sender, wait_for_all, wrong
+from test_realtime_remote import Words
+from test_realtime_run import Sender, lines, wait_for_all, wrong
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
 LONG_S = 600.0
@@ -79,6 +81,49 @@ def test_counts_stay_exact_over_deaths_of_executors_and_driver(
         assert (told.returncode, "Split and Count" in told.stdout) == (0, True), told.stdout + told.stderr
         assert run.stop() == 0, run.said()
     assert wrong(receiver.lines(), sent) == []
+
+
+def test_counts_stay_exact_when_remote_services_die_too(deployment: Deployment, archives: Callable[..., Path]) -> None:
+    """The checkpoint is at a URL; executor, gateway and egress are killed one after the other, in a drawn order."""
+    cluster, drawn = deployment.cluster, random.Random(29)
+    cluster.alive(2)
+    archive = archives("word_count-go", CASES / "word_count")
+    journal = deployment.gateway.directory / "journal"
+    with (
+        Receiver(deployment.scene.listen()) as receiver,
+        deployment.run(archive, receiver, *BORDERS, "--mode", "realtime") as run,
+    ):
+        (address,) = run.ready().addresses()
+        with contextlib.closing(Words(address, journal, 29, 200, words=40, dial=deployment.scene.connect)) as words:
+            words.goal = 1 << 40
+
+            def receive_more(count: int) -> None:
+                known = len(receiver.lines())
+                run.wait_while_alive(
+                    lambda: len(receiver.lines()) >= known + count, lambda: words.fault or f"{count} results", LONG_S
+                )
+
+            def end(victim: str) -> None:
+                receive_more(drawn.randint(100, 900))
+                if victim == "executor":
+                    for pid in cluster.executors():
+                        kill(pid)
+                    return
+                service = getattr(deployment, victim)
+                service.end(signal.SIGKILL)
+                service.start()
+
+            for victim in drawn.sample(["executor", "gateway", "egress"], 3):
+                end(victim)
+            receive_more(500)
+            words.goal = words.settle()
+            run.wait_while_alive(
+                lambda: words.acknowledged >= words.goal, lambda: words.fault or "all messages", LONG_S
+            )
+            run.wait_for("messages_processed", words.goal)
+            assert run.stop() == 0, run.said()
+            expected = words.expected()
+    assert wrong(lines(receiver), expected, may_repeat=True) == []
 
 
 def shown(host: Host, checkpoint: Path) -> dict[str, dict[str, int]]:
