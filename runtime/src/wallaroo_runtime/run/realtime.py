@@ -92,4 +92,4 @@ def start_in_realtime(
             egress.service.epoch,
         )
 
-    return start_realtime(session, plan, topology, options, services, gateway.commit)
+    return start_realtime(session, plan, topology, options, services, gateway.commit, peers.tell_visits)
